@@ -21,7 +21,7 @@ IDLE_SECONDS = 3.0
 IDLE_SHARE_MAX = 0.05
 """Of one processor."""
 LOOK_SECONDS = 0.5
-"""Between two looks at the service's metrics: with so many files open they are not cheap."""
+"""Between two reads of the service's metrics: with this many open files they are not cheap."""
 ARRIVAL_SECONDS_MAX = 40.0
 """How long the polls are given to arrive; each lasts for 60 s."""
 WAVE = 2_000
@@ -36,13 +36,13 @@ def pool(name: str, limit: int) -> bytes:
 
 
 def ask(name: str, key: str) -> bytes:
-    """Ask for one unit."""
+    """Request one unit."""
     wanted = {"needs": [{"pool": name}], "key": key, "patience": PATIENCE}
     return request("POST", "/v1/leases", json.dumps(wanted).encode())
 
 
 def release(lease: str) -> bytes:
-    """Give a lease back."""
+    """Release a lease."""
     return request("DELETE", f"/v1/leases/{lease}")
 
 
@@ -52,7 +52,7 @@ def poll(lease: str) -> bytes:
 
 
 async def measure(bench: Bench, waiting: int) -> None:
-    """Measure it all, with so many tickets in a line."""
+    """Measure everything, with this many tickets in a line."""
     await _made(bench, pool(POOL, ASKING))
     for connections in bench.options.connections:
         await bench.line("grants, each given back", _grants(bench), connections)
@@ -76,7 +76,7 @@ async def _made(bench: Bench, wanted: bytes) -> None:
 
 
 async def _line(bench: Bench, waiting: int) -> None:
-    """Hand one unit on along a line, then let everybody in it wait at once."""
+    """Pass one unit along a line, then let all its tickets wait at once."""
     await _made(bench, pool(LINE, 1))
     leases: list[str] = []
 
@@ -96,7 +96,7 @@ async def _line(bench: Bench, waiting: int) -> None:
 
 
 async def _handovers(bench: Bench, leases: list[str], waiting: int) -> None:
-    """Release the first; how long until the next, which waits at the service, is told?"""
+    """Release the first; measure the time until the next one, which waits, gets its answer."""
     outcome = Outcome()
     async with bench.costs() as cost:
         begun = time.perf_counter()
@@ -116,7 +116,7 @@ async def _handovers(bench: Bench, leases: list[str], waiting: int) -> None:
 
 
 async def _idle(bench: Bench, leases: list[str]) -> None:
-    """Let all of a line wait at once: what does it cost while nothing happens?"""
+    """Let all tickets of a line wait at once: what does it cost while nothing happens?"""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     there = leases[: hard - FILES_SPARE]

@@ -29,13 +29,13 @@ def machine_told(about: dict[str, Any]) -> str:
 
 
 def pictures(content: dict[str, Any], base: Path) -> None:
-    """Write both charts beside a run's JSON."""
+    """Write both charts next to a run's JSON."""
     for name, picture in (("", speed_chart(content)), ("-scale", scale_chart(content))):
         base.with_name(f"{base.name}{name}.svg").write_text(picture)
 
 
 def write(content: dict[str, Any], folder: Path) -> None:
-    """Replace what stands between the marks in performance.md and scale.md, and the charts."""
+    """Replace the text between the marks in performance.md and scale.md, and the charts."""
     (folder / "performance.svg").write_text(speed_chart(content))
     (folder / "scale.svg").write_text(scale_chart(content))
     _replace(folder / "performance.md", performance(content))
@@ -82,7 +82,7 @@ def _runs_told(content: dict[str, Any]) -> Iterator[str]:
 
 
 def _disturbances(measured: Sequence[Measurement]) -> str:
-    """How many lines of each service others have spoiled."""
+    """How many lines of each service were disturbed by other processes."""
     spoiled = Counter(one.target for one in measured if report.disturbed(one))
     if not spoiled:
         return "No line was disturbed: others never had more than a tenth of the processors."
@@ -94,7 +94,7 @@ def _disturbances(measured: Sequence[Measurement]) -> str:
 
 
 def _shortened(reason: str) -> str:
-    """The first line of a reason; the whole of it stands in the JSON."""
+    """The first line of a reason; the JSON has all of it."""
     return reason.splitlines()[0][:REASON_MAX]
 
 

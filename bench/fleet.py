@@ -47,7 +47,7 @@ ZONES = 10
 
 @dataclass(frozen=True)
 class Provider:
-    """One provider as it is loaded."""
+    """One provider to be loaded."""
 
     uuid: str
     inventories: Inventories
@@ -67,7 +67,7 @@ Host = list[Provider]
 
 @dataclass(frozen=True)
 class Fleet:
-    """So many hosts of one shape; of the shape `line` no hosts, but tickets that wait in a line."""
+    """This many hosts of one shape; of the shape `line` no hosts, but tickets that wait."""
 
     shape: Literal["flat", "nested", "slots", "ports", "line"]
     size: int
@@ -150,7 +150,7 @@ def _host_of_ones(kind: int, number: int, name: str, count: int) -> Host:
 
 
 def special_hosts() -> Iterator[Host]:
-    """What single measurements are made on, beside a flat fleet."""
+    """The objects of single measurements, in addition to a flat fleet."""
     yield [Provider(identifier(HOT, 0), HOT_HOST)]
     yield [Provider(identifier(FULL, 0), {"PGPU": {"total": FULL_TOTAL}})]
     for number in range(RACES):

@@ -1,13 +1,13 @@
-"""How long one callback holds the event loop: an instrument, and a server that carries it.
+"""Measures how long one callback blocks the event loop, in a server that contains the instrument.
 
 While a callback runs, nothing else is answered. What counts is the processor time of the loop's own
-thread, which does not depend on what else the machine does. How late a timer comes tells the rest:
-what other threads do with the interpreter's lock.
+thread, which does not depend on other processes. The lateness of a timer shows the rest: what other
+threads do with the interpreter's lock.
 
     python -m bench.held LISTEN DATABASE
 
-serves as `moorage serve` does, on a loop that is watched: each line on its standard input is
-answered with one line of JSON, the longest callback since the last.
+serves as `moorage serve` does, on a watched loop: each line on its standard input is answered with
+one line of JSON, the longest callback since the last one.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ BEAT_SECONDS = 0.005
 PREFIX = "held: "
 
 _Handle: Any = Handle
-"""What every loop of asyncio's own runs; it is nobody's business but this instrument's."""
+"""What every loop of asyncio runs; only this instrument may use it."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Watched:
             _Handle._run = run
 
     async def beat(self) -> None:
-        """Note for ever how late timers come."""
+        """Note the lateness of timers until the process ends."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + BEAT_SECONDS
@@ -99,7 +99,7 @@ def _told(handle: Handle) -> str:
 
 
 def _loop(watched: Watched) -> asyncio.AbstractEventLoop:
-    """Return a loop that tells on standard output when it is asked on standard input."""
+    """Return a loop that reports on standard output for each line on standard input."""
     loop = asyncio.SelectorEventLoop()
 
     def asked() -> None:

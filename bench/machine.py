@@ -1,4 +1,4 @@
-"""What the machine says: processor time and memory of processes, and who else was busy."""
+"""Figures of the machine: processor time and memory of processes, and who else was busy."""
 
 import os
 import platform
@@ -90,7 +90,7 @@ def told(directory: Path) -> dict[str, object]:
 
 
 def code(folder: Path) -> str:
-    """Name the commit that is measured, and say so if files differ from it."""
+    """Name the measured commit, and say whether files differ from it."""
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=10"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Measure one line: drive the work within its bounds, and add up what it cost and whom."""
+"""Measure one line: drive the work within its bounds, and add up its cost by process."""
 
 import os
 import sys
@@ -55,7 +55,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold whatever the speed; `kept` says whether it did."""
+    """Something that must hold at any speed; `kept` says whether it did."""
 
     fleet: str
     what: str
@@ -86,7 +86,7 @@ class Bench:
     options: Options
     shown: Callable[[Measurement | Check], None]
     numbers: Iterator[int] = field(default_factory=count)
-    """Numbers of consumers that nobody has used yet."""
+    """Numbers of unused consumers."""
     empty_bytes: int = 0
     """Memory of the service before the fleet was loaded."""
 

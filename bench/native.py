@@ -33,7 +33,7 @@ def report(fleet: Fleet, count: int) -> bytes:
 
 
 def choices(choose: str) -> Iterator[bytes]:
-    """Claim where one server fits, for ever; the service chooses the host."""
+    """Claim where one server fits, endlessly; the service chooses the host."""
     body = {
         "groups": [{"resources": {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}}],
         "choose": choose,
@@ -56,7 +56,7 @@ async def claims(bench: Bench) -> None:
 
 
 async def reports(bench: Bench, count: int) -> None:
-    """Report hosts in which nothing has changed, alone and beside claims."""
+    """Report hosts without changes, alone and while claims run."""
     count = min(count, bench.fleet.size)
     whole = report(bench.fleet, count)
     answer = await bench.ask(whole)

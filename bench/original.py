@@ -117,7 +117,7 @@ class Connection(Protocol):
 
 
 def missing(environment: Path) -> str | None:
-    """Say what is missing for measuring the original; None if nothing is."""
+    """Return what is missing for measuring the original; None if nothing is."""
     for program in ("uwsgi", "placement-manage"):
         if not (environment / "bin" / program).exists():
             return (
@@ -165,7 +165,7 @@ def _loaded(log: Path, process: subprocess.Popen[bytes]) -> bool:
 
 
 def _filled(connection: Connection, fleet: Fleet) -> int:
-    """Add whatever a host lacks: one may be there in part, where a request of its failed."""
+    """Add what a host lacks: after a failed request it may be there in part."""
     cursor = connection.cursor()
     numbers = _numbers(cursor, "resource_providers", "uuid")
     known = set(numbers)

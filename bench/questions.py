@@ -28,7 +28,7 @@ CONSUMER = "{:08x}-0000-4000-9000-{:012x}"
 CLAIMED, RESHAPED = 4, 5
 """The kinds of consumer, the first figure of their identifiers."""
 FAILED = 598
-"""The status of a conversation that cannot go on with an answer it got."""
+"""The status of a conversation that an answer has made impossible to continue."""
 MOVED_CLASS = "MEM_ENCRYPTION_CONTEXT"
 
 
@@ -82,7 +82,7 @@ def slot_questions(limit: int) -> Iterator[bytes]:
 
 
 def port_questions(limit: int) -> Iterator[bytes]:
-    """Three groups of one unit, each on a child of its own."""
+    """Three groups of one unit, each on a different child."""
     groups = "&".join(f"resources_{number}=SRIOV_NET_VF:1" for number in range(3))
     return asked(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
 
@@ -122,7 +122,7 @@ def nested_lines() -> list[Line]:
 
 
 def asked(queries: Iterator[str]) -> Iterator[bytes]:
-    """Ask for candidates by these queries in turn, for ever."""
+    """Ask for candidates by these queries in turn, endlessly."""
     return itertools.cycle([request("GET", f"/allocation_candidates?{one}") for one in queries])
 
 
@@ -202,7 +202,7 @@ def _schedule(question: bytes, number: int, chance: random.Random) -> Conversati
 
 
 def refreshes(fleet: Fleet, count: int) -> Iterator[Conversation]:
-    """One reporter looks after `count` hosts in which nothing has changed, in turn, for ever."""
+    """One reporter checks `count` hosts without changes in turn, endlessly."""
     numbers = itertools.cycle(range(min(count, fleet.size)))
     return (_refresh(flat_host(number)[0].uuid) for number in numbers)
 
@@ -231,7 +231,7 @@ def moving(host: str) -> Iterator[bytes]:
 
 
 def reshapes() -> Iterator[Conversation]:
-    """Move a class with its consumers from a host to its child, and back, for ever."""
+    """Move a class with its consumers from a host to its child and back, endlessly."""
     ends = identifier(MOVED, 0), identifier(MOVED, 0, 1)
     for generation in itertools.count(1):
         yield _reshape(*(ends if generation % 2 else ends[::-1]), generation)

@@ -1,4 +1,4 @@
-"""Put lines side by side: the ratio of each to the original's, tables, and JSON."""
+"""Compare lines: the ratio of each to the original's, tables, and JSON."""
 
 import json
 import os
@@ -26,7 +26,7 @@ DISTURBED = 0.1
 class Ratio:
     """How many times better than the original a line is: in rate, in p50, in processor time.
 
-    None: one of the two cannot be told, because it is nought.
+    None: one of the two is zero or unknown.
     """
 
     against: str
@@ -129,7 +129,7 @@ def document(
     measured: Sequence[Measurement],
     checks: Sequence[Check],
 ) -> dict[str, Any]:
-    """Everything there is to know about a run."""
+    """All results of a run."""
     return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {**about, "load_after": list(os.getloadavg())},
@@ -146,8 +146,7 @@ def document(
 def joined(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Show several runs as one: the first, with the lines and checks of the others after its own.
 
-    The others themselves stand in `others`. What one of them could not measure, and another did, is
-    measured.
+    The others are kept in `others`. What one run could not measure, but another did, is measured.
     """
     first, *others = runs
     whole = {**first, "others": others}

@@ -87,7 +87,7 @@ class Run:
         plan: what to measure.
         environment: where the original is installed.
         words: measure only services whose names contain one of these; all, if there are none.
-        shown: is told each line as soon as it is known.
+        shown: called with each line as soon as it is known.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Run:
         return Original(storage, self.environment, bound)
 
     async def everything(self) -> None:
-        """Measure all of it; what cannot be started is left out, and `skipped` says why."""
+        """Measure everything; what cannot be started is left out, and `skipped` says why."""
         missing = original.missing(self.environment)
         for service in self.services():
             print(f"\n{service.name}\n{report.HEAD}", flush=True)

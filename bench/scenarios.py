@@ -134,7 +134,7 @@ async def _flat(bench: Bench, again: bool) -> None:
         await _reshape(bench)
         await _race(bench)
     if isinstance(bench.target, Moorage):
-        # The last: whoever packs fills hosts, which other lines would then claim on in vain.
+        # The last one: packing fills hosts, on which claims of other lines would then fail.
         await native.claims(bench)
 
 
@@ -267,7 +267,7 @@ async def _restart(bench: Bench, target: Moorage) -> None:
 
 
 SHOWN = 12
-"""Of the longest callbacks, so many are named."""
+"""This many of the longest callbacks are named."""
 
 
 async def _held(bench: Bench, target: Moorage) -> None:

@@ -22,7 +22,7 @@ STOP_SECONDS = 30.0
 
 
 class NotStarted(Exception):
-    """A service that was to be measured does not start; the message says why."""
+    """A service to be measured does not start; the message says why."""
 
 
 class Unusable(Exception):
@@ -31,7 +31,7 @@ class Unusable(Exception):
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a service keeps its data: in a file of its own, or in a PostgreSQL cluster."""
+    """Where a service stores its data: in a file, or in a PostgreSQL cluster."""
 
     directory: Path
     name: str
@@ -88,7 +88,7 @@ class Target:
         raise NotImplementedError(f"{self.name} loads everything over HTTP, not {fleet.name}")
 
     def last_words(self) -> str:
-        """What the service has said last, and which of its processes have ended."""
+        """The service's last output, and which of its processes have ended."""
         codes = [process.poll() for process in self.processes]
         logs = sorted(self.storage.directory.glob(f"{self.storage.name}*.log"))
         said = " ".join(log.read_text(errors="replace")[-1_000:] for log in logs)
@@ -166,7 +166,7 @@ class Moorage(Target):
             raise NotStarted(f"{self.name} does not start: {log.read_text()[-2_000:]}")
 
     def _read(self, process: subprocess.Popen[bytes], ready: threading.Event) -> None:
-        """Find the address in what the server says, and keep its pipe empty."""
+        """Find the address in the server's output, and keep its pipe empty."""
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:

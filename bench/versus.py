@@ -1,11 +1,11 @@
-"""`python -m bench.versus OTHER`: this tree beside another one, in turns, so drift cancels out.
+"""`python -m bench.versus OTHER`: compares this tree with another one, in turns against drift.
 
-A machine that others share may run at a third of its speed for an hour. Ratios to a run of last
-week then say nothing. Here both versions serve the same fleet at the same time; short bursts of the
-same requests go to the one and the other in turn, and each line shows the median of the ratios of
-neighbouring bursts. Above 1: this tree is faster. A process keeps what chance gave it at its start
-(the layout of its memory, the order of its sets): a tree beside itself differed by 14 %. So both
-servers start anew several times, and the range of the medians of these starts stands beside.
+A shared machine may run at a third of its speed for an hour, so ratios to last week's run mean
+nothing. Here both versions serve the same fleet at the same time; short bursts of the same
+requests go to each in turn, and each line shows the median of the ratios of neighbouring bursts.
+Above 1: this tree is faster. A process keeps random properties from its start (the layout of its
+memory, the order of its sets): a tree compared with itself differed by 14 %. So both servers are
+started several times, and the range of the medians of these starts is shown, too.
 """
 
 import argparse
@@ -38,7 +38,7 @@ SMALL_FLEETS = (Fleet("flat", 20), Fleet("nested", 5), Fleet("slots", 1), Fleet(
 
 @dataclass(frozen=True)
 class Question:
-    """One line: what is asked, over how many connections. `make` begins anew for each server."""
+    """One line: its requests, over how many connections. `make` starts again for each server."""
 
     name: str
     connections: int

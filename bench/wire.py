@@ -112,7 +112,7 @@ class _Loop(asyncio.Protocol):
             self.request = b""
             if self.transport is not None:
                 self.transport.close()
-            if not self.done.done():  # it is when nobody waits for this run any more
+            if not self.done.done():  # it is done when the run has ended
                 self.done.set_result(None)
         elif isinstance(work, bytes):
             self.talk = None
@@ -164,7 +164,7 @@ class _Loop(asyncio.Protocol):
         self.answered(int(buffer[9:12]), answer)
 
     def answered(self, status: int, answer: bytes) -> None:
-        """Count an answer; go on with the conversation or to the next operation."""
+        """Count an answer; continue with the conversation or the next operation."""
         self.spent += time.perf_counter() - self.sent
         self.worst = max(self.worst, status)
         outcome = self.drive.outcome

@@ -82,7 +82,7 @@ async def made(url: str, requests: Iterator[bytes]) -> None:
 async def measured(
     server: Watched, probes: Iterable[Asked]
 ) -> AsyncIterator[tuple[Asked, Answer, Held]]:
-    """Ask one after the other; tell what each was answered, and the longest callback."""
+    """Send requests one after the other; return each status, and the longest callback."""
     for one in probes:
         server.taken()
         answer = await ask(server.url, one.raw)
@@ -102,7 +102,7 @@ class Line:
 
 
 async def lines(server: Watched, much: Sizes) -> list[Line]:
-    """Make what grows without a bound, then ask for everything there is; the longest first."""
+    """Create what grows without a bound, then request all of it; the longest first."""
     await made(server.url, probes.special(much))
     await made(server.url, probes.line(much))
     found = []
@@ -112,7 +112,7 @@ async def lines(server: Watched, much: Sizes) -> list[Line]:
 
 
 async def following(one: Watched, other: Watched, url: str, much: Sizes) -> list[Line]:
-    """Let the one commit much, and the other follow it, then read everything anew."""
+    """Let one process commit much while the other follows it, then reload everything."""
     look = request("GET", f"/resource_providers/{identifier(FLAT, 0)}")
     found = []
     for what in ("catching up", "reload"):
@@ -127,7 +127,7 @@ async def following(one: Watched, other: Watched, url: str, much: Sizes) -> list
 
 
 async def another_history(url: str) -> None:
-    """Let a PostgreSQL ledger look as if another server had gone on from an older state."""
+    """Make a PostgreSQL ledger look as if another server had continued from an older state."""
     async with await psycopg.AsyncConnection.connect(url) as server:
         await server.execute(
             "UPDATE change SET at = at + 1 WHERE revision = (SELECT revision FROM clock)"

@@ -17,7 +17,7 @@ from moorage.faces.v1.routes import ROUTES
 
 BULK_HOSTS = 5_000
 LARGE = 100_000
-"""The fleet that all sizes are told for; with a smaller one, less is asked for."""
+"""The fleet for which all sizes are given; a smaller one gets smaller requests."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Sizes:
     tickets: int = 10_000
     """In one waiting line."""
     known: int = 4_990
-    """Hosts of a report that says nothing new."""
+    """Hosts of a report without changes."""
 
     @classmethod
     def of(cls, hosts: int) -> "Sizes":
-        """Return what suits a fleet of so many flat hosts."""
+        """Return the probes for a fleet of this many flat hosts."""
         whole = asdict(cls())
         return cls(**{name: max(4, n * min(hosts, LARGE) // LARGE) for name, n in whole.items()})
 
@@ -364,7 +364,7 @@ def everything(much: Sizes) -> list[Asked]:
 
 
 def missing(probes: Iterable[Asked]) -> list[str]:
-    """Name the routes of both faces that nobody asks for."""
+    """Name the routes of both faces without a probe."""
     asked = {(one.method, one.route) for one in probes}
     there = {(one.method, one.path) for one in routes()}
     there |= {(one.method, one.path) for one in ROUTES}

@@ -1,8 +1,9 @@
-"""`python -m tests.compare`: the same requests to the original and to Moorage, side by side.
+"""`python -m tests.compare`: sends the same requests to the original and to Moorage.
 
 The first difference that is not deliberate ends the run: it is shown with the smallest sequence of
-requests that still has it, and the exit code is 1. With `--survey` the run goes on, and shows how
-often each kind of difference came up, with its first example. The last line repeats the run.
+requests that still has it, and the exit code is 1. With `--survey` the run continues, and shows how
+often each kind of difference occurred, with its first example. The last line of the output has the
+command that repeats the run.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--seed", type=int, help="repeat the run of this seed (default: a new seed)"
+        "--seed", type=int, help="repeat the run with this seed (default: a new seed)"
     )
     parser.add_argument(
         "--requests", type=int, default=1_000, help="random requests in all (default: %(default)s)"
@@ -67,7 +68,7 @@ def arguments() -> argparse.Namespace:
 
 
 def repeating(asked: argparse.Namespace) -> str:
-    """Return the options that repeat this run; `make compare` has defaults of its own."""
+    """Return all options that repeat this run, because `make compare` has different defaults."""
     options = [f"--{name} {getattr(asked, name)}" for name in ("seed", "requests", "length")]
     options.append(f"--workers {asked.workers}")
     options.append(f"--engines {','.join(asked.engines)}" if asked.engines else "--itself")
@@ -76,7 +77,7 @@ def repeating(asked: argparse.Namespace) -> str:
 
 @contextlib.contextmanager
 def tasks(asked: argparse.Namespace) -> Iterator[list[Task]]:
-    """Divide the work; databases of PostgreSQL are made here, in a cluster of this run."""
+    """Divide the work, and create databases of PostgreSQL in a cluster of this run."""
     with contextlib.ExitStack() as stack:
         postgres = None
         if "postgresql" in asked.engines:
@@ -96,7 +97,7 @@ def tasks(asked: argparse.Namespace) -> Iterator[list[Task]]:
 
 
 def main() -> int:
-    """Compare."""
+    """Run the comparison; return the exit code."""
     asked = arguments()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:

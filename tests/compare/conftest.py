@@ -1,4 +1,4 @@
-"""Both sides, started once for the tests of this folder."""
+"""Starts both sides once for the tests of this folder."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from tests.compare import sides
 
 @pytest.fixture(scope="session")
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
-    """The original's address, and Moorage's by engine."""
+    """The URL of the original, and Moorage's by engine."""
     folder: Path = tmp_path_factory.mktemp("compare")
     with ExitStack() as stack:
         original = stack.enter_context(sides.original(folder / "original"))

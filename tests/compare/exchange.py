@@ -1,4 +1,4 @@
-"""One request and both answers to it."""
+"""One request and the answers of both sides."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from tests.compare.judge.differences import (
     header_differences,
     meaning,
 )
-from tests.compare.oracle import modelled
+from tests.compare.oracle import matches_model
 from tests.compare.sides import Sides
 from tests.e2e.support.peer import Answer
 
@@ -29,10 +29,10 @@ MADE_UP = "a-uuid-that-the-server-has-made-up"
 
 @dataclass(slots=True)
 class Exchange:
-    """One request, both answers, and what is needed to compare them.
+    """One request, both answers, and the data needed to compare them.
 
     `beginnings` are the times of the standard names on each side, `unlimited` is the original's
-    answer without a limit, `modelled` tells whether Moorage's candidates are those of the model.
+    answer without a limit, `matches_model` is True if Moorage's candidates are those of the model.
     """
 
     ask: Ask
@@ -41,20 +41,20 @@ class Exchange:
     ours: Answer
     beginnings: tuple[str, str]
     unlimited: Answer | None = None
-    modelled: bool = False
+    matches_model: bool = False
 
     async def complete(self, sides: Sides) -> None:
-        """Ask what the comparison needs besides."""
+        """Send the further requests that the comparison needs."""
         limited = limit_of(self.ask) is not None and (self.ask.minor or 0) >= LIMIT_SINCE
         if self.finds_candidates and limited:
             request = without_limit(self.ask).bytes(self.known)
             self.unlimited = await sides.original.peer.send(request)
         if any(each.aspect in ("candidates", "limit") for each in self.differences()):
-            self.modelled = await modelled(sides.original, self.ask, self.ours.json())
+            self.matches_model = await matches_model(sides.original, self.ask, self.ours.json())
 
     @property
     def finds_candidates(self) -> bool:
-        """Have both found candidates?"""
+        """Whether both sides answered a search for candidates."""
         return (
             self.ask.path == CANDIDATES
             and self.ask.method == "GET"
@@ -63,20 +63,20 @@ class Exchange:
 
     @property
     def writes(self) -> bool:
-        """Has either carried out a change? After a server error nobody knows."""
+        """Whether either side may have made a change; after a server error that is unknown."""
         done = {answer.status // 100 for answer in (self.theirs, self.ours)} & {2, 5}
         return self.ask.method not in ("GET", "HEAD") and bool(done)
 
     @property
     def carried_out(self) -> bool:
-        """Have both done, or found, what was asked for?"""
+        """Whether both sides executed the request; a search must also have found candidates."""
         if self.finds_candidates:
             return bool(self.theirs.json()[REQUESTS])
         return self.theirs.status < 300 and self.ours.status < 300
 
     @property
     def parts(self) -> bool:
-        """Have the two parted? Only one of them has carried out a change."""
+        """Whether the states now differ, because only one side made a change."""
         return self.writes and (self.theirs.status < 300) != (self.ours.status < 300)
 
     @property
@@ -86,21 +86,21 @@ class Exchange:
 
     @property
     def their_detail(self) -> str:
-        """What the original says in a refusal."""
+        """The detail of the original's refusal."""
         return detail_of(self.theirs)
 
     @property
     def our_detail(self) -> str:
-        """What Moorage says in a refusal."""
+        """The detail of Moorage's refusal."""
         return detail_of(self.ours)
 
     @property
     def our_text(self) -> str:
-        """What Moorage says in a refusal, whichever form it has."""
+        """The body of Moorage's answer as text, whatever its format."""
         return self.ours.body.decode("utf-8", "replace")
 
     def made_up(self) -> tuple[str, str] | None:
-        """Return the UUIDs of a provider that was made without naming one, theirs and ours."""
+        """Return the generated UUIDs of a provider created without a UUID, theirs and ours."""
         if self.ask.what != "POST /resource_providers" or not (
             self.theirs.status == self.ours.status in (200, 201)
         ):
@@ -112,12 +112,12 @@ class Exchange:
         return None if theirs == ours or named else (theirs, ours)
 
     def differences(self) -> Iterator[Difference]:
-        """Yield what differs."""
+        """Yield the differences."""
         theirs, ours = self.theirs, self.ours
         if (made := self.made_up()) is not None:
             theirs, ours = renamed(theirs, made[0]), renamed(ours, made[1])
         if theirs.status != ours.status:
-            # Whatever else differs follows from it.
+            # All other differences follow from this one.
             yield Difference("status", theirs.status, ours.status)
             return
         yield from header_differences(theirs, ours, self.beginnings)
@@ -133,7 +133,7 @@ class Exchange:
 
 
 def detail_of(answer: Answer) -> str:
-    """Return what a refusal says beyond the sentence of its status; nothing for other answers."""
+    """Return a refusal's text after the sentence of its status; empty for other answers."""
     value = meaning(answer)
     if not isinstance(value, dict) or "errors" not in value:
         return ""
@@ -142,7 +142,7 @@ def detail_of(answer: Answer) -> str:
 
 
 def renamed(answer: Answer, uuid: str) -> Answer:
-    """Return an answer with a UUID that was made up replaced."""
+    """Return an answer with a generated UUID replaced."""
     headers = {name: value.replace(uuid, MADE_UP) for name, value in answer.headers.items()}
     return replace(
         answer, headers=headers, body=answer.body.replace(uuid.encode(), MADE_UP.encode())
@@ -150,6 +150,6 @@ def renamed(answer: Answer, uuid: str) -> Answer:
 
 
 def removal(uuid: str) -> Ask:
-    """Return the request that removes a provider."""
+    """Return the request that deletes a provider."""
     path = f"/resource_providers/{uuid}"
     return plain("DELETE", path, template="/resource_providers/{provider}")

@@ -1,6 +1,6 @@
-"""The oracle for candidates where the two sides differ: the naive search of the core's tests.
+"""The oracle for candidates where the sides differ: the naive search of the core's tests.
 
-It searches the original's own state, so that no difference is tolerated by its shape alone.
+It searches the original's state, so that no difference is tolerated because of its form alone.
 """
 
 from collections import Counter
@@ -19,8 +19,8 @@ from tests.core.ledger.search.naive import Plain, Records, naive_candidates
 EPOCH = Instant(0)
 
 
-async def modelled(side: Side, ask: Ask, answer: dict[str, Any]) -> bool:
-    """Is this the answer of the plain search to the question, asked about a side's providers?"""
+async def matches_model(side: Side, ask: Ask, answer: dict[str, Any]) -> bool:
+    """Return whether an answer has the naive search's candidates for a side's providers."""
     question = candidate_query("&".join(ask.query).encode(), ask.minor or 0, Limits())
     expected = naive_candidates(await _records(side), question.query)
     found = [_plain(each) for each in answer[REQUESTS]]

@@ -1,13 +1,13 @@
-"""The original, openstack-placement, as a process of its own: one thread, SQLite, `noauth2`.
+"""The original, openstack-placement, as a separate process: one thread, SQLite, `noauth2`.
 
-It runs in the environment that has the original (`.venv-conformance`) and needs nothing else of
-this project:
+It runs in the environment that contains the original (`.venv-conformance`) and needs nothing else
+of this project:
 
     python tests/compare/original.py FOLDER
 
-It writes its address as its only line and serves until it is told to end. Three addresses are not
-the original's: `POST /_original/reset` puts the empty database back, `GET /_original/generations`
-tells the generations of its providers and consumers, so that the next request can name them, and
+It prints one line with its URL and serves until a signal arrives. Three addresses are not the
+original's: `POST /_original/reset` restores the empty database, `GET /_original/generations`
+returns the generations of its providers and consumers, so that the next request can name them, and
 `POST /_original/orphans` removes the consumers that its refused requests have left behind.
 """
 
@@ -81,7 +81,7 @@ FREE = {
     """,
     "/allocations/{consumer}": "SELECT DISTINCT consumer_id FROM allocations",
 }
-"""What a DELETE of each route would remove: the names in its path."""
+"""For each route, a query for the path names of objects that a DELETE would remove."""
 
 ONE_BEGINNING = """
 UPDATE resource_classes SET created_at = (SELECT max(created_at) FROM traits)
@@ -94,7 +94,7 @@ LINE_MAX = 65_537
 
 
 class Database:
-    """Its SQLite file, and a copy of it from before the first request."""
+    """The original's SQLite file, and a copy of it from before the first request."""
 
     def __init__(self, file: Path) -> None:
         self._live = sqlite3.connect(file)
@@ -104,13 +104,11 @@ class Database:
         self._live.backup(self._empty)
 
     def reset(self) -> None:
-        """Put the copy back; connections that are open see it at their next statement."""
+        """Restore the copy; open connections see it at their next statement."""
         self._empty.backup(self._live)
 
     def generations(self) -> dict[str, dict[str, Any]]:
-        """Return the generations of all providers and consumers, what providers offer, and what
-        can be removed.
-        """
+        """Return all generations, the classes that providers offer, and the removable objects."""
         with contextlib.closing(self._live.cursor()) as cursor:
             found: dict[str, dict[str, Any]] = {
                 what: dict(cursor.execute(sql)) for what, sql in GENERATIONS.items()
@@ -122,7 +120,7 @@ class Database:
         return found
 
     def forget_orphans(self) -> list[str]:
-        """Remove consumers that hold nothing; return them."""
+        """Remove and return the consumers without allocations."""
         with self._live:
             found = [uuid for (uuid,) in self._live.execute(f"SELECT uuid {ORPHANS}")]
             self._live.execute(f"DELETE {ORPHANS}")
@@ -149,16 +147,16 @@ def with_reset(application: Application, database: Database) -> Application:
 
 
 def check_schemas_once() -> None:
-    """Let jsonschema look at each schema once, not at every request: half of the time goes there.
+    """Make jsonschema check each schema once instead of at every request, to save half of the time.
 
-    What is accepted and what is told stays the same: the schemas are constants of the original.
+    The answers stay the same, because the schemas are constants of the original.
     """
     for kind in (jsonschema.Draft4Validator, jsonschema.Draft202012Validator):
         kind.check_schema = cache_by_identity(kind.check_schema)
 
 
 def cache_by_identity(check: Callable[..., None]) -> Callable[..., None]:
-    """Return a check that does nothing when it is handed the same object again."""
+    """Return a check that does nothing when it gets the same object again."""
     seen: dict[int, Any] = {}
 
     def checked(schema: Any, *more: Any, **others: Any) -> None:
@@ -176,7 +174,7 @@ class Response(SimpleHandler):
 
 
 class Connection(WSGIRequestHandler):
-    """The requests of one connection, one after the other."""
+    """The requests of one connection, one after another."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -184,7 +182,7 @@ class Connection(WSGIRequestHandler):
     server: WSGIServer
 
     def handle(self) -> None:
-        """Answer until the other side closes; bodies are read whole, so that none is left over."""
+        """Answer until the client closes; read each body completely, so that nothing is left."""
         self.close_connection = False
         while not self.close_connection:
             self.raw_requestline = self.rfile.readline(LINE_MAX)
@@ -197,7 +195,7 @@ class Connection(WSGIRequestHandler):
             self.wfile.flush()
 
     def get_environ(self) -> dict[str, Any]:
-        """An absent content type is empty, as uwsgi and mod_wsgi say it; wsgiref makes one up."""
+        """Make an absent content type empty, as in uwsgi and mod_wsgi; wsgiref sets a default."""
         environ: dict[str, Any] = super().get_environ()
         environ["CONTENT_TYPE"] = self.headers.get("content-type") or ""
         return environ

@@ -1,4 +1,4 @@
-"""Play a sequence on both sides and tell what differs."""
+"""Plays a sequence on both sides and collects the differences."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ from tests.compare.judge.differences import Difference
 from tests.compare.sides import Sides
 
 LOOK_EVERY = 100
-"""After so many requests everything is read from both sides."""
+"""After this many requests the whole state of both sides is read."""
 
 MAY_LEAVE_ORPHANS = {"/allocations", "/allocations/{consumer}", "/reshaper"}
 
 
 @dataclass(slots=True)
 class Finding:
-    """A difference that no reason is known for."""
+    """A difference without a known reason."""
 
     engine: str
     exchange: Exchange
@@ -30,10 +30,10 @@ class Finding:
 
 @dataclass(slots=True)
 class Outcome:
-    """How a sequence went: what was sent, what was found, and whether the two have parted.
+    """The result of a sequence: the requests, the findings, and whether the states now differ.
 
-    `requests` counts all; `random` those that were left to chance; `carried_out` has the calls
-    that both have answered with success, and candidates only if there were any.
+    `requests` counts all requests, `random` only random ones; `carried_out` has the calls that
+    both sides executed, searches for candidates only if they found any.
     """
 
     sent: list[Ask] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Outcome:
 class Player:
     """Sends requests to both sides and judges the answers; `exchanges` has those of a sequence.
 
-    `survey` True: goes on after a finding for as long as the two are in the same state.
+    With `survey` it continues after a finding while both sides are in the same state.
     """
 
     def __init__(self, sides: Sides, *, survey: bool = False) -> None:
@@ -74,7 +74,7 @@ class Player:
         return self.outcome
 
     async def repeat(self, asks: Iterable[Ask], *, look: bool = True) -> Outcome:
-        """Play these, then look at everything."""
+        """Play these requests, then compare the whole state."""
         await self._begin()
         for ask in asks:
             if await self._sent(ask):
@@ -89,12 +89,12 @@ class Player:
         await self.sides.reset()
 
     async def _sent(self, ask: Ask) -> bool:
-        """Send one and judge it; True: the sequence ends here."""
+        """Send and judge one request; return whether the sequence ends here."""
         self.outcome.sent.append(ask)
         return await self._judged(ask, await self.sides.generations())
 
     async def _looked(self) -> bool:
-        """Read everything from both sides; the two have parted if anything differs."""
+        """Read the whole state of both sides; return whether anything differs."""
         known = await self.sides.generations()
         before = len(self.outcome.findings)
         for ask in looks(known):
@@ -123,7 +123,7 @@ class Player:
         return self.outcome.forked or (bool(self.outcome.findings) and not self.survey)
 
     async def _removed(self, name: str, theirs: str, ours: str) -> None:
-        """Remove a provider that each side has given a UUID of its own."""
+        """Delete a provider for which each side has generated a UUID."""
         for side, uuid in ((self.sides.original, theirs), (self.sides.others[name], ours)):
             answer = await side.peer.send(removal(uuid).bytes(Generations()))
             assert answer.status == 204 or side is self.sides.original, answer

@@ -1,4 +1,4 @@
-"""How differences are told."""
+"""The texts that show differences."""
 
 import re
 from collections import Counter
@@ -15,14 +15,14 @@ SCHEMA = re.compile(
 
 
 def kind_of(finding: Finding) -> str:
-    """Return what two findings of one kind have in common: call, answers, place."""
+    """Return what findings of one kind have in common: call, statuses and place."""
     one = finding.exchange
     statuses = f"{one.theirs.status} {one.ours.status}"
     return plainer(f"{one.ask.what}: {statuses}, {finding.difference.aspect}")
 
 
 def kind_in_words(finding: Finding) -> str:
-    """As `kind_of`, and the texts that differ, without the names in them."""
+    """Return `kind_of`, and the differing texts without the names in them."""
     of = finding.difference
     text = kind_of(finding)
     if isinstance(of.theirs, str) and isinstance(of.ours, str):
@@ -31,14 +31,14 @@ def kind_in_words(finding: Finding) -> str:
 
 
 def plainer(text: str) -> str:
-    """Return the text without the names of single things."""
+    """Return the text without the names of individual objects."""
     text = TIMES.sub("TIME", SCHEMA.sub(r"\1 ...\2", text))
     text = NAMES.sub("NAME", UUIDS.sub("UUID", text))
     return re.sub(r"/\d+\b", "/N", re.sub(r"\bname-\d+", "name-N", text))
 
 
 def shown(finding: Finding) -> str:
-    """Return a finding as a paragraph: request, original, Moorage."""
+    """Return a finding as a paragraph with both answers."""
     one, of = finding.exchange, finding.difference
     return (
         f"  {finding.engine}: {of.aspect}\n"
@@ -48,13 +48,13 @@ def shown(finding: Finding) -> str:
 
 
 def shown_differences(outcome: Outcome) -> str:
-    """Return a short sequence and what differs at its end."""
+    """Return the text of a short sequence and of the first difference."""
     finding = outcome.findings[0]
     known = finding.exchange.known
-    lines = [f"{n}. {ask.told(known)}" for n, ask in enumerate(outcome.sent, 1)]
+    lines = [f"{n}. {ask.text(known)}" for n, ask in enumerate(outcome.sent, 1)]
     if finding.exchange.ask is not outcome.sent[-1]:
-        lines.append(f"then: {finding.exchange.ask.told(known)}")
-    return "\n".join(["these requests are answered differently:", *lines, shown(finding)])
+        lines.append(f"then: {finding.exchange.ask.text(known)}")
+    return "\n".join(["the answers to these requests differ:", *lines, shown(finding)])
 
 
 class Survey:
@@ -70,16 +70,16 @@ class Survey:
             kind = kind_in_words(finding)
             self.kinds[kind] += 1
             if kind not in self._examples:
-                asked = finding.exchange.ask.told(finding.exchange.known)[:TEXT_MAX]
+                asked = finding.exchange.ask.text(finding.exchange.known)[:TEXT_MAX]
                 self._examples[kind] = f"    {asked}\n{shown(finding)}\n"
 
     def merge(self, other: "Survey") -> None:
-        """Add what another has counted."""
+        """Add the counts of another survey."""
         self.kinds += other.kinds
         self._examples = {**other._examples, **self._examples}
 
     def text(self) -> str:
-        """Return everything, the most frequent first."""
+        """Return all kinds, the most frequent first."""
         return "\n".join(
             f"{count:6} {kind}\n{self._examples[kind]}" for kind, count in self.kinds.most_common()
         )

@@ -1,4 +1,4 @@
-"""A run: one sequence after the other, each with a seed of its own, until there were enough."""
+"""A run: one sequence after another, each with its own seed, until there are enough requests."""
 
 import asyncio
 import contextlib
@@ -20,21 +20,21 @@ from tests.compare.report import Survey, kind_of, shown_differences
 from tests.compare.sides import Sides
 
 MANY = 20_000
-"""After so many random requests, what was never met is told."""
+"""After this many random requests, the deliberate differences that never occurred are reported."""
 
 ENOUGH = 1_000
-"""In so many random requests, each route is carried out at least once."""
+"""Within this many random requests, each route succeeds at least once."""
 
 
 def say(text: str) -> None:
-    """Write to standard output at once: the caller may be a pipe."""
+    """Write a line to standard output and flush it, because it may be a pipe."""
     sys.stdout.write(text.rstrip() + "\n")
     sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one process does: `databases` of Moorage by engine; none: the original beside itself."""
+    """The work of one process; without `databases` the original is compared with itself."""
 
     seed: str
     requests: int
@@ -46,7 +46,7 @@ class Task:
 
 @dataclass(slots=True)
 class Totals:
-    """How much was compared, what was found, and how often each deliberate difference was met."""
+    """How much was compared, the findings, and how often each deliberate difference occurred."""
 
     random: int = 0
     all: int = 0
@@ -60,11 +60,11 @@ class Totals:
 
     @property
     def failed(self) -> bool:
-        """Was there any difference that is not meant?"""
+        """Whether there was a difference that is not deliberate."""
         return bool(self.found or self.survey.kinds)
 
     def count(self, outcome: Outcome) -> None:
-        """Add a sequence."""
+        """Add the outcome of a sequence."""
         self.sequences += 1
         self.random += outcome.random
         self.all += outcome.requests
@@ -73,7 +73,7 @@ class Totals:
         self.carried_out += outcome.carried_out
 
     def add(self, other: "Totals") -> None:
-        """Add those of another process."""
+        """Add the totals of another process."""
         self.random += other.random
         self.all += other.all
         self.sequences += other.sequences
@@ -85,26 +85,26 @@ class Totals:
         self.found += other.found
 
     def unmet(self) -> list[str]:
-        """Return the deliberate differences that no request has met."""
+        """Return the deliberate differences that did not occur."""
         names = [LEFT_BEHIND, *(one.name for one in DELIBERATE)]
         return [name for name in names if not self.tolerated[name]]
 
     def refused(self) -> list[str]:
-        """Return the routes that were never carried out: comparing their refusals proves little."""
+        """Return the routes that never succeeded: comparing only their refusals proves little."""
         routes = {f"{method} {template}" for method, template, _ in Sequence(0).routes}
         return sorted(route for route in routes if not self.carried_out[route])
 
     def text(self) -> str:
-        """Return everything as it is shown."""
-        lines = [*self.found, self.survey.text(), "deliberate differences met:"]
+        """Return the text of the report."""
+        lines = [*self.found, self.survey.text(), "deliberate differences that occurred:"]
         lines += [f"{count:8} {name}" for name, count in self.tolerated.most_common()]
         if self.random >= MANY and (unmet := self.unmet()):
-            lines.append(f"not met in this run: {', '.join(unmet)}")
+            lines.append(f"did not occur in this run: {', '.join(unmet)}")
         if self.random >= ENOUGH and (refused := self.refused()):
-            lines.append(f"never carried out in this run: {', '.join(refused)}")
+            lines.append(f"never succeeded in this run: {', '.join(refused)}")
         lines.append(
             f"compare: {self.random} random requests and {self.all - self.random} others in "
-            f"{self.sequences} sequences ({self.forked} ended early, where the two part), "
+            f"{self.sequences} sequences ({self.forked} ended early because the states differed), "
             f"{self.seconds:.0f} s: {len(self.found) + len(self.survey.kinds)} kinds of differences"
         )
         return "\n".join(lines).lstrip()
@@ -112,7 +112,7 @@ class Totals:
 
 @contextlib.asynccontextmanager
 async def opened(task: Task) -> AsyncIterator[Sides]:
-    """Start all sides of a task. Raises AssertionError when ours has logged a traceback."""
+    """Start all sides of a task. Raises AssertionError if Moorage has logged a traceback."""
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(sides.original(task.folder / "original"))
         others = {
@@ -131,12 +131,12 @@ async def opened(task: Task) -> AsyncIterator[Sides]:
 
 
 def play(task: Task) -> Totals:
-    """Carry a task out in this process."""
-    return asyncio.run(played(task))
+    """Execute a task in this process."""
+    return asyncio.run(run_task(task))
 
 
-async def played(task: Task) -> Totals:
-    """Carry a task out: to its end, or to the first finding."""
+async def run_task(task: Task) -> Totals:
+    """Execute a task to its end, or to the first finding."""
     totals = Totals()
     began = time.monotonic()
     async with opened(task) as both:
@@ -153,7 +153,7 @@ async def played(task: Task) -> Totals:
 
 
 async def smallest(both: Sides, outcome: Outcome) -> Outcome:
-    """Return the smallest sequence that shows the first difference that was found."""
+    """Return the outcome of the smallest sequence that shows the first difference."""
     kind = kind_of(outcome.findings[0])
     best = outcome
 

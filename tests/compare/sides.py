@@ -1,4 +1,4 @@
-"""The two sides: the original and Moorage, each a server of its own, each on an empty database."""
+"""The two sides: the original and Moorage, each a separate server on an empty database."""
 
 import asyncio
 import contextlib
@@ -26,18 +26,18 @@ GENERATIONS = head("GET", "/_original/generations", [], None)
 
 
 class Absent(Exception):
-    """There is no environment with the original; the message says how to make it."""
+    """The environment with the original is missing; the message says how to create it."""
 
 
 @contextlib.contextmanager
 def original(folder: Path, hashes: str = "0") -> Iterator[Server]:
-    """Run the original with its database in a folder, made if it is not there.
+    """Run the original with its database in a folder, which is created if it does not exist.
 
-    `hashes` is the seed of its hashes: some of its lists come in the order of a set, and a run is
-    to be repeatable.
+    `hashes` is its hash seed: some of its lists are in the order of a set, and runs must be
+    repeatable.
     """
     if not PYTHON.exists():
-        raise Absent(f"{PYTHON} is not there: `make .venv-conformance/stamp` builds it")
+        raise Absent(f"{PYTHON} does not exist: `make .venv-conformance/stamp` creates it")
     folder.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONHASHSEED": hashes}
     with Server([str(PYTHON), "-P", str(ORIGINAL), str(folder)], environment, ready=READY) as it:
@@ -54,9 +54,9 @@ def ours(database: Path | str) -> Iterator[Server]:
 
 @dataclass(slots=True)
 class Side:
-    """A connection to one server; `original`: it is the original.
+    """A connection to one server; `original` is True for the original.
 
-    `beginning` is the time of the standard names: when its database was made.
+    `beginning` is the time of the standard names, when the database was created.
     """
 
     peer: Peer
@@ -64,22 +64,22 @@ class Side:
     beginning: str = ""
 
     async def begin(self) -> None:
-        """Learn when its database was made."""
+        """Read when the database was created."""
         answer = await self.peer.send(STANDARD_TRAIT.bytes(Generations()))
         self.beginning = answer.headers[MODIFIED]
 
     async def reset(self) -> None:
-        """Empty its database."""
+        """Empty the database."""
         request = RESET_ORIGINAL if self.original else RESET_OURS
         answer = await self.peer.send(request)
         assert answer.status in (200, 204), answer
 
     async def send(self, ask: Ask, request: bytes) -> Answer:
-        """Send a request, which stands in `ask` as data."""
+        """Send a request; `ask` is its symbolic form."""
         return await self.peer.send(request)
 
     async def forget_orphans(self) -> list[str]:
-        """Remove the consumers that the original has left without allocations; return them."""
+        """Remove and return the consumers that the original has left without allocations."""
         if not self.original:
             return []
         found: list[str] = (await self.peer.send(FORGET_ORPHANS)).json()
@@ -87,9 +87,9 @@ class Side:
 
 
 class Sides:
-    """The original, and what stands beside it, by name: Moorage on some engines.
+    """The original, and by name the servers compared with it: Moorage on some engines.
 
-    Or the original once more, when the comparison itself is in question.
+    To test the comparison itself, this may also be another original.
     """
 
     def __init__(self, original: Side, others: dict[str, Side]) -> None:
@@ -99,7 +99,7 @@ class Sides:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, original: str, others: dict[str, str]) -> AsyncIterator[Self]:
-        """Connect to servers at these addresses. One whose name begins with `original` is one."""
+        """Connect to these URLs. A server whose name begins with `original` is an original."""
         async with contextlib.AsyncExitStack() as stack:
             first = Side(await stack.enter_async_context(Peer(original)), True)
             found = {}
@@ -113,7 +113,7 @@ class Sides:
 
     @property
     def all(self) -> list[Side]:
-        """All of them."""
+        """All sides, the original first."""
         return [self.original, *self.others.values()]
 
     async def reset(self) -> None:
@@ -125,12 +125,12 @@ class Sides:
         return Generations(**(await self.original.peer.send(GENERATIONS)).json())
 
     async def send(self, ask: Ask, known: Generations) -> tuple[Answer, dict[str, Answer]]:
-        """Send a request to all; return the original's answer and the others' by name."""
+        """Send a request to all; return the original's answer and those of the others by name."""
         request = ask.bytes(known)
         first, *others = await asyncio.gather(*(side.send(ask, request) for side in self.all))
         return first, dict(zip(self.others, others, strict=True))
 
     async def forget_orphans(self) -> list[str]:
-        """Remove what refused requests have left behind in the original; return the consumers."""
+        """Remove and return the consumers that refused requests left behind in the original."""
         first, *_ = await asyncio.gather(*(side.forget_orphans() for side in self.all))
         return first

@@ -1,6 +1,6 @@
-"""Controls that must fail: a difference that is planted in Moorage's answers is found.
+"""Controls: a difference planted in Moorage's answers must be found.
 
-There is one for each aspect that is compared. The same requests without it are answered alike.
+There is one for each compared aspect. Without it the same requests get the same answers.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ def bytes_of(old: bytes, new: bytes) -> Change:
 
 
 def header(name: str, text: str | None) -> Change:
-    """Set a header, or take it away."""
+    """Set or remove a header."""
 
     def changed(answer: Answer) -> Answer:
         rest = {key: of for key, of in answer.headers.items() if key != name}
@@ -82,7 +82,7 @@ def header(name: str, text: str | None) -> Change:
 
 
 def turned(found: dict[str, Any], key: str) -> None:
-    """Turn the order of an object's keys, or of a list, around."""
+    """Reverse the order of an object's keys or of a list."""
     of = found[key]
     found[key] = of[::-1] if isinstance(of, list) else dict(reversed(of.items()))
 
@@ -94,9 +94,7 @@ def first(candidates: Any) -> Any:
 
 @dataclass(frozen=True)
 class Plant:
-    """What is planted: in the answers to a call with a status, how it changes them, and what is
-    then found.
-    """
+    """A planted difference: which answers are changed, how, and the expected finding."""
 
     what: str
     status: int
@@ -249,7 +247,7 @@ PLANTS = {
 
 
 class Changed(Side):
-    """Moorage that acknowledges a claim with another status."""
+    """A Moorage that acknowledges a claim with another status."""
 
     async def send(self, ask: Ask, request: bytes) -> Answer:
         answer = await super().send(ask, request)
@@ -258,7 +256,7 @@ class Changed(Side):
 
 
 class Forgetful(Side):
-    """Moorage that acknowledges a removal and does something else, which is answered alike."""
+    """A Moorage that acknowledges a deletion, but does something else with the same answer."""
 
     async def send(self, ask: Ask, request: bytes) -> Answer:
         if ask.what == "DELETE /resource_providers/{provider}":
@@ -268,31 +266,31 @@ class Forgetful(Side):
 
 @pytest.fixture(scope="module")
 def exchanges(addresses: Addresses) -> list[Exchange]:
-    """What both sides answer to the script."""
+    """The exchanges of the script with both sides."""
 
-    async def played() -> list[Exchange]:
+    async def run() -> list[Exchange]:
         async with Sides.open(*addresses) as both:
             player = Player(both, survey=True)
             await player.repeat(SCRIPT)
             return player.exchanges
 
-    return asyncio.run(played())
+    return asyncio.run(run())
 
 
 def aspects(exchanges: Iterable[Exchange]) -> set[str]:
-    """Return where these exchanges differ."""
+    """Return the aspects in which these exchanges differ."""
     found = {each.aspect for exchange in exchanges for each in exchange.differences()}
     return {re.sub(r"/[0-9a-f-]{36}", "/UUID", aspect) for aspect in found}
 
 
 def test_without_a_plant_nothing_is_found(exchanges: list[Exchange]) -> None:
-    """Otherwise what is found with one proves nothing."""
+    """Otherwise a finding with a plant would prove nothing."""
     assert aspects(exchanges) == set()
 
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_plant_is_found(name: str, exchanges: list[Exchange]) -> None:
-    """And it is found where it was planted, and only there."""
+    """It is found exactly where it was planted."""
     plant = PLANTS[name]
     there = [each for each in exchanges if (each.ask.what, each.ours.status) == plant.where]
     if plant.query is not None:
@@ -303,7 +301,7 @@ def test_plant_is_found(name: str, exchanges: list[Exchange]) -> None:
 
 
 async def smallest_found(addresses: Addresses, kind: type[Side]) -> Outcome:
-    """Play the script beside a Moorage of a kind; return the smallest sequence that shows it."""
+    """Play the script with a Moorage of a kind; return the smallest sequence with a finding."""
     async with Sides.open(*addresses) as both:
         ours = both.others["sqlite"]
         both.others = {"sqlite": kind(ours.peer, original=False, beginning=ours.beginning)}
@@ -312,8 +310,8 @@ async def smallest_found(addresses: Addresses, kind: type[Side]) -> Outcome:
         return await smallest(both, outcome)
 
 
-def test_sequence_is_made_small(addresses: Addresses) -> None:
-    """Of the whole script one claim is left, and of that only what it cannot be made without."""
+def test_a_sequence_is_shrunk(addresses: Addresses) -> None:
+    """Of the whole script one claim is left, with only the necessary members."""
     outcome = asyncio.run(smallest_found(addresses, Changed))
     (ask,) = outcome.sent
     assert ask.what == "PUT /allocations/{consumer}"
@@ -322,7 +320,7 @@ def test_sequence_is_made_small(addresses: Addresses) -> None:
 
 
 def test_lost_change_is_found(addresses: Addresses) -> None:
-    """No single answer shows it; what is read afterwards does."""
+    """No single answer shows it, but reading the state afterwards does."""
     outcome = asyncio.run(smallest_found(addresses, Forgetful))
     whats = [ask.what for ask in outcome.sent]
     assert whats == ["POST /resource_providers", "DELETE /resource_providers/{provider}"]

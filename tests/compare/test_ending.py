@@ -1,4 +1,4 @@
-"""A run leaves no server behind, however it ends."""
+"""A run leaves no servers behind, however it ends."""
 
 import os
 import re
@@ -16,7 +16,7 @@ STARTED = re.compile(r"\(process (\d+)\)")
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_servers_end_with_the_run(how: signal.Signals) -> None:
-    """Those of its workers, too, which the signal does not reach."""
+    """This includes the servers of its workers, which the signal does not reach."""
     command = [sys.executable, "-m", "tests.compare", "--requests", "100000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None

@@ -1,4 +1,4 @@
-"""Each deliberate difference is still there, and its predicate knows it."""
+"""Each deliberate difference still exists, and its predicate recognizes it."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from tests.compare.sides import Sides
 Addresses = tuple[str, dict[str, str]]
 
 
-async def played(addresses: Addresses, asks: list[Ask]) -> Player:
+async def play(addresses: Addresses, asks: list[Ask]) -> Player:
     """Send requests to both sides."""
     async with Sides.open(*addresses) as both:
         player = Player(both)
@@ -23,11 +23,14 @@ async def played(addresses: Addresses, asks: list[Ask]) -> Player:
 
 
 @pytest.mark.parametrize(("name", "asks"), [*EXAMPLES.items(), *VARIANTS])
-def test_is_met_by_the_last_request(name: str, asks: list[Ask], addresses: Addresses) -> None:
-    """A difference that is gone must go from the list. What leads to it is answered alike: a
-    predicate that met that as well would be too wide.
+def test_the_last_request_shows_the_difference(
+    name: str, asks: list[Ask], addresses: Addresses
+) -> None:
+    """The earlier requests must show none, or the predicate would be too wide.
+
+    A difference that no longer exists must be removed from the list.
     """
-    player = asyncio.run(played(addresses, asks))
+    player = asyncio.run(play(addresses, asks))
     assert player.outcome.findings == []
     assert player.outcome.tolerated[name] > 0
     *before, _ = player.exchanges
@@ -35,15 +38,15 @@ def test_is_met_by_the_last_request(name: str, asks: list[Ask], addresses: Addre
 
 
 def test_any_unknown_trait_of_several_may_be_named(addresses: Addresses) -> None:
-    """The original's choice differs between its processes: of 40 it names some other than we do."""
+    """The original's choice varies by process: of 40 it names some that Moorage does not."""
     lists = [f"required=in:UNKNOWN_{n}_A,UNKNOWN_{n}_B" for n in range(40)]
     player = asyncio.run(
-        played(addresses, [plain("GET", f"/resource_providers?{one}", 39) for one in lists])
+        play(addresses, [plain("GET", f"/resource_providers?{one}", 39) for one in lists])
     )
     assert player.outcome.findings == []
     assert player.outcome.tolerated["Order of sets"] > 0
 
 
-def test_each_has_an_example() -> None:
+def test_each_difference_has_an_example() -> None:
     """A predicate without an example might apply to nothing, or to too much."""
     assert set(EXAMPLES) == {LEFT_BEHIND, *(one.name for one in DELIBERATE)}

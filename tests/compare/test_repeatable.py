@@ -1,4 +1,4 @@
-"""A seed tells everything: the same one makes the same requests in every process."""
+"""A run is repeatable: the same seed makes the same requests in every process."""
 
 import os
 import subprocess
@@ -21,11 +21,11 @@ def made() -> str:
     """Return a sequence as text."""
     sequence = Sequence("a seed")
     asks = [*sequence.fleet(), *(sequence.ask(KNOWN) for _ in range(REQUESTS))]
-    return "\n".join(ask.told(KNOWN) for ask in asks)
+    return "\n".join(ask.text(KNOWN) for ask in asks)
 
 
 def test_hashes_do_not_matter() -> None:
-    """They differ between processes, and with them the order of sets."""
+    """Hashes, and with them the order of sets, differ between processes."""
     command = [sys.executable, "-c", f"from {__name__} import made; print(made())"]
     found = {
         subprocess.run(

@@ -1,7 +1,7 @@
-"""1,000 random requests on SQLite are answered as the original answers them.
+"""Moorage on SQLite answers 1,000 random requests as the original does.
 
-The seed is fixed: a change is judged by what it changes. MOORAGE_SEED sets another one, and with
-MOORAGE_SOAK there is a new seed, 50,000 requests and both engines.
+The seed is fixed, so that only a change of the code changes the result. MOORAGE_SEED sets another
+one; with MOORAGE_SOAK there are a new seed, 50,000 requests and both engines.
 """
 
 import os
@@ -17,8 +17,8 @@ LENGTH = 200
 SEED = 1
 
 
-def test_as_the_original_answers(tmp_path: Path) -> None:
-    """What differs is made small; the failure shows it, and the seed."""
+def test_answers_are_those_of_the_original(tmp_path: Path) -> None:
+    """A failure shows the smallest sequence with a difference, and the seed."""
     databases: dict[str, str | Path] = {"sqlite": tmp_path / "ledger"}
     if SOAK:
         databases["postgresql"] = cluster.fresh()

@@ -1,4 +1,4 @@
-"""Several tasks at a time, each in a process of its own that ends with the run."""
+"""Runs several tasks at a time, each in a separate process that ends with the run."""
 
 import multiprocessing
 import os
@@ -9,7 +9,7 @@ from tests.compare.runs import Task, Totals, play
 
 
 def compared(tasks: list[Task]) -> Totals:
-    """Carry tasks out. What ends this early, ends them."""
+    """Execute tasks. If this ends early, the workers are killed."""
     totals = Totals()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(len(tasks), spawn, end_with_parent) as pool:
@@ -24,7 +24,7 @@ def compared(tasks: list[Task]) -> Totals:
 
 
 def end_with_parent() -> None:
-    """In a worker: end when the run does. What the worker has started ends with it, in turn."""
+    """In a worker: end when the run does; the worker's servers then end with it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

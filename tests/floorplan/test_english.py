@@ -7,8 +7,9 @@ from tests.floorplan.tidy import Source, sources
 
 
 def test_no_old_habits() -> None:
-    """The package uses none of the words."""
-    assert [line for source in sources("src") for line in dialect(source)] == []
+    """The package, its tests and its benchmarks use none of the words."""
+    trees = [source for folder in ("src", "tests", "bench") for source in sources(folder)]
+    assert [line for source in trees for line in dialect(source)] == []
 
 
 @pytest.mark.parametrize(

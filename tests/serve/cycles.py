@@ -1,9 +1,9 @@
-"""A server that tells which objects only the garbage collector would have freed.
+"""A server that reports which objects only the garbage collector would have freed.
 
     python -m tests.serve.cycles LISTEN DATABASE DIRECTORY
 
-serves as `moorage serve` does. Each line on its standard input is answered with one line of JSON:
-how many objects of each type were left in cycles since the last.
+works like `moorage serve`. It answers each line on its standard input with one line of JSON: how
+many objects of each type were left in cycles since the last line.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ PREFIX = "cycles: "
 
 
 def left() -> Counter[str]:
-    """Collect what cycles have kept since the last call; return how many objects of each type."""
-    gc.disable()  # from the first call on, nobody else collects
+    """Collect the objects left in cycles since the last call; return their number by type."""
+    gc.disable()  # from the first call on, only this function collects
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
     found = Counter(type(one).__name__ for one in gc.garbage)
@@ -46,7 +46,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def main(listen: str, database: str, backups: str) -> int:
-    """Serve until a signal ends it."""
+    """Serve until a signal arrives."""
     options = {"listen": listen, "database": database, "backup_directory": backups}
     return lifecycle.run(config.load({**options, "auth": "noauth2"}).settings, _loop)
 

@@ -1,4 +1,4 @@
-"""`moorage` on a disk that fails for as long as a file says so: TRIGGER.sync or TRIGGER.read.
+"""`moorage` on a disk that fails while the file TRIGGER.sync or TRIGGER.read exists.
 
 Usage: faulty_server.py TRIGGER COMMAND...
 """
@@ -15,7 +15,7 @@ TRIGGER = sys.argv.pop(1)
 
 
 class FaultyFile(apsw.VFSFile):
-    """A file that cannot be synced or read while there is a trigger."""
+    """A file that cannot be synced or read while the trigger exists."""
 
     def __init__(self, name: Any, flags: list[int]) -> None:
         super().__init__("unix", name, flags)
@@ -40,7 +40,7 @@ def fail_if(trigger: str, code: int) -> None:
 
 
 class FaultyDisk(apsw.VFS):
-    """The machine's disk, with faulty files."""
+    """A VFS with faulty files."""
 
     def __init__(self) -> None:
         super().__init__("faulty", "unix", makedefault=True)

@@ -1,7 +1,7 @@
-"""Hostile requests, one per row, and what must become of each.
+"""Hostile requests, one per row, and the expected answers.
 
-`told` are the statuses of all answers until the server closes the connection; `()` is none at all.
-Requests that two parsers could read differently are a table of their own in `test_protocol.py`.
+`statuses` are those of all answers until the server closes the connection; `()` means no answer.
+Requests that two parsers could read differently have a separate table in `test_protocol.py`.
 """
 
 import gzip
@@ -20,17 +20,17 @@ ESCAPE = "\x1b]52;c;aGk=\x07"
 
 
 class Probe(NamedTuple):
-    """One row."""
+    """A hostile request and the expected statuses."""
 
     name: str
     sent: bytes
-    told: tuple[int, ...]
+    statuses: tuple[int, ...]
     half: bool = False
-    """The client says that it will send nothing more, and waits for the answer."""
+    """The client shuts down its sending side before it waits for the answer."""
 
 
 def quoted(text: str) -> bytes:
-    """Return a text as it stands in an address."""
+    """Return a text percent-encoded for an address."""
     return "".join(f"%{byte:02x}" for byte in text.encode()).encode()
 
 
@@ -40,18 +40,18 @@ def body(method: bytes, path: bytes, content: bytes, *headers: bytes) -> bytes:
     return request(method, path, JSON, length, *headers, body=content)
 
 
-def told(method: bytes, path: bytes, value: Any, *headers: bytes) -> bytes:
-    """Return a request that says this."""
+def json_request(method: bytes, path: bytes, value: Any, *headers: bytes) -> bytes:
+    """Return a request with this value as its JSON body."""
     return body(method, path, json.dumps(value).encode(), *headers)
 
 
 def lease(**more: Any) -> dict[str, Any]:
-    """Return a wish."""
+    """Return a valid request for a lease, with these members changed."""
     return {"needs": [{"pool": "probes", "units": 1}], "key": "k", "ttl": 1, **more}
 
 
 def allocation(**more: Any) -> dict[str, Any]:
-    """Return what a consumer is to hold, of a provider that does not exist."""
+    """Return allocations of a consumer on a provider that does not exist."""
     known = {"project_id": "p", "user_id": "u", "consumer_generation": None}
     held = {PROVIDER: {"resources": {"VCPU": 1}}}
     return {"allocations": held, "consumer_type": "INSTANCE", **known, **more}
@@ -163,7 +163,7 @@ BOMBS = [
     Probe("a body that is too long", body(b"POST", b"/v1/leases", b" " * 1_100_000), (413,)),
     Probe(
         "a provider of 300 KB",
-        told(
+        json_request(
             b"POST",
             b"/v1/providers:bulk",
             {"providers": [{"uuid": PROVIDER, "name": "n", "traits": ["CUSTOM_A"] * 30_000}]},
@@ -178,7 +178,9 @@ BOMBS = [
 ]
 
 INJECTED = [
-    Probe("a provider's name", told(b"POST", b"/resource_providers", {"name": SQL}), (200,)),
+    Probe(
+        "a provider's name", json_request(b"POST", b"/resource_providers", {"name": SQL}), (200,)
+    ),
     Probe(
         "a name that is asked for",
         request(b"GET", b"/resource_providers?name=" + quoted(SQL)),
@@ -187,15 +189,15 @@ INJECTED = [
     Probe("a UUID", request(b"GET", b"/resource_providers/" + quoted(SQL)), (404,)),
     Probe("a trait", request(b"PUT", b"/traits/" + quoted("CUSTOM_" + SQL)), (400,)),
     Probe("a class", request(b"PUT", b"/resource_classes/" + quoted("CUSTOM_" + SQL)), (400,)),
-    Probe("a consumer", told(b"PUT", b"/allocations/" + quoted(SQL), allocation()), (400,)),
+    Probe("a consumer", json_request(b"PUT", b"/allocations/" + quoted(SQL), allocation()), (400,)),
     Probe(
         "a project",
-        told(b"PUT", b"/allocations/" + CONSUMER.encode(), allocation(project_id=SQL)),
+        json_request(b"PUT", b"/allocations/" + CONSUMER.encode(), allocation(project_id=SQL)),
         (400,),
     ),
     Probe(
         "a consumer type",
-        told(b"PUT", b"/allocations/" + CONSUMER.encode(), allocation(consumer_type=SQL)),
+        json_request(b"PUT", b"/allocations/" + CONSUMER.encode(), allocation(consumer_type=SQL)),
         (400,),
     ),
     Probe("usages", request(b"GET", b"/usages?project_id=" + quoted(SQL)), (200,)),
@@ -204,29 +206,41 @@ INJECTED = [
         request(b"GET", b"/allocation_candidates?resources=VCPU:1&required=" + quoted(SQL)),
         (400,),
     ),
-    Probe("a pool", told(b"PUT", b"/v1/pools/" + quoted(SQL), {"limit": 1}), (400,)),
-    Probe("a key", told(b"POST", b"/v1/leases", lease(key=SQL)), (201,)),
-    Probe("a label", told(b"POST", b"/v1/leases", lease(key="l", labels={SQL: SQL})), (202,)),
+    Probe("a pool", json_request(b"PUT", b"/v1/pools/" + quoted(SQL), {"limit": 1}), (400,)),
+    Probe("a key", json_request(b"POST", b"/v1/leases", lease(key=SQL)), (201,)),
+    Probe(
+        "a label", json_request(b"POST", b"/v1/leases", lease(key="l", labels={SQL: SQL})), (202,)
+    ),
     Probe(
         "an owner that is asked for", request(b"GET", b"/v1/leases?owner=" + quoted(SQL)), (200,)
     ),
     Probe("a lease", request(b"GET", b"/v1/leases/" + quoted(SQL)), (404,)),
-    Probe("a token's name", told(b"POST", b"/v1/tokens", {"name": SQL, "role": "reader"}), (201,)),
+    Probe(
+        "a token's name",
+        json_request(b"POST", b"/v1/tokens", {"name": SQL, "role": "reader"}),
+        (201,),
+    ),
     Probe("a token", request(b"DELETE", b"/v1/tokens/" + quoted(SQL)), (404,)),
     Probe(
         "a header", request(b"GET", b"/v1/tokens", b"X-Roles: " + SQL.encode() + b"\r\n"), (403,)
     ),
-    Probe("markup in a name", told(b"POST", b"/resource_providers", {"name": SCRIPT}), (200,)),
-    Probe("an escape sequence in a key", told(b"POST", b"/v1/leases", lease(key=ESCAPE)), (400,)),
+    Probe(
+        "markup in a name", json_request(b"POST", b"/resource_providers", {"name": SCRIPT}), (200,)
+    ),
+    Probe(
+        "an escape sequence in a key",
+        json_request(b"POST", b"/v1/leases", lease(key=ESCAPE)),
+        (400,),
+    ),
     Probe(
         "an escape sequence in a label",
-        told(b"POST", b"/v1/leases", lease(key="m", labels={"job": ESCAPE})),
+        json_request(b"POST", b"/v1/leases", lease(key="m", labels={"job": ESCAPE})),
         (400,),
     ),
 ]
 
 STRANGER = b"Host: localhost\r\nConnection: close\r\n"
-"""Somebody without a token."""
+"""The headers of a client without a token."""
 
 NOBODY = [
     *(
@@ -272,7 +286,7 @@ PROBES = [*PARSER, *ADDRESSES, *BOMBS, *INJECTED, *NOBODY, *PIPELINES]
 
 
 def boskos(path: bytes, content: bytes = b"", method: bytes = b"POST", *headers: bytes) -> bytes:
-    """Return a request as Go's client writes it."""
+    """Return a request as Boskos' Go client writes it."""
     length = b"Content-Length: %d\r\n" % len(content)
     head = b"%s %s HTTP/1.1\r\n%s%s%s\r\n" % (method, path, STRANGER, length, b"".join(headers))
     return head + content

@@ -1,4 +1,4 @@
-"""The counts of resources, which anybody may ask for at any rate: each reads the whole table."""
+"""The counts of Boskos' resources: each reads the whole table, and any client may ask for it."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ TOOK = 2.0
 
 
 class Counted:
-    """Resources that take a while to be counted; a clock that only this moves."""
+    """Resources whose counting takes a while, and the clock that it moves."""
 
     def __init__(self, took: float) -> None:
         self.now = 100.0
@@ -29,43 +29,43 @@ class Counted:
         return [SlotCount("t", "free", "", self.times)]
 
 
-def told(metrics: BoskosMetrics) -> float:
-    """Return how many free resources are told."""
+def free_count(metrics: BoskosMetrics) -> float:
+    """Return how many free resources the metrics show."""
     family = next(iter(metrics.collect()))
     return sum(sample.value for sample in family.samples if sample.labels["state"] == "free")
 
 
-def test_all_who_ask_at_once_are_told_one_count() -> None:
-    """They wait for a count that begins after they came; then it rests for as long as it took."""
+def test_simultaneous_requests_share_one_count() -> None:
+    """They share a count that begins after they arrive; it is reused for `RESTS` times its cost."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         boskos = Counted(TOOK)
         metrics = BoskosMetrics(boskos, lambda: boskos.now)  # type: ignore[arg-type] # all it asks of it
         await asyncio.gather(*(metrics.refresh() for _ in range(50)))
         assert boskos.times == 1
-        assert told(metrics) == 1
+        assert free_count(metrics) == 1
         for _ in range(50):
             await metrics.refresh()
         assert boskos.times == 1
         boskos.now += TOOK * RESTS
         await metrics.refresh()
-        assert told(metrics) == boskos.times == 2
+        assert free_count(metrics) == boskos.times == 2
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_short_counts_are_always_new() -> None:
-    """Where it takes no time nobody is told of yesterday; without a database the last is told."""
+    """Fast counts are made for every request; without a database the last count is shown."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         boskos = Counted(0.001)
         metrics = BoskosMetrics(boskos, lambda: boskos.now)  # type: ignore[arg-type] # all it asks of it
         for times in (1, 2, 3):
             await metrics.refresh()
-            assert told(metrics) == boskos.times == times
+            assert free_count(metrics) == boskos.times == times
         boskos.gone = True
         await metrics.refresh()
         assert boskos.times == 4
-        assert told(metrics) == 3
+        assert free_count(metrics) == 3
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""What the connection itself does with answers, and with pauses between requests."""
+"""How the connection itself handles answers, and pauses between requests."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ ANSWERS: dict[str, list[tuple[list[tuple[bytes, bytes]], list[bytes]]]] = {
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
-    """Answer as the path says."""
+    """Answer with the parts that `ANSWERS` has for the path."""
     ((headers, parts),) = ANSWERS[scope["path"]]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     for number, part in enumerate(parts, 1):
@@ -64,7 +64,7 @@ async def connected() -> tuple[asyncio.AbstractServer, asyncio.StreamReader, asy
 
 
 async def answered(*paths: bytes, form: bytes = REQUEST) -> bytes:
-    """Send requests one after the other at once; return all that comes until the end."""
+    """Send requests without waiting for answers; return everything received until the end."""
     server, reader, writer = await connected()
     writer.write(b"".join(form % path for path in paths))
     try:
@@ -76,7 +76,7 @@ async def answered(*paths: bytes, form: bytes = REQUEST) -> bytes:
 
 @pytest.mark.parametrize("path", ["whole", "parts", "closing"])
 def test_answers_of_a_known_length(path: str) -> None:
-    """However an answer comes from the application, it is the same on the wire."""
+    """However the application divides an answer, it is the same on the wire."""
     received = asyncio.run(answered(path.encode()))
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -85,7 +85,7 @@ def test_answers_of_a_known_length(path: str) -> None:
 
 
 def test_answers_follow_each_other() -> None:
-    """Whole ones, those in parts and those of unknown length take turns on one connection."""
+    """Whole answers, those in parts and those of unknown length can share one connection."""
     received = asyncio.run(answered(b"whole", b"chunks", b"parts", b"closing", b"whole"))
     assert received.count(b"HTTP/1.1 200 OK\r\n") == 4
     assert received.count(b"body") == 3
@@ -97,7 +97,7 @@ OLD_REQUEST = b"GET /%s HTTP/1.0\r\n\r\n"
 
 
 def test_old_clients_get_no_chunks() -> None:
-    """To HTTP/1.0 an answer of unknown length is sent plainly, up to the end of the connection."""
+    """To HTTP/1.0 an answer of unknown length is sent as is, and ends with the connection."""
     received = asyncio.run(answered(b"chunks", form=OLD_REQUEST))
     head, _, body = received.partition(b"\r\n\r\n")
     assert b"transfer-encoding" not in head and b"connection: close" in head
@@ -106,9 +106,9 @@ def test_old_clients_get_no_chunks() -> None:
 
 @pytest.mark.parametrize("form", [REQUEST, OLD_REQUEST])
 def test_an_answer_that_is_cut_is_an_error(form: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """A client sees that the connection broke, also where the end of it is that of the answer.
+    """A client sees a broken connection, also where the end of the connection ends the answer.
 
-    For the operator it is none: whoever reads too slowly could fill the log with errors.
+    It is not logged as an error: clients that read too slowly could fill the log.
     """
     with pytest.raises(ConnectionResetError):
         asyncio.run(answered(b"cut", form=form))
@@ -116,20 +116,20 @@ def test_an_answer_that_is_cut_is_an_error(form: bytes, caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize("path", ["injected", "injected-name"])
-def test_no_line_can_be_put_into_a_head(path: str) -> None:
-    """A header with a line break in it is never sent."""
+def test_no_line_can_be_injected_into_a_head(path: str) -> None:
+    """A header with a line break is never sent."""
     assert b"set-cookie" not in asyncio.run(answered(path.encode()))
 
 
-def test_no_more_than_was_promised() -> None:
+def test_no_more_than_the_content_length_is_sent() -> None:
     """An answer longer than its content-length does not run into the next one."""
     assert b"and more" not in asyncio.run(answered(b"longer", b"whole"))
 
 
 def test_only_an_idle_connection_is_closed() -> None:
-    """The time begins with the last answer: whoever asks again and again is never cut off."""
+    """The time begins with the last answer: a client that keeps asking is never cut off."""
 
-    async def scene() -> float:
+    async def scenario() -> float:
         server, reader, writer = await connected()
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -144,13 +144,13 @@ def test_only_an_idle_connection_is_closed() -> None:
         server.close()
         return loop.time() - last
 
-    assert asyncio.run(scene()) > IDLE_SECONDS / 2
+    assert asyncio.run(scenario()) > IDLE_SECONDS / 2
 
 
 def test_the_private_methods_of_uvicorn_that_are_overridden() -> None:
-    """Uvicorn may rename them in any release; nor may it use a private name of ours.
+    """Uvicorn may rename them in any release, or begin to use a private name of ours.
 
-    What they do is checked by the tests of idle connections and of requests that follow each other.
+    Their behavior is checked by the tests of idle connections and of consecutive requests.
     """
     timer, start = "_unset_keepalive_if_required", "_start_asgi_task"
     assert overridden(GuardedProtocol, HttpToolsProtocol) == {timer, start}

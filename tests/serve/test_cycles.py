@@ -1,6 +1,6 @@
-"""No request and no connection leaves objects that refer to each other.
+"""No request and no connection leaves reference cycles.
 
-Only the garbage collector would free them, and those that are alive when it freezes the index would
+Only the garbage collector would free them, and cycles that exist when it freezes the index would
 stay for ever (decision 0022).
 """
 
@@ -21,11 +21,11 @@ from bench.wire import ask
 from tests.serve import cycles, wire
 
 REPEATED = 3
-"""How often each request is sent: one cycle of each is as many of the same type."""
+"""How often each request is sent: a cycle per request leaves that many objects of a type."""
 
 
 class Server:
-    """A server that tells what it left in cycles."""
+    """A server that reports the objects that it left in cycles."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin is not None
@@ -34,7 +34,7 @@ class Server:
         self.url = next(found[1] for line in self._stdout if (found := READY.search(line)))
 
     def left(self) -> Counter[str]:
-        """Return what was left in cycles since the last call: how many objects of each type."""
+        """Return how many objects of each type were left in cycles since the last call."""
         self._stdin.write("\n")
         self._stdin.flush()
         for line in self._stdout:
@@ -43,7 +43,7 @@ class Server:
         raise AssertionError("the server has ended")
 
     async def left_by(self, raw: bytes) -> Counter[str]:
-        """Send a request on new connections; return what each time was left in cycles."""
+        """Send a request on new connections; return the objects that each time leaves in cycles."""
         await ask(self.url, raw)
         self.left()
         for _ in range(REPEATED):
@@ -69,10 +69,10 @@ def serve(directory: Path) -> Iterator[Server]:
 
 
 def test_no_request_leaves_cycles(tmp_path: Path) -> None:
-    """Whatever is asked, granted or refused."""
+    """This holds for every kind of request, granted or refused."""
     much = probes.Sizes.of(0)
 
-    async def scene(server: Server) -> dict[str, Counter[str]]:
+    async def scenario(server: Server) -> dict[str, Counter[str]]:
         for made in (probes.reports(Fleet("flat", 40)), probes.special(much), probes.line(much)):
             await holding.made(server.url, made)
         return {
@@ -81,13 +81,13 @@ def test_no_request_leaves_cycles(tmp_path: Path) -> None:
         }
 
     with serve(tmp_path) as server:
-        found = asyncio.run(scene(server))
+        found = asyncio.run(scenario(server))
     assert len(found) > 80
     assert "\n".join(f"{what}: {dict(left)}" for what, left in found.items() if left) == ""
 
 
 def test_no_connection_leaves_cycles(tmp_path: Path) -> None:
-    """Nor one that sends half a request, none at all, or does not wait for its answer."""
+    """This also holds if it sends half a request, none, or does not wait for its answer."""
     good = wire.request(b"GET", b"/resource_providers", close=False)
     with serve(tmp_path) as server:
         for sent in (b"", good[:30], b"NO HTTP\r\n\r\n", good, good * 5):
@@ -95,12 +95,14 @@ def test_no_connection_leaves_cycles(tmp_path: Path) -> None:
             for _ in range(REPEATED * 5):
                 with wire.connect(server.url) as connection:
                     connection.sendall(sent)
-            wire.talk(server.url, wire.request(b"GET", b"/"))  # accepted after all of them
+            wire.talk(
+                server.url, wire.request(b"GET", b"/")
+            )  # the server accepts this after all of them
             assert max(server.left().values(), default=0) < REPEATED, sent
 
 
 def test_a_planted_cycle_is_found() -> None:
-    """A control: the instrument finds an object that refers to itself, once."""
+    """A control: an object that refers to itself is found, once."""
 
     class Planted:
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The log warns of what a setting exposes, by the address that is really served."""
+"""The log warns of what the settings expose, and names the address that is really served."""
 
 from pathlib import Path
 
@@ -34,17 +34,17 @@ CASES = [
 
 
 @pytest.mark.parametrize(("settings", "main", "boskos", "words"), CASES)
-def test_each_danger_has_a_line(
+def test_each_danger_has_a_warning(
     settings: dict[str, object], main: Address, boskos: Address | None, words: list[str]
 ) -> None:
-    """One for each, none where there is none."""
+    """There is one warning per danger, and none otherwise."""
     found = list(warnings(convert(settings, Settings), main, boskos))
     assert len(found) == len(words)
     assert all(word in line for word, line in zip(words, found, strict=True))
 
 
-def test_the_log_has_it_at_the_start(tmp_path: Path) -> None:
-    """With the port that was taken, before the first request."""
+def test_the_warning_is_logged_at_the_start(tmp_path: Path) -> None:
+    """It names the actual port, before the first request."""
     options = ["--auth", "noauth2", "--insecure-noauth2", "--listen", "0.0.0.0:0"]
     with serve(tmp_path / "m.sqlite", *options) as server:
         where = server.url.removeprefix("http://")

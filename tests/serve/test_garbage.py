@@ -1,4 +1,4 @@
-"""Random damage to requests: every answer is a proper one, and the server goes on."""
+"""Randomly damaged requests: every answer is well-formed, and the server continues."""
 
 import contextlib
 import random
@@ -41,7 +41,7 @@ PIECES = [
 
 
 def damaged(chance: random.Random) -> bytes:
-    """One or two requests with a few bytes cut, repeated, exchanged or put in."""
+    """One or two requests with a few bytes removed, repeated, replaced or inserted."""
     sent = bytearray(
         chance.choice(WHOLE) + (chance.choice(WHOLE) if chance.random() < 0.3 else b"")
     )
@@ -63,7 +63,7 @@ def exchange(url: str, sent: bytes, cut: int) -> list[Answer]:
 
 
 def test_damaged_requests_do_no_harm(tmp_path: Path) -> None:
-    """No damage makes the server fail, fall silent, or write a traceback into its log."""
+    """No damage makes the server fail, stop answering, or log a traceback."""
     chance = random.Random(SEED)
     cases = [damaged(chance) for _ in range(CASES)]
     cuts = [chance.randrange(len(sent) + 1) for sent in cases]

@@ -1,4 +1,4 @@
-"""Cycles that have lasted are collected, too, and what is there to stay is not walked again."""
+"""The garbage collector frees old cycles, and does not walk long-lived objects again."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ import pytest
 from moorage.serve.garbage import KEPT_MAX, THRESHOLDS, freezing, without_collector
 
 ROUND = THRESHOLDS[0] * (THRESHOLDS[1] + 2)
-"""New objects after which all that is not frozen has been looked at."""
+"""The number of new objects after which all objects that are not frozen have been examined."""
 
 
 @pytest.fixture(autouse=True)
@@ -27,14 +27,14 @@ def collector() -> Iterator[None]:
 
 
 class Node:
-    """Refers to itself: only the collector finds out that nobody else does."""
+    """Refers to itself, so that only the collector can free it."""
 
     def __init__(self) -> None:
         self.own = self
 
 
 def old_cycle() -> "weakref.ref[Node]":
-    """Make a cycle that lives through rounds of both younger generations, and let go of it."""
+    """Make a cycle that survives rounds of both younger generations; return a weak reference."""
     node = Node()
     gc.collect(0)
     gc.collect(1)
@@ -42,12 +42,12 @@ def old_cycle() -> "weakref.ref[Node]":
 
 
 def many_objects() -> list[list[int]]:
-    """Make so many objects that stay that the collector looks at all others."""
+    """Make enough surviving objects for the collector to examine all others."""
     return [[] for _ in range(ROUND)]
 
 
 def test_old_cycles_are_collected() -> None:
-    """A cycle that outlived the younger rounds goes in the next full round, in any thread."""
+    """A cycle that survived the younger rounds is freed in the next full round, in any thread."""
     with freezing(), ThreadPoolExecutor(1) as threads:
         cycle = old_cycle()
         made = threads.submit(many_objects).result()
@@ -56,7 +56,7 @@ def test_old_cycles_are_collected() -> None:
 
 
 def test_with_a_high_third_threshold_they_would_stay() -> None:
-    """A control: then the collector does not find it, however many objects are made."""
+    """A control: the collector does not free the cycle, however many objects are made."""
     gc.set_threshold(*THRESHOLDS[:2], 1_000_000)
     cycle = old_cycle()
     made = [many_objects() for _ in range(3)]
@@ -64,10 +64,10 @@ def test_with_a_high_third_threshold_they_would_stay() -> None:
     assert len(made) == 3
 
 
-def test_what_stays_is_not_walked_again() -> None:
-    """Many survivors are frozen; few are not, so that they can still be collected."""
+def test_survivors_are_not_walked_again() -> None:
+    """Many survivors are frozen; a few are not, so that they can still be collected."""
     with freezing():
-        gc.freeze()  # what the tests before have left
+        gc.freeze()  # objects left by earlier tests
         frozen = gc.get_freeze_count()
         few = [[] for _ in range(KEPT_MAX // 100)]
         gc.collect()
@@ -79,8 +79,8 @@ def test_what_stays_is_not_walked_again() -> None:
     assert len(few) + len(many) > KEPT_MAX
 
 
-def test_no_round_walks_more_than_was_made_since_the_last() -> None:
-    """However fast a thread makes objects that stay, each full round leaves few to the next."""
+def test_no_round_walks_more_objects_than_were_made_since_the_last() -> None:
+    """However fast a thread makes surviving objects, each full round leaves few for the next."""
     left: list[int] = []
 
     def seen(phase: str, info: dict[str, int]) -> None:
@@ -99,8 +99,8 @@ def test_no_round_walks_more_than_was_made_since_the_last() -> None:
     assert max(left) < KEPT_MAX + 2 * ROUND
 
 
-def test_nothing_follows_when_it_is_over() -> None:
-    """The callback goes with the server."""
+def test_the_callback_is_removed_at_the_end() -> None:
+    """It lasts no longer than the server."""
     before = list(gc.callbacks)
 
     with freezing():

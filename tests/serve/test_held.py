@@ -1,4 +1,4 @@
-"""What connections hold together: requests that wait, long bodies, responses that nobody reads."""
+"""Memory shared by all connections: waiting requests, long bodies and unread responses."""
 
 import asyncio
 import socket
@@ -25,8 +25,8 @@ ANSWER, ANSWERS = 1 * MIB, 8
 SECONDS = 10.0
 
 
-class Scene:
-    """A server whose responses come when the gate is open, and connections to it."""
+class GatedServer:
+    """A server that answers `/wait` when the gate is open, and connections to it."""
 
     def __init__(self, held: MemoryBudgets) -> None:
         self.held = held
@@ -36,7 +36,7 @@ class Scene:
         self.port = 0
 
     async def application(self, scope: Any, receive: Any, send: Any) -> None:
-        """Read the body, wait for the gate, answer."""
+        """Read the body, wait for the gate on `/wait`, and answer."""
         more = scope["method"] == "POST"
         while more:
             message = await receive()
@@ -51,7 +51,7 @@ class Scene:
         await send({"type": "http.response.body", "body": body})
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Open a connection of which the kernel and the client buffer little."""
+        """Open a connection with small buffers in the kernel and the client."""
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
         connection.setblocking(False)
@@ -61,68 +61,69 @@ class Scene:
         return reader, writer
 
     def is_slow(self, number: int) -> bool:
-        """Has the client of a connection left much unread?"""
+        """Return whether the client of a connection has left much unread."""
         slow = self.held.unread._sizes
         return len(self.protocols) > number and self.protocols[number] in slow
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Return once something holds."""
+        """Return once the condition holds."""
         async with asyncio.timeout(SECONDS):
             while not holds():
                 await asyncio.sleep(0)
 
 
 @asynccontextmanager
-async def served(held: MemoryBudgets) -> AsyncIterator[Scene]:
+async def served(held: MemoryBudgets) -> AsyncIterator[GatedServer]:
     """Serve on this machine."""
-    scene = Scene(held)
-    config = uvicorn.Config(scene.application, loop="none", log_config=None, interface="asgi3")
+    gated = GatedServer(held)
+    config = uvicorn.Config(gated.application, loop="none", log_config=None, interface="asgi3")
     config.load()
     protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()), held)
     state = ServerState()
 
     def make() -> Any:
-        scene.protocols.append(protocol(config, state, {}))
-        return scene.protocols[-1]
+        gated.protocols.append(protocol(config, state, {}))
+        return gated.protocols[-1]
 
     server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-    scene.port = server.sockets[0].getsockname()[1]
+    gated.port = server.sockets[0].getsockname()[1]
     try:
-        yield scene
+        yield gated
     finally:
-        for writer in scene.writers:
+        for writer in gated.writers:
             writer.close()
-        scene.gate.set()
-        await scene.until(lambda: not state.connections)
+        gated.gate.set()
+        await gated.until(lambda: not state.connections)
         server.close()
     assert held.waiting.bytes == held.bodies.bytes == held.unread.bytes == 0
 
 
 def answers(received: bytes) -> int:
-    """Count the responses that are whole and good."""
+    """Count the responses with status 200."""
     return received.count(b"HTTP/1.1 200 OK")
 
 
 def test_waiting_requests_share_room() -> None:
-    """Beyond the bound of all connections, a request that waits ends its connection; whoever waits
-    already is answered, and so is whoever does not send before the response is there.
+    """Beyond the bound of all connections, another waiting request ends its connection.
+
+    Requests that wait already are answered, and so are clients that wait for each response.
     """
 
     async def act() -> None:
-        async with served(MemoryBudgets(waiting=300 * KIB)) as scene:
-            one, first = await scene.connect()
+        async with served(MemoryBudgets(waiting=300 * KIB)) as gated:
+            one, first = await gated.connect()
             first.write(GET * 4)  # three wait
-            await scene.until(lambda: scene.held.waiting.bytes > 180 * KIB)
-            other, second = await scene.connect()
+            await gated.until(lambda: gated.held.waiting.bytes > 180 * KIB)
+            other, second = await gated.connect()
             second.write(GET * 4)  # one may wait, the others would be too many
-            third, plain = await scene.connect()
+            third, plain = await gated.connect()
             plain.write(GET)
-            await scene.until(lambda: len(scene.protocols) == 3 and scene.protocols[1]._deaf)
-            assert scene.held.waiting.bytes <= 300 * KIB
-            scene.gate.set()
+            await gated.until(lambda: len(gated.protocols) == 3 and gated.protocols[1]._deaf)
+            assert gated.held.waiting.bytes <= 300 * KIB
+            gated.gate.set()
             assert answers(await asyncio.wait_for(other.read(), SECONDS)) == 2
             assert answers(await third.readuntil(b"aaaa")) == 1
-            await scene.until(lambda: scene.held.waiting.bytes == 0)
+            await gated.until(lambda: gated.held.waiting.bytes == 0)
             first.write(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
             assert answers(await asyncio.wait_for(one.read(), SECONDS)) == 5
 
@@ -131,25 +132,26 @@ def test_waiting_requests_share_room() -> None:
 
 @pytest.mark.parametrize("there", [False, True])
 def test_long_bodies_share_room(there: bool) -> None:
-    """Where others have taken the room, a long body is refused with 503; a short one is not, and a
-    long one is taken where there are no others, however long it is.
+    """If other bodies take the room, a long body is refused with 503; a short one is not.
+
+    Without others a long body is accepted, however long it is.
     """
 
     async def act() -> None:
         size = WAITING_BODY_MAX + KIB
-        async with served(MemoryBudgets(bodies=KIB)) as scene:
+        async with served(MemoryBudgets(bodies=KIB)) as gated:
             if there:
-                _, before = await scene.connect()
+                _, before = await gated.connect()
                 before.write(POST % size + b"b" * size)
-                await scene.until(lambda: scene.held.bodies.bytes >= KIB)
-            reader, writer = await scene.connect()
+                await gated.until(lambda: gated.held.bodies.bytes >= KIB)
+            reader, writer = await gated.connect()
             writer.write(POST % size + b"b" * size)
             if there:
                 received = await asyncio.wait_for(reader.read(), SECONDS)
                 assert received.startswith(b"HTTP/1.1 503 ")
-                reader, writer = await scene.connect()
+                reader, writer = await gated.connect()
                 writer.write(POST % WAITING_BODY_MAX + b"b" * WAITING_BODY_MAX)
-            scene.gate.set()
+            gated.gate.set()
             assert answers(await asyncio.wait_for(reader.readuntil(b"aaaa"), SECONDS)) == 1
 
     asyncio.run(act())
@@ -157,17 +159,17 @@ def test_long_bodies_share_room(there: bool) -> None:
 
 @pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, new_event_loop])
 def test_unread_responses_share_room(make_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """Beyond the bound, who has not read for the longest time is cut off; the last one may read."""
+    """Beyond the bound, the client that has not read for longest is cut off, never the last."""
 
     async def act() -> None:
-        async with served(MemoryBudgets(unread=100 * KIB)) as scene:
+        async with served(MemoryBudgets(unread=100 * KIB)) as gated:
             readers = []
             for number in range(4):
-                reader, writer = await scene.connect()
+                reader, writer = await gated.connect()
                 readers.append(reader)
                 writer.write(LONG * ANSWERS)
-                await scene.until(lambda: scene.is_slow(number))  # noqa: B023 - it is over by then
-                assert list(scene.held.unread._sizes) == [scene.protocols[number]]
+                await gated.until(lambda: gated.is_slow(number))  # noqa: B023 - awaited in this round
+                assert list(gated.held.unread._sizes) == [gated.protocols[number]]
             for reader in readers[:3]:
                 with pytest.raises(ConnectionResetError):
                     while await asyncio.wait_for(reader.read(MIB), SECONDS):
@@ -181,18 +183,18 @@ def test_unread_responses_share_room(make_loop: Callable[[], asyncio.AbstractEve
 
 
 class Client:
-    """One that is slow to read."""
+    """A client that reads slowly, and counts how often it is cut off."""
 
     def __init__(self) -> None:
         self.cut = 0
 
     def cut_off(self) -> None:
-        """Count it."""
+        """Count a cut."""
         self.cut += 1
 
 
-def test_the_slowest_gives_way() -> None:
-    """The one that is slow for the longest time, and only as many as needed; never the last."""
+def test_the_longest_unread_is_cut_off() -> None:
+    """Clients that are slow for longest are cut off, as few as necessary, never the last one."""
     unread, clients = Unread(10), [Client() for _ in range(4)]
     for client in clients[:3]:
         unread.enter(client, 3)
@@ -207,8 +209,8 @@ def test_the_slowest_gives_way() -> None:
     assert unread.bytes == 0
 
 
-def test_room_for_one_alone() -> None:
-    """What no other has taken any of is never too little."""
+def test_a_single_user_may_exceed_the_budget() -> None:
+    """A budget never refuses its only user."""
     room = ByteBudget(10)
     assert room.take(8)
     assert room.take(8, own=8)

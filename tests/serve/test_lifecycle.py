@@ -1,4 +1,4 @@
-"""The server's process: how it starts, what it announces, how it ends."""
+"""The server's process: how it starts, what it announces and how it ends."""
 
 import contextlib
 import json
@@ -26,17 +26,17 @@ READY = re.compile(
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """Where the database shall be."""
+    """The path of the future database."""
     return tmp_path / "moorage.sqlite"
 
 
 def status(url: str, path: bytes, *headers: bytes, method: bytes = b"GET") -> int:
-    """The status of one answer."""
+    """Return the status of the answer to a request."""
     return talk(url, request(method, path, *headers))[0].status
 
 
 def test_start_and_end(database: Path) -> None:
-    """One line when ready; SIGTERM and SIGINT end it with 0 and take the announcement back."""
+    """It prints a line when ready; SIGTERM and SIGINT end it with 0 and remove the announcement."""
     for how in (signal.SIGTERM, signal.SIGINT):
         with serve(database, "--no-access-log") as server:
             assert READY.fullmatch(server.said[-1]), server.said
@@ -47,7 +47,7 @@ def test_start_and_end(database: Path) -> None:
 
 
 def test_health(database: Path) -> None:
-    """Alive, ready and the metrics are told without a token; other methods are refused."""
+    """Health, readiness and metrics need no token; methods other than GET are limited."""
     with serve(database) as server:
         for path in (b"/healthz", b"/readyz", b"/metrics"):
             sent = b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -61,7 +61,7 @@ def test_health(database: Path) -> None:
 
 
 def test_metrics_count_requests(database: Path) -> None:
-    """The metrics tell how many requests were answered, and what the ledger has done."""
+    """The metrics count answered requests and changes of the ledger."""
     with serve(database, "--auth", "noauth2") as server:
         assert status(server.url, b"/traits/CUSTOM_X", method=b"PUT") == 201
         assert status(server.url, b"/traits/CUSTOM_Y") == 404
@@ -77,8 +77,8 @@ def test_metrics_count_requests(database: Path) -> None:
         assert shown['moorage_http_request_seconds_count{face="placement"}'] == "2.0"
 
 
-def test_waiting_on_purpose_is_no_latency(database: Path) -> None:
-    """Long polls have a histogram of their own; who might have waited but need not is not in it."""
+def test_long_polls_are_not_counted_as_latency(database: Path) -> None:
+    """Long polls have a separate histogram; those that did not have to wait are not in it."""
 
     def ask(method: bytes, path: bytes, body: bytes = b"") -> int:
         length = b"Content-Length: %d\r\n" % len(body)
@@ -105,14 +105,16 @@ def test_waiting_on_purpose_is_no_latency(database: Path) -> None:
 
 
 def test_accepted_requests_are_finished(database: Path) -> None:
-    """A request that had begun when the signal came is answered; new ones are not taken."""
+    """A request that began before the signal is answered; new ones are not accepted."""
     with serve(database, "--auth", "noauth2") as server:
         with connect(server.url) as connection:
             body = b'{"name": "host"}'
             length = b"Content-Length: %d\r\n" % len(body)
             head = request(b"POST", b"/resource_providers", JSON, length, close=False)
             connection.sendall(head + body[:-1])
-            assert status(server.url, b"/") == 200  # by now the first one has been accepted, too
+            assert (
+                status(server.url, b"/") == 200
+            )  # then the first connection has been accepted, too
             os.kill(server.pid, signal.SIGTERM)
             until_refused(server.url)
             connection.sendall(body[-1:])
@@ -123,14 +125,14 @@ def test_accepted_requests_are_finished(database: Path) -> None:
 
 
 def until_refused(url: str) -> None:
-    """Return once the server takes no more connections."""
+    """Return once the server accepts no more connections."""
     with contextlib.suppress(ConnectionError):
         while True:
             connect(url).close()
 
 
-def test_requests_that_never_end_are_left(database: Path) -> None:
-    """A client that does not finish its request cannot keep the process from ending."""
+def test_requests_that_never_end_are_abandoned(database: Path) -> None:
+    """A client that does not finish its request does not keep the process from ending."""
     options = ("--auth", "noauth2", "--stop-seconds-max", "0.5")
     with serve(database, *options) as server, connect(server.url) as connection:
         connection.sendall(request(b"POST", b"/resource_providers", JSON, b"Content-Length: 9\r\n"))
@@ -140,9 +142,10 @@ def test_requests_that_never_end_are_left(database: Path) -> None:
         assert time.monotonic() - begun < 5
 
 
-def test_first_start_makes_the_administrators_token(database: Path) -> None:
-    """The first start leaves a token that only its user can read and the database does not hold;
-    later starts make none.
+def test_first_start_creates_the_administrators_token(database: Path) -> None:
+    """The first start creates a token that only its user can read; later starts create none.
+
+    The database does not contain it.
     """
     file = Path(f"{database}.token")
     with serve(database) as server:
@@ -156,12 +159,12 @@ def test_first_start_makes_the_administrators_token(database: Path) -> None:
         wrong = latest + b"X-Auth-Token: moorage_" + b"A" * 43
         (refused,) = talk(server.url, sent % wrong)
         assert refused.status == 401
-        # As the openstack client reads every refusal; without it, it fails with a KeyError.
+        # The openstack client reads `errors` of every refusal, or fails with a KeyError.
         (error,) = json.loads(refused.body)["errors"]
         assert error["detail"] == "The token that was shown is not valid here."
         (refused,) = talk(server.url, sent % latest.rstrip())
         assert refused.status == 401
-        assert set(json.loads(refused.body)) == {"message", "code", "title"}  # as the original
+        assert set(json.loads(refused.body)) == {"message", "code", "title"}  # like the original
     for path in database.parent.glob("moorage.sqlite*"):
         assert path == file or secret.encode() not in path.read_bytes()
     file.unlink()
@@ -170,14 +173,14 @@ def test_first_start_makes_the_administrators_token(database: Path) -> None:
 
 
 def test_only_one_process_has_the_database(database: Path) -> None:
-    """A second server on the same database ends with 2 and says who is in the way."""
+    """A second server on the same database exits with 2 and names the reason."""
     with serve(database):
         line = refusal(2, "serve", "--database", f"sqlite:///{database}", "--listen", "127.0.0.1:0")
         assert "in use by another process" in line
 
 
 def test_an_address_in_use_is_named(database: Path) -> None:
-    """A taken port ends the start with 2 and one line."""
+    """If the port is in use, the start exits with 2 and one line."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -205,13 +208,13 @@ def test_an_address_in_use_is_named(database: Path) -> None:
     ],
 )
 def test_wrong_settings_say_what_to_change(tmp_path: Path, options: list[str], word: str) -> None:
-    """A setting that cannot be served with ends the start with 2 and one line that helps."""
+    """With an impossible setting the start exits with 2 and one line that helps."""
     anywhere = ["--listen", "127.0.0.1:0"]  # the last --listen counts
     assert word in refusal(2, "serve", *anywhere, *options, directory=tmp_path)
 
 
 def test_noauth2_where_others_can_reach_it(database: Path) -> None:
-    """With --insecure-noauth2 the test scheme may be served on every address."""
+    """With --insecure-noauth2 the server accepts the test scheme on every address."""
     options = ["--auth", "noauth2", "--insecure-noauth2", "--listen", "0.0.0.0:0"]
     with serve(database, *options) as server:
         assert server.url.startswith("http://0.0.0.0:")
@@ -222,7 +225,7 @@ def test_noauth2_where_others_can_reach_it(database: Path) -> None:
 
 
 def test_reset_exists_for_tests_only(database: Path) -> None:
-    """The wipe of the test-only face is an unknown address unless it was asked for."""
+    """Without --testing the reset is an unknown address."""
     reset = b"/_testing/reset"
     with serve(database, "--auth", "noauth2") as server:
         assert status(server.url, b"/traits/CUSTOM_X", method=b"PUT") == 201
@@ -234,7 +237,7 @@ def test_reset_exists_for_tests_only(database: Path) -> None:
 
 
 def test_profile_can_be_switched_for_tests(database: Path) -> None:
-    """The test-only face puts another policy in force at once."""
+    """The test-only face changes the policy profile at once."""
     body = b'{"policy": "open"}'
     length = b"Content-Length: %d\r\n" % len(body)
     nobody = b"X-Roles: nobody\r\n"
@@ -246,15 +249,15 @@ def test_profile_can_be_switched_for_tests(database: Path) -> None:
 
 
 def test_open_files_are_raised(database: Path) -> None:
-    """The limit of open files is raised for all the connections that are allowed."""
+    """The limit of open files is raised to fit all permitted connections."""
     with serve(database) as server:
         soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
         assert soft >= (12_064 if hard == resource.RLIM_INFINITY else min(12_064, hard))
 
 
 @pytest.mark.parametrize("doors", [1, 2])
-def test_too_few_open_files_are_told_once(database: Path, doors: int) -> None:
-    """However many addresses are served: one line, which names the limit that would do."""
+def test_too_few_open_files_are_reported_once(database: Path, doors: int) -> None:
+    """However many addresses are served, one line names the limit that would suffice."""
     few = ("sh", "-c", 'ulimit -n 1024 && exec "$@"', "sh", *MOORAGE)
     second = ["--boskos-listen", "127.0.0.1:0"] if doors == 2 else []
     with serve(database, *second, moorage=few) as server:
@@ -265,7 +268,7 @@ def test_too_few_open_files_are_told_once(database: Path, doors: int) -> None:
 
 
 def test_logs_are_lines_or_json(database: Path) -> None:
-    """Every answered request leaves a line with its request id, as text or as JSON."""
+    """Every answered request is logged in a line with its request id, as text or as JSON."""
     for form in ("line", "json"):
         with serve(database, "--auth", "noauth2", "--log-format", form) as server:
             (answer,) = talk(server.url, request(b"GET", b"/traits?name=in:A"))
@@ -301,8 +304,9 @@ def test_a_failed_sync_ends_the_process(database: Path, tmp_path: Path) -> None:
 
 
 def test_a_disk_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
-    """While rows cannot be read the server is not ready and answers 503, then goes on. Why, it says
-    once, and only in its log.
+    """While rows cannot be read the server is not ready and answers 503; then it continues.
+
+    It logs the reason once, and does not return it.
     """
     consumer = b"/allocations/11111111-2222-4333-8444-555555555555"
     with on_a_faulty_disk(database, tmp_path / "disk") as server:
@@ -318,8 +322,8 @@ def test_a_disk_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
         assert status(server.url, b"/readyz") == 200
 
 
-def test_silent_connections_are_asked(database: Path) -> None:
-    """The kernel asks the other end of a silent connection whether it is still there."""
+def test_silent_connections_are_probed(database: Path) -> None:
+    """The kernel checks whether the other end of a silent connection still exists."""
     with serve(database) as server, connect(server.url) as connection:
         ours, theirs = (
             f":{port:04X}" for port in (connection.getsockname()[1], connection.getpeername()[1])
@@ -328,11 +332,11 @@ def test_silent_connections_are_asked(database: Path) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
         (timer,) = (row[5] for row in rows if row[1].endswith(theirs) and row[2].endswith(ours))
-        assert timer.startswith("02:")  # a keep-alive timer is what this connection waits for
+        assert timer.startswith("02:")  # 02: a keep-alive timer
 
 
-def test_a_token_file_that_others_can_read_is_told_of(database: Path) -> None:
-    """The server goes on, because it does not need the file; the log says how to mend it."""
+def test_a_readable_token_file_is_reported(database: Path) -> None:
+    """The server continues, because it does not need the file, and logs the wrong mode."""
     with serve(database, "--no-access-log") as server:
         assert not [line for line in server.said if "WARNING" in line]
     Path(f"{database}.token").chmod(0o644)

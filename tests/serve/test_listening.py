@@ -1,4 +1,4 @@
-"""Connections count from the moment they are accepted, and no address may have too many."""
+"""Connections count as soon as they are accepted, and their number per address is limited."""
 
 import json
 import select
@@ -27,7 +27,7 @@ CONNECTIONS = 3
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with TLS that waits a moment only, with room for three connections."""
+    """A server with TLS, short timeouts and room for three connections."""
     bounds = ["--header-seconds-max", "0.5", "--connections-max", str(CONNECTIONS)]
     with serve(tmp_path_factory.mktemp("tls") / "m.sqlite", *TLS, *bounds) as server:
         yield server
@@ -39,7 +39,7 @@ def opened(server: Server) -> socket.socket:
 
 
 def health(server: Server) -> list[int]:
-    """Ask over TLS how it is; nothing: the connection was turned away."""
+    """Return the statuses of a health check over TLS; empty if the connection was refused."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     found = b""
@@ -51,7 +51,7 @@ def health(server: Server) -> list[int]:
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n\r\n"])
 def test_handshakes_have_a_deadline(secured: Server, sent: bytes) -> None:
-    """Who does not finish one is disconnected within the time for headers, whatever was sent."""
+    """Clients that do not finish a handshake are disconnected after the time for headers."""
     with opened(secured) as connection:
         connection.sendall(sent)
         assert b"HTTP" not in read_to_end(connection)
@@ -59,12 +59,12 @@ def test_handshakes_have_a_deadline(secured: Server, sent: bytes) -> None:
 
 
 def refused_beside_handshakes(server: Server) -> bool | None:
-    """Is a connection turned away beside three without a handshake? None: it came too late."""
+    """Return whether a connection is refused while three are in a handshake; None if too late."""
     with ExitStack() as stack:
         held = [stack.enter_context(opened(server)) for _ in range(CONNECTIONS)]
         found = health(server)
         over, _, _ = select.select(held, [], [], 0)
-        if found and over:  # on a busy machine their time may be over first
+        if found and over:  # on a busy machine they may time out first
             return None
         for connection in held:
             assert read_to_end(connection) == b""
@@ -72,13 +72,13 @@ def refused_beside_handshakes(server: Server) -> bool | None:
 
 
 def test_handshakes_count_as_connections(secured: Server) -> None:
-    """Three connections without a handshake leave no room for a fourth, until they are over."""
+    """Three connections without a handshake leave no room for a fourth until they end."""
     assert eventually(lambda: refused_beside_handshakes(secured))
     eventually(lambda: health(secured) == [200] or None)
 
 
 def test_many_broken_handshakes_leave_nothing_behind(secured: Server) -> None:
-    """Broken off at any point, by either side: all of their places are free again."""
+    """Handshakes that either side aborts at any point free their places."""
     for count in range(60):
         with opened(secured) as connection:
             connection.sendall(b"\x16\x03\x01\x02\x00\x01"[: count % 7])
@@ -93,12 +93,12 @@ def test_many_broken_handshakes_leave_nothing_behind(secured: Server) -> None:
 
 
 def places(most: int = 10, each: int = 2, *trusted: str) -> ConnectionCounter:
-    """Places for a few."""
+    """Return a counter with small limits."""
     return ConnectionCounter(most, each, Proxies(networks_parse(trusted)))
 
 
-def test_an_address_has_few_places() -> None:
-    """No more than two of each address, in any order of coming and going; others are not hurt."""
+def test_connections_per_address_are_limited() -> None:
+    """Each address may have two connections; other addresses are not affected."""
     some = places()
     first = some.enter("192.0.2.1")
     some.enter("192.0.2.1")
@@ -107,13 +107,13 @@ def test_an_address_has_few_places() -> None:
     some.enter("192.0.2.2")
     first.leave()
     first.leave()
-    some.enter("::ffff:192.0.2.1")  # the same address on a socket for both families
+    some.enter("::ffff:192.0.2.1")  # the same address on a dual-stack socket
     with pytest.raises(NoPlaceError):
         some.enter("192.0.2.1")
 
 
-def test_a_network_of_a_client_is_one_address() -> None:
-    """Whoever has an IPv6 address has 2**64 of them."""
+def test_an_ipv6_network_counts_as_one_address() -> None:
+    """A client with one IPv6 address usually has a /64, which is 2**64 addresses."""
     some = places()
     some.enter("2001:db8::1")
     some.enter("2001:db8::2")
@@ -123,7 +123,7 @@ def test_a_network_of_a_client_is_one_address() -> None:
 
 
 def test_proxies_and_this_machine_are_exempt() -> None:
-    """Everybody's connections come from a proxy; the bound on all of them holds all the same."""
+    """A proxy carries the connections of many clients; only the total limit applies to it."""
     some = places(8, 2, "10.0.0.0/8", "2001:db8::/32")
     for host in ("127.0.0.1", "::1", "10.1.2.3", "2001:db8::9") * 2:
         some.enter(host)
@@ -132,7 +132,7 @@ def test_proxies_and_this_machine_are_exempt() -> None:
 
 
 def test_nothing_is_kept_of_addresses_that_left() -> None:
-    """However many have come by, only those that are here take memory."""
+    """Only addresses with open connections take memory."""
     some = places(1_000_000, 2)
     for n in range(10_000):
         some.enter(f"10.0.{n // 256}.{n % 256}").leave()
@@ -141,7 +141,7 @@ def test_nothing_is_kept_of_addresses_that_left() -> None:
 
 
 def test_too_many_of_one_address_are_turned_away(tmp_path: Path) -> None:
-    """The third of two gets a 503 that names the setting. Loopback is exempt: another address."""
+    """The third connection of an address gets a 503 that names the setting; loopback is exempt."""
     options = ["--connections-per-address-max", "2", "--listen", "0.0.0.0:0"]
     own = own_address()
     if own is None:
@@ -169,7 +169,7 @@ def own_address() -> str | None:
 
 
 FORWARDED = [
-    # what is sent, the client that is told of, the scheme of locations
+    # the headers, the client in the log, the scheme of locations
     ({}, "127.0.0.1", "http"),
     ({"X-Forwarded-For": "192.0.2.7"}, "192.0.2.7", "http"),
     ({"X-Forwarded-For": "192.0.2.7, 127.0.0.9"}, "192.0.2.7", "http"),
@@ -194,7 +194,7 @@ FORWARDED = [
 def proxied(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, bool]]:
-    """A server that trusts this machine's proxies, and one that trusts none."""
+    """A server that trusts proxies on this machine, and one that trusts none."""
     options = ["--auth", "noauth2", "--log-format", "json", "--trusted-proxies", request.param]
     with serve(tmp_path_factory.mktemp("proxied") / "m.sqlite", *options) as server:
         yield server, bool(request.param)
@@ -204,7 +204,7 @@ def proxied(
 def test_forwarded_clients(
     proxied: tuple[Server, bool], headers: dict[str, str], client: str, scheme: str
 ) -> None:
-    """A trusted proxy is believed about the client and the scheme; anybody else is not."""
+    """Only a trusted proxy may set the client and the scheme."""
     server, trusted = proxied
     raw = [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
     body = b'{"name": "%s"}' % f"n-{abs(hash(str(headers)))}".encode()
@@ -233,6 +233,6 @@ def test_forwarded_clients(
 
 @pytest.mark.parametrize("text", ["nowhere", "10.0.0.1/8", "10.0.0.0/33", "*"])
 def test_trusted_proxies_are_networks(text: str) -> None:
-    """Anything else ends the start: to trust more than was meant would be dangerous."""
+    """Anything else is refused, because trusting too many addresses is dangerous."""
     with pytest.raises(ConfigError, match=r"trusted_proxies: .* is not a network"):
         load({"trusted_proxies": text}, {})

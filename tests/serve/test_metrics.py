@@ -1,4 +1,4 @@
-"""The text of all metrics, which anybody may ask for at any rate."""
+"""The text of all metrics, which any client may request at any rate."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,12 +8,12 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from moorage.serve.metrics import Metrics
-from tests.service.pools import by_hand
+from tests.service.pools import with_manual_clock
 from tests.service.running import Running
 
 
 class Series(Collector):
-    """So many series; counts how often they are collected."""
+    """A collector of `count` series that counts how often they are collected."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -34,9 +34,9 @@ class Series(Collector):
 def test_a_long_text_is_not_made_for_every_request(
     tmp_path: Path, count: int, made: list[int]
 ) -> None:
-    """It would hold up everybody else as often as anybody asks; a short one is always new."""
+    """Making it would delay all other requests; a short text is always new."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         now = 100.0
         metrics, series = Metrics(one.service, lambda: now), Series(count)
         metrics.add(series)
@@ -48,4 +48,4 @@ def test_a_long_text_is_not_made_for_every_request(
             assert f'series{{n="0"}} {float(series.collected)}\n'.encode() in text
         assert told == made
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

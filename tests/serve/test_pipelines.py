@@ -1,4 +1,4 @@
-"""Clients that send requests before they have the responses to those before them."""
+"""Clients that send requests before they have received the earlier responses."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def server(tmp_path: Path) -> Any:
 
 
 def test_few_requests_wait(server: Server) -> None:
-    """As many as may wait get their responses, and the connection ends after the last of them."""
+    """At most `WAITING_MAX` requests wait; the connection ends after the last response."""
     for many in (WAITING_MAX + 2, 50 * WAITING_MAX):
         found = talk(server.url, GET * many)
         assert [answer.status for answer in found] == [404] * (1 + WAITING_MAX)
@@ -40,7 +40,7 @@ def test_few_requests_wait(server: Server) -> None:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_waiting_request_has_a_short_body(server: Server, more: int) -> None:
-    """One with a longer body is not carried out: the connection ends after the responses owed."""
+    """One with a longer body is not executed: the connection ends after the earlier responses."""
     size = WAITING_BODY_MAX + more
     traits = json.dumps({"name": "n" * 20}).encode().ljust(size)
     length = b"Content-Length: %d\r\n" % size
@@ -51,7 +51,7 @@ def test_a_waiting_request_has_a_short_body(server: Server, more: int) -> None:
 
 @pytest.mark.parametrize("behind", [b"", GET, GET * WAITING_MAX])
 def test_nothing_hides_that_a_client_has_gone(server: Server, behind: bytes) -> None:
-    """Whatever it has sent behind its wish: its place in line lasts for its patience only."""
+    """Whatever it has sent after its request, its ticket lasts only for its patience."""
     asyncio.run(asked(server.url, wish("holder", ttl=600.0)))
     body = json.dumps(wish("gone", ttl=None, patience=PATIENCE)).encode()
     with connect(server.url) as connection:
@@ -61,6 +61,6 @@ def test_nothing_hides_that_a_client_has_gone(server: Server, behind: bytes) -> 
 
 
 def waiting(server: Server) -> int:
-    """Return how many wait for the pool."""
+    """Return how many tickets wait for the pool."""
     found: int = asyncio.run(called(server.url, "GET", f"/v1/pools/{POOL}")).json()["waiting"]
     return found

@@ -1,4 +1,4 @@
-"""Every hostile request of the table gets what it should, and all together leave nothing behind."""
+"""Every hostile request of the table gets the expected answers, and all leave nothing behind."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.support.server import Server, serve
 from tests.faces.boskos.boskos_server import BOSKOS_URL as SECOND_URL
-from tests.serve.probes import PROBES, SECOND_DOOR, SQL, Probe, lease, told
+from tests.serve.probes import PROBES, SECOND_DOOR, SQL, Probe, json_request, lease
 from tests.serve.wire import Answer, answers, connect, read_to_end, request, talk
 
 HERE = Path(__file__).parent
@@ -24,13 +24,13 @@ BOSKOS = "resources:\n- {type: t, state: free, names: [slot]}\n"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with both addresses, a pool and a resource."""
+    """A server with both addresses, a pool and a slot."""
     folder = tmp_path_factory.mktemp("probes")
     (folder / "boskos.yaml").write_text(BOSKOS)
     options = ["--auth", "noauth2", "--boskos-listen", "127.0.0.1:0", "--header-seconds-max", "2"]
     options += ["--body-seconds-max", "2", "--boskos-config", str(folder / "boskos.yaml")]
     with serve(folder / "m.sqlite", *options) as running:
-        made = told(b"PUT", b"/v1/pools/probes", {"limit": 1, "pacing": None})
+        made = json_request(b"PUT", b"/v1/pools/probes", {"limit": 1, "pacing": None})
         assert talk(running.url, made)[0].status in (200, 201)
         yield running
 
@@ -42,10 +42,10 @@ def second_url(server: Server) -> str:
 
 
 def exchanged(url: str, probe: Probe) -> list[Answer]:
-    """Send a probe, whole or as far as it is let, and return all answers."""
+    """Send a probe, or as much of it as the server accepts, and return all answers."""
     with connect(url) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with suppress(OSError):  # refused before all of it was sent
+        with suppress(OSError):  # the server may refuse it before all of it is sent
             connection.sendall(probe.sent)
             if probe.half:
                 connection.shutdown(socket.SHUT_WR)
@@ -53,24 +53,24 @@ def exchanged(url: str, probe: Probe) -> list[Answer]:
 
 
 def statuses(url: str, probe: Probe) -> tuple[int, ...]:
-    """Return what a probe is told."""
+    """Return the statuses of the answers to a probe."""
     return tuple(answer.status for answer in exchanged(url, probe))
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=[probe.name for probe in PROBES])
 def test_probes(server: Server, probe: Probe) -> None:
-    """Each gets the answers of its row and no others, within seconds."""
-    assert statuses(server.url, probe) == probe.told
+    """Each probe gets exactly the answers of its row, within seconds."""
+    assert statuses(server.url, probe) == probe.statuses
 
 
 @pytest.mark.parametrize("probe", SECOND_DOOR, ids=[probe.name for probe in SECOND_DOOR])
 def test_probes_of_the_second_address(server: Server, probe: Probe) -> None:
-    """So does each at the address for clients of Boskos, where nobody needs a token."""
-    assert statuses(second_url(server), probe) == probe.told
+    """The same holds at the address for clients of Boskos, which needs no token."""
+    assert statuses(second_url(server), probe) == probe.statuses
 
 
-def test_no_answer_repeats_markup_as_markup(server: Server) -> None:
-    """What a browser would show as a page is never of a request's making."""
+def test_no_answer_is_html(server: Server) -> None:
+    """A browser never shows content of a request as a page."""
     for probe in PROBES:
         for answer in exchanged(server.url, probe) if len(probe.sent) < 50_000 else ():
             kind = re.search(rb"content-type: (\S+)", answer.head.lower())
@@ -78,9 +78,7 @@ def test_no_answer_repeats_markup_as_markup(server: Server) -> None:
 
 
 def test_answers_stay_out_of_caches(server: Server) -> None:
-    """Those of the native API are kept by nobody and shown as nothing else; the headers of the
-    Placement API are the original's.
-    """
+    """The native API forbids caching and sniffing; Placement's headers are the original's."""
     for path in (b"/v1/tokens", b"/v1/leases", b"/v1/openapi.json", b"/v1/none", b"/healthz"):
         (answer,) = talk(server.url, request(b"GET", path))
         assert b"\r\ncache-control: no-store\r\n" in answer.head + b"\r\n", path
@@ -90,7 +88,7 @@ def test_answers_stay_out_of_caches(server: Server) -> None:
 
 
 def test_together_they_leave_nothing_behind(server: Server) -> None:
-    """However often they are sent: no memory, no damage, no traceback, and nothing is different."""
+    """However often they are sent, memory does not grow and the ledger and the log stay clean."""
     rows = [(server.url, probe) for probe in PROBES]
     rows += [(second_url(server), probe) for probe in SECOND_DOOR]
 
@@ -106,7 +104,7 @@ def test_together_they_leave_nothing_behind(server: Server) -> None:
     after = [round_of_all() for _ in range(ROUNDS)][-1]
     assert after - before < GROWTH_MAX
     assert talk(server.url, request(b"GET", b"/healthz"))[0].status == 200
-    (check,) = talk(server.url, told(b"POST", b"/v1/database/check", {}))
+    (check,) = talk(server.url, json_request(b"POST", b"/v1/database/check", {}))
     assert json.loads(check.body)["differences"] == []
     (named,) = talk(server.url, request(b"GET", b"/resource_providers"))
     assert SQL in {one["name"] for one in json.loads(named.body)["resource_providers"]}
@@ -124,7 +122,7 @@ VERSIONS = {
 
 @pytest.mark.parametrize(("version", "served"), VERSIONS.values(), ids=VERSIONS)
 def test_versions_of_tls(tmp_path: Path, version: ssl.TLSVersion, served: bool) -> None:
-    """What is broken is not spoken; the client here speaks it, as far as its own library does."""
+    """Broken versions are refused, though this client offers them as far as its library permits."""
     tls = ["--tls-cert", str(HERE / "tls-cert.pem"), "--tls-key", str(HERE / "tls-key.pem")]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -145,6 +143,6 @@ def test_versions_of_tls(tmp_path: Path, version: ssl.TLSVersion, served: bool) 
         assert not [line for line in server.said if "Traceback" in line]
 
 
-def test_what_it_takes_is_what_was_said() -> None:
-    """A control: the wish that the probes damage is one that is granted when it is whole."""
+def test_the_undamaged_request_is_valid() -> None:
+    """A control: the request that the probes damage names the pool of the fixture."""
     assert lease()["needs"] == [{"pool": "probes", "units": 1}]

@@ -1,4 +1,4 @@
-"""The HTTP connection under clients that send too much, too slowly, or two things at once."""
+"""The HTTP connection with clients that send too much, too slowly, or ambiguous requests."""
 
 import json
 import socket
@@ -37,7 +37,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def exists(url: str, trait: bytes) -> bool:
-    """Is there such a trait?"""
+    """Return whether the trait exists."""
     return talk(url, request(b"GET", b"/traits/" + trait))[0].status == 204
 
 
@@ -79,8 +79,9 @@ AMBIGUOUS = {
 
 @pytest.mark.parametrize("headers", AMBIGUOUS.values(), ids=AMBIGUOUS)
 def test_ambiguous_requests_are_refused(url: str, headers: bytes) -> None:
-    """What two parsers could read differently gets one 400 and a closed connection; what follows
-    it is never read as a request.
+    """A request that two parsers could read differently gets a 400 and a closed connection.
+
+    Bytes after it are never read as a request.
     """
     start = b"POST /traits HTTP/1.1\r\n" + HOST + ADMIN + LATEST
     for packets in ([start + headers + b"\r\n" + SMUGGLED], [start + headers + b"\r\n", SMUGGLED]):
@@ -89,7 +90,7 @@ def test_ambiguous_requests_are_refused(url: str, headers: bytes) -> None:
 
 
 def test_length_of_letters_is_answered_by_placement(url: str) -> None:
-    """A content-length of letters gets Placement's own 400; nothing after it is read."""
+    """A Content-Length of letters gets Placement's own 400, and nothing after it is read."""
     body = b'{"name": "n"}'
     for path, method in ((b"/", b"GET"), (PROVIDERS, b"POST")):
         sent = request(method, path, JSON, b"Content-Length: hi mom\r\n", body=body, close=False)
@@ -102,7 +103,7 @@ def test_length_of_letters_is_answered_by_placement(url: str) -> None:
 
 
 def test_length_of_letters_reaches_no_other_face(url: str) -> None:
-    """Faces that do not look at the length themselves never see such a request."""
+    """Faces that do not check the length themselves never get such a request."""
     (answer,) = talk(url, request(b"GET", b"/healthz", b"Content-Length: hi mom\r\n"))
     assert answer.status == 400
 
@@ -112,7 +113,7 @@ def test_length_of_letters_reaches_no_other_face(url: str) -> None:
     [b"zz\r\n", b"5 \r\nhello\r\n", b"0x5\r\nhello\r\n", b"5\nhello\r\n", b"f" * 17 + b"\r\n"],
 )
 def test_broken_chunks_stop_the_request(url: str, chunk: bytes) -> None:
-    """A request whose body is broken in the packet that brings it is not carried out."""
+    """A request whose body is malformed in the same packet is not executed."""
     assert talk(url, request(b"PUT", b"/traits/CUSTOM_KEPT"))[0].status in (201, 204)
     sent = request(b"DELETE", b"/traits/CUSTOM_KEPT", CHUNKED, body=chunk)
     assert [answer.status for answer in talk(url, sent)] == [400]
@@ -120,7 +121,7 @@ def test_broken_chunks_stop_the_request(url: str, chunk: bytes) -> None:
 
 
 def test_trailers_never_become_headers(url: str) -> None:
-    """A trailer that claims a role gives none, in one packet or in several."""
+    """A trailer that claims a role has no effect, in one packet or in several."""
     head = (
         b"PUT /traits/CUSTOM_TRAILED HTTP/1.1\r\nX-Auth-Token: nobody\r\nConnection: close\r\n"
         + HOST
@@ -153,9 +154,9 @@ def test_trailers_never_become_headers(url: str) -> None:
     ],
 )
 def test_bounds_of_the_head(url: str, sent: bytes, status: int) -> None:
-    """Heads that are too long, too many or not HTTP/1 are refused and the connection closed."""
+    """Heads that are too long, have too many headers or are not HTTP/1 end the connection."""
     with connect(url) as connection:
-        with suppress(ConnectionError):  # refused before all of it was sent
+        with suppress(ConnectionError):  # the server may refuse it before all of it is sent
             connection.sendall(sent)
         assert [answer.status for answer in answers(read_to_end(connection))] == [status]
 
@@ -179,13 +180,13 @@ def test_bounds_of_the_head(url: str, sent: bytes, status: int) -> None:
     ],
 )
 def test_only_our_host_names_are_served(url: str, host: bytes, target: bytes, status: int) -> None:
-    """A name that is not ours is refused: a page may have pointed its own name at us."""
+    """Other host names are refused, because a web page may point its own name at this server."""
     sent = b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (target, host)
     assert [answer.status for answer in talk(url, sent)] == [status]
 
 
 def test_more_host_names_can_be_allowed(tmp_path: Path) -> None:
-    """The setting allowed_hosts adds names; a star allows all of them."""
+    """The setting allowed_hosts adds names; `*` allows all."""
     for allowed, status in (("other.example,moorage.example", 200), ("*", 200), ("a.example", 421)):
         with serve(tmp_path / "moorage.sqlite", "--allowed-hosts", allowed) as server:
             sent = b"GET / HTTP/1.1\r\nHost: moorage.example\r\nConnection: close\r\n\r\n"
@@ -203,7 +204,7 @@ def test_pipelined_requests_are_answered_in_order(url: str) -> None:
 
 
 def test_refusal_waits_for_the_answers_before_it(url: str) -> None:
-    """What follows good requests is not refused in their place: they get their own answers."""
+    """A bad request after good ones is refused only after they have their own answers."""
     good = request(b"PUT", b"/traits/CUSTOM_FIRST", close=False)
     for bad in (b"garbage\r\n\r\n", request(b"POST", b"/traits", CHUNKED, body=b"zz\r\n")):
         assert [answer.status for answer in talk(url, good + bad)] in ([201], [204])
@@ -212,7 +213,7 @@ def test_refusal_waits_for_the_answers_before_it(url: str) -> None:
 
 
 def test_refusal_after_an_answer_is_an_answer(url: str) -> None:
-    """On a connection that waits for its next request, a bad one is refused as the first would."""
+    """On an idle connection a bad request is refused just like a first one."""
     with connect(url) as connection:
         connection.sendall(request(b"GET", b"/", close=False))
         first = b""
@@ -223,7 +224,7 @@ def test_refusal_after_an_answer_is_an_answer(url: str) -> None:
 
 
 def test_offers_to_change_protocols_are_ignored(url: str) -> None:
-    """An upgrade is answered in HTTP/1.1 and ends the connection; with a body it is refused."""
+    """An upgrade is answered in HTTP/1.1 and ends the connection; with a body it gets 400."""
     offer = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
     plain = b"GET / HTTP/1.1\r\n" + HOST + offer + b"\r\n"
     assert [answer.status for answer in talk(url, plain + SMUGGLED)] == [200]
@@ -233,7 +234,7 @@ def test_offers_to_change_protocols_are_ignored(url: str) -> None:
 
 
 def test_bodies_in_chunks_keep_to_the_limit(tmp_path: Path) -> None:
-    """A chunked body is carried out within the limit and refused with 413 beyond it."""
+    """A chunked body is accepted within the limit and refused with 413 beyond it."""
     options = ("--auth", "noauth2", "--body-bytes-max", "100")
     with serve(tmp_path / "moorage.sqlite", *options) as server:
         body = b'{"name": "host"}'
@@ -246,7 +247,7 @@ def test_bodies_in_chunks_keep_to_the_limit(tmp_path: Path) -> None:
 
 
 def test_continue_is_sent_before_the_body(url: str) -> None:
-    """A client that asks first is told to go on."""
+    """A client with `Expect: 100-continue` gets a 100 before it sends the body."""
     with connect(url) as connection:
         expecting = b"Expect: 100-continue\r\nContent-Length: 16\r\n"
         connection.sendall(request(b"POST", PROVIDERS, JSON, expecting))
@@ -257,7 +258,7 @@ def test_continue_is_sent_before_the_body(url: str) -> None:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that waits a moment only, with room for three connections."""
+    """A server with short timeouts and room for three connections."""
     options = ["--header-seconds-max", "0.4", "--body-seconds-max", "0.6"]
     options += ["--idle-seconds-max", "0.5", "--connections-max", "3"]
     database = tmp_path_factory.mktemp("impatient") / "moorage.sqlite"
@@ -288,13 +289,15 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "answered before its body came",
     ],
 )
-def test_slow_clients_are_let_go(impatient: str, packets: list[bytes], statuses: list[int]) -> None:
-    """A connection that brings nothing in time is closed, with a 408 when a request had begun."""
+def test_slow_clients_are_disconnected(
+    impatient: str, packets: list[bytes], statuses: list[int]
+) -> None:
+    """A connection that sends nothing in time is closed, with a 408 if a request had begun."""
     assert [answer.status for answer in talk(impatient, *packets)] == statuses
 
 
-def test_drops_of_a_head_do_not_buy_time(impatient: str) -> None:
-    """The deadline is for the whole head: a byte now and then does not move it."""
+def test_single_bytes_do_not_extend_the_deadline(impatient: str) -> None:
+    """The deadline is for the whole head: a byte now and then does not extend it."""
     with connect(impatient) as connection:
         connection.settimeout(0.05)
         received = None
@@ -308,7 +311,7 @@ def test_drops_of_a_head_do_not_buy_time(impatient: str) -> None:
 
 
 def test_connections_beyond_the_bound_are_turned_away(impatient: str) -> None:
-    """The fourth connection of three gets 503 at once; when one is gone there is room again."""
+    """With three connections open, a fourth gets 503 at once; later there is room again."""
     held = [connect(impatient) for _ in range(3)]
     try:
         with connect(impatient) as fourth:
@@ -322,13 +325,13 @@ def test_connections_beyond_the_bound_are_turned_away(impatient: str) -> None:
 
 
 def test_abandoned_connections_leave_the_server_well(impatient: str) -> None:
-    """Clients that reset their connections in the middle do no harm."""
+    """Clients that reset their connections in the middle of a request do no harm."""
     for sent in (b"", b"GET / HT", request(b"POST", b"/traits", CHUNKED, body=b"5\r\nh")):
         connection = connect(impatient)
         connection.sendall(sent)
         linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # on, zero seconds: reset instead of close
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         connection.close()
-    eventually(  # they keep their places until the server has noticed
+    eventually(  # their places are free once the server has noticed
         lambda: [one.status for one in talk(impatient, request(b"GET", b"/"))] == [200] or None
     )

@@ -1,4 +1,4 @@
-"""HUP: it reads certificates again, stops a server whose terminal was closed, and kills none."""
+"""SIGHUP reloads certificates, and stops a server in good order if its terminal was closed."""
 
 import os
 import pty
@@ -14,19 +14,19 @@ from tests.serve.wire import request, talk
 HERE = Path(__file__).parent
 CERTIFICATE, KEY = HERE / "tls-cert.pem", HERE / "tls-key.pem"
 OTHER, OTHER_KEY = HERE / "tls-ec-cert.pem", HERE / "tls-ec-key.pem"
-"""With a key of another kind."""
+"""A certificate with a key of another kind."""
 
 READ_AGAIN = "HUP: the certificate was reloaded"
 SECONDS_MAX = 30
 
 
 def alive(url: str) -> bool:
-    """Does it still answer?"""
+    """Return whether the server answers."""
     return [answer.status for answer in talk(url, request(b"GET", b"/healthz"))] == [200]
 
 
-def shown(url: str) -> bytes:
-    """Return the certificate that a new connection is shown."""
+def certificate_of(url: str) -> bytes:
+    """Return the certificate that a new connection gets."""
     host, port = url.removeprefix("https://").split(":")
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -39,50 +39,50 @@ def shown(url: str) -> bytes:
     return found
 
 
-def put(folder: Path, certificate: Path, key: Path) -> None:
-    """Put a certificate and its key where the server has its own."""
+def install(folder: Path, certificate: Path, key: Path) -> None:
+    """Replace the server's certificate and key."""
     shutil.copy(certificate, folder / "cert.pem")
     shutil.copy(key, folder / "key.pem")
 
 
-def heard(server: Server, words: str) -> None:
-    """Send HUP, and wait until the server has said that it was heard, as often as it was sent."""
+def send_hup(server: Server, words: str) -> None:
+    """Send SIGHUP, and wait until the server logs these words once more."""
     before = sum(words in line for line in server.said)
     os.kill(server.pid, signal.SIGHUP)
     server.wait_for(words, before + 1)
 
 
 def test_hup_without_a_certificate_changes_nothing(tmp_path: Path) -> None:
-    """It goes on serving, says so in a line, and still ends in good order."""
+    """The server logs a line, continues, and still ends in good order."""
     with serve(tmp_path / "m.sqlite") as server:
         for _ in range(2):
-            heard(server, "HUP: there is no certificate to reload")
+            send_hup(server, "HUP: there is no certificate to reload")
             assert alive(server.url)
         assert server.stop() == 0
 
 
 def test_hup_reads_the_certificate_again(tmp_path: Path) -> None:
-    """New connections are shown the new one, whatever its kind; one that cannot be used is not."""
-    put(tmp_path, CERTIFICATE, KEY)
+    """New connections get the new certificate, whatever its kind; an unusable one is ignored."""
+    install(tmp_path, CERTIFICATE, KEY)
     old, new = (ssl.PEM_cert_to_DER_cert(path.read_text()) for path in (CERTIFICATE, OTHER))
     options = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
     with serve(tmp_path / "m.sqlite", *options) as server:
-        assert shown(server.url) == old
-        put(tmp_path, OTHER, OTHER_KEY)
-        assert shown(server.url) == old
-        heard(server, READ_AGAIN)
-        assert shown(server.url) == new
-        put(tmp_path, OTHER, KEY)
-        heard(server, "HUP: cannot reload the certificate")
-        assert shown(server.url) == new
-        put(tmp_path, CERTIFICATE, KEY)
-        heard(server, READ_AGAIN)
-        assert shown(server.url) == old
+        assert certificate_of(server.url) == old
+        install(tmp_path, OTHER, OTHER_KEY)
+        assert certificate_of(server.url) == old
+        send_hup(server, READ_AGAIN)
+        assert certificate_of(server.url) == new
+        install(tmp_path, OTHER, KEY)
+        send_hup(server, "HUP: cannot reload the certificate")
+        assert certificate_of(server.url) == new
+        install(tmp_path, CERTIFICATE, KEY)
+        send_hup(server, READ_AGAIN)
+        assert certificate_of(server.url) == old
         assert server.stop() == 0
 
 
-def test_a_closed_terminal_stops_it_in_good_order(tmp_path: Path) -> None:
-    """Though nobody reads what it says any more: exit code 0, and the announcement is withdrawn."""
+def test_a_closed_terminal_stops_the_server_in_good_order(tmp_path: Path) -> None:
+    """It exits with 0 and removes its announcement, although its output is no longer read."""
     database = tmp_path / "m.sqlite"
     pid, terminal = pty.fork()
     if not pid:
@@ -94,7 +94,7 @@ def test_a_closed_terminal_stops_it_in_good_order(tmp_path: Path) -> None:
         while b"moorage: serving" not in said:
             said += os.read(terminal, 4096)
         assert Path(f"{database}.server").exists()
-        os.kill(pid, signal.SIGHUP)  # as long as the terminal is there, that stops nothing
+        os.kill(pid, signal.SIGHUP)  # this does not stop the server while the terminal exists
         while b"HUP: there is no certificate" not in said:
             said += os.read(terminal, 4096)
     finally:
@@ -105,8 +105,8 @@ def test_a_closed_terminal_stops_it_in_good_order(tmp_path: Path) -> None:
     assert not Path(f"{database}-wal").exists()
 
 
-def test_nohup_stays_nohup(tmp_path: Path) -> None:
-    """Whoever has HUP ignored for the server wants it to be ignored."""
+def test_an_ignored_sighup_stays_ignored(tmp_path: Path) -> None:
+    """A server started with `nohup` keeps ignoring SIGHUP."""
     database = f"sqlite:///{tmp_path}/m.sqlite"
     command = [*MOORAGE, "serve", "--listen", "127.0.0.1:0", "--database", database]
     with Server(["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *command]) as server:

@@ -1,4 +1,4 @@
-"""Answers that nobody reads, at a stop: a fault of the client, which the log does not cry about."""
+"""Unread answers when the server stops: a fault of the client, which is not logged."""
 
 import json
 import re
@@ -15,8 +15,8 @@ READERS = 5
 LIST = request(b"GET", b"/resource_providers", close=False)
 
 
-def filled(server: Server) -> None:
-    """Describe many providers."""
+def fill(server: Server) -> None:
+    """Create many providers."""
     described = [
         {"uuid": f"a0000000-0000-4000-8000-{n:012x}", "name": f"node-{n}"} for n in range(PROVIDERS)
     ]
@@ -27,7 +27,7 @@ def filled(server: Server) -> None:
 
 
 def unread(server: Server) -> socket.socket:
-    """Ask for the list, and do not read it."""
+    """Request the list, and do not read the answer."""
     parts = urlsplit(server.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -37,17 +37,17 @@ def unread(server: Server) -> socket.socket:
 
 
 def unsent(server: Server) -> float:
-    """Return how much of long answers has not been sent yet."""
+    """Return how many bytes of long answers have not been sent yet."""
     (answer,) = talk(server.url, request(b"GET", b"/metrics"))
     found = re.search(rb"^moorage_answers_unsent_bytes (\S+)$", answer.body, re.MULTILINE)
     assert found is not None
     return float(found[1])
 
 
-def test_a_stop_is_not_held_up(tmp_path: Path) -> None:
-    """It takes no longer than it may, and leaves no traceback for each who did not read."""
+def test_a_stop_is_not_delayed(tmp_path: Path) -> None:
+    """It takes no longer than the setting permits, and logs no traceback for such clients."""
     with serve(tmp_path / "m.sqlite", "--auth", "noauth2", "--stop-seconds-max", "0.5") as server:
-        filled(server)
+        fill(server)
         assert unsent(server) == 0
         connections = [unread(server) for _ in range(READERS)]
         eventually(lambda: unsent(server) > 0 or None)

@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is told to, and sees when the other side closes."""
+"""A client that sends exact bytes, and sees when the server closes the connection."""
 
 import socket
 from typing import NamedTuple
@@ -11,7 +11,7 @@ LATEST = b"OpenStack-API-Version: placement latest\r\n"
 
 
 class Answer(NamedTuple):
-    """One answer as it stood on the wire."""
+    """One answer as it was on the wire."""
 
     status: int
     head: bytes
@@ -32,7 +32,7 @@ def read_to_end(connection: socket.socket) -> bytes:
         while piece := connection.recv(65536):
             received += piece
     except ConnectionResetError:
-        pass  # closed while bytes of ours were still unread
+        pass  # the server closed before it read all of our bytes
     return bytes(received)
 
 
@@ -46,7 +46,7 @@ def talk(url: str, *packets: bytes) -> list[Answer]:
 
 
 def answers(received: bytes) -> list[Answer]:
-    """Split what was received into answers; each must tell its length."""
+    """Split received bytes into answers; each must have a Content-Length or no body."""
     found = []
     while received:
         head, end, rest = received.partition(b"\r\n\r\n")
@@ -65,7 +65,7 @@ def answers(received: bytes) -> list[Answer]:
 def request(
     method: bytes, path: bytes, *headers: bytes, body: bytes = b"", close: bool = True
 ) -> bytes:
-    """Spell a request of the administrator; `headers` end in CRLF."""
+    """Return a request of the administrator; `headers` end with CRLF."""
     ending = b"Connection: close\r\n" if close else b""
     start = method + b" " + path + b" HTTP/1.1\r\n"
     return start + HOST + ADMIN + LATEST + ending + b"".join(headers) + b"\r\n" + body

@@ -1,6 +1,6 @@
-"""Cases of admission, drawn at random for a world of a few pools: every kind, some of them absurd.
+"""Random admission cases for a world of a few pools: cases of every kind, valid and invalid.
 
-A case is drawn as what makes it, so that the same one can be decided more than once.
+Each case is drawn as a function that makes it, so that it can be decided more than once.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,14 +50,14 @@ NAMES = tuple(name for entry in FULL.entries for name in entry.names)
 
 
 class Drawing:
-    """Draws cases that may mean something in the world as it stands."""
+    """Draws cases that may be meaningful in the current world."""
 
     def __init__(self, seed: int, *, strict: bool) -> None:
-        """Begin with a seed; `strict`: Boskos is spoken to the letter."""
+        """Begin with a seed; with `strict`, Boskos' behavior is followed to the letter."""
         self.dice = Random(seed)
         self._strict = strict
         self.facts = Facts()
-        """All there is, as of now."""
+        """The current state of the world."""
         self._ids = count(1)
         self._kinds: Sequence[tuple[Callable[[], Maker], int]] = (
             *((self._ask, 12), (self._poll, 2), (self._leave, 1), (self._renew, 2)),
@@ -69,11 +69,11 @@ class Drawing:
         )
 
     def first(self) -> list[Maker]:
-        """Return what makes the world."""
+        """Return the makers of the cases that set up the world."""
         return [self._config(FULL), *(self._put_of(name) for name in LIMITED)]
 
     def cases(self) -> list[Maker]:
-        """Return what one batch is to decide: mostly one case."""
+        """Return the makers of the cases of one batch, mostly of a single case."""
         kinds, weights = zip(*self._kinds, strict=True)
         size = self.dice.choice((1, 1, 1, 2, 3))
         return [kind() for kind in self.dice.choices(kinds, weights, k=size)]
@@ -86,12 +86,12 @@ class Drawing:
         return self.dice.random() < share
 
     def _leases(self, *states: str) -> list[Lease]:
-        """Return the leases in some states, or all, in an order that only the seed decides."""
+        """Return the leases in some states, or all, in an order that depends only on the seed."""
         found = sorted(self.facts.leases.values(), key=lambda one: (one.arrival, one.state))
         return [one for one in found if not states or one.state in states]
 
     def _lease_id(self, *states: str, native: bool = False) -> LeaseId:
-        """Return one of them; `native`: none that Boskos' clients poll for."""
+        """Return the id of such a lease; with `native`, of none that Boskos' clients poll for."""
         found = [one for one in self._leases(*states) if not (native and one.pull)]
         return self.dice.choice(found).id if found and self._chance(0.95) else self.fresh()
 
@@ -108,12 +108,12 @@ class Drawing:
         pools = self.dice.sample(POOLS, self.dice.choice((1, 1, 1, 2)))
         return in_order(Need(pool, self.dice.choice((1, 1, 1, 2))) for pool in pools)
 
-    # Of the native API.
+    # Cases of the native API.
 
     def _ask(self) -> Maker:
         dice, needs = self.dice, self._needs()
         owner = dice.choice(OWNERS)
-        if owner == OWNER:  # whose clients name one pool
+        if owner == OWNER:  # the lease proxy's clients name one pool
             needs = needs[:1]
         ask = Ask(
             id=self.fresh(),
@@ -176,7 +176,7 @@ class Drawing:
         leases = frozenset(self._lease_id() for _ in range(2))
         return partial(lease_cases.Sweep, pools=frozenset({self.dice.choice(POOLS)}), leases=leases)
 
-    # Of operators.
+    # Cases of operators.
 
     def _put(self) -> Maker:
         return self._put_of(self.dice.choice((*LIMITED, *POOLS)))
@@ -219,7 +219,7 @@ class Drawing:
         seed = str(next(self._ids))
         return partial(boskos_cases.Sync, config, config.pools | slotted, seed, self._strict)
 
-    # Of Boskos and the lease proxy.
+    # Cases of Boskos and the lease proxy.
 
     def _slot(self, *, held: bool) -> Slot | None:
         slots = self.facts.slots_of(sorted(self.facts.slots))
@@ -245,7 +245,7 @@ class Drawing:
         return partial(boskos_cases.AcquireNamed, wish, names, fresh)
 
     def _holder(self) -> tuple[str, str, str, bool]:
-        """Return the name of a slot, an owner and a state that may be its own, and `native`."""
+        """Return a slot's name, an owner and a state, mostly those of the slot, and `native`."""
         slot = self._slot(held=self._chance(0.9))
         wrong = slot is None or self._chance(0.1)
         name = "none" if slot is None else slot.name
@@ -272,12 +272,12 @@ class Drawing:
         return partial(Confirm, self.dice.choice(mine or [self.fresh()]))
 
     def _give_back(self) -> Maker:
-        """Give back a slot by its name, whosever it is."""
+        """Release a slot by its name, whichever client occupies it."""
         slot = self._slot(held=self._chance(0.8))
         return partial(GiveBack, "none" if slot is None else slot.name)
 
     def _proxy_back(self) -> Maker:
-        """Give back a unit of a lease of the proxy."""
+        """Release a unit of a lease of the proxy."""
         mine = [one for one in self._leases() if one.owner == OWNER]
         names = names_of(self.facts, self.dice.choice(mine)) if mine else []
         return partial(GiveBack, self.dice.choice(names or ["none"]))

@@ -1,4 +1,4 @@
-"""Pools and leases for tests: wishes in few words, services on either engine, time by hand."""
+"""Helpers for tests of pools and leases: short requests, services, and a manual clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,29 +27,29 @@ from tests.service.running import (
 
 MINUTE = 60 * SECOND
 BEAT = 4 * SECOND
-"""Time passes in steps of so long, as it does for a service that is alive."""
+"""The step in which time passes, as it does for a service that is alive."""
 
-Scene = Callable[[Admission], Awaitable[None]]
+Scenario = Callable[[Admission], Awaitable[None]]
 
 
 def spec(limit: int = 1, **more: Any) -> PoolSpec:
-    """A pool of so many units whose leases last a minute."""
+    """A pool of `limit` units whose leases have a TTL of a minute."""
     return PoolSpec(limit=limit, ttl=MINUTE, ttl_max=60 * MINUTE, **more)
 
 
 def wish(key: str, *pools: str, units: int = 1, owner: str = "me", **more: Any) -> LeaseRequest:
-    """Ask for units of each of some pools."""
+    """A request for `units` units of each of some pools."""
     needs = tuple(Need(pool, units) for pool in sorted(pools))
     return LeaseRequest(owner=owner, key=key, needs=needs, **more)
 
 
 async def ask(admission: Admission, key: str, *pools: str, **more: Any) -> LeaseView:
-    """Ask, and do not wait."""
+    """Ask without waiting."""
     return await admission.ask(wish(key, *pools, **more), TESTER)
 
 
-async def later(one: Running, microseconds: int) -> None:
-    """Let time pass for a service that sweeps, as it does by itself."""
+async def pass_time(one: Running, microseconds: int) -> None:
+    """Let time pass in steps, with a sweep after each, as in a running service."""
     while microseconds > 0:
         step = min(BEAT, microseconds)
         one.clock.at += step
@@ -58,7 +58,7 @@ async def later(one: Running, microseconds: int) -> None:
 
 
 async def refusal(awaitable: Awaitable[Any]) -> Code:
-    """Return the code with which something is refused."""
+    """Return the code of the expected refusal."""
     with pytest.raises(Error) as caught:
         await awaitable
     return caught.value.code
@@ -66,7 +66,7 @@ async def refusal(awaitable: Awaitable[Any]) -> Code:
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Service]:
-    """A service on a database, by the machine's clock; its own check must find nothing."""
+    """A service on a database with the system clock; its own check must find nothing at the end."""
     service = await Service.start(open_engine(url), SystemClock(), CLASSES, TRAITS, on_fatal=fatal)
     try:
         yield service
@@ -75,27 +75,27 @@ async def opened(url: str) -> AsyncIterator[Service]:
         await service.stop()
 
 
-def play(url: str, scene: Scene) -> None:
-    """Run a scene on a fresh service."""
+def play(url: str, scenario: Scenario) -> None:
+    """Run a scenario on a new service."""
 
-    async def whole() -> None:
+    async def run() -> None:
         async with opened(url) as service:
-            await scene(service.admission)
+            await scenario(service.admission)
 
-    asyncio.run(whole())
+    asyncio.run(run())
 
 
-def by_hand(path: Path, scene: Callable[[Running], Awaitable[None]]) -> None:
-    """Run a scene whose time is moved by hand."""
+def with_manual_clock(path: Path, scenario: Callable[[Running], Awaitable[None]]) -> None:
+    """Run a scenario with a clock that moves only when the test moves it."""
 
-    async def whole() -> None:
+    async def run() -> None:
         async with running(path / "m.sqlite") as one:
-            await scene(one)
+            await scenario(one)
 
-    asyncio.run(whole())
+    asyncio.run(run())
 
 
-async def queued(admission: Admission, pool: str) -> None:
-    """Return as soon as somebody waits in a pool's line."""
+async def until_queued(admission: Admission, pool: str) -> None:
+    """Return as soon as a ticket waits in a pool's line."""
     while not (await admission.queries.leases(None, 1, pool, "waiting"))[0]:
         pass

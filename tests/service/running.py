@@ -1,4 +1,4 @@
-"""A service on a real database, whose engine can be watched, held up and made to fail."""
+"""A service on a real database whose engine can be observed, held up and made to fail."""
 
 import asyncio
 from collections import deque
@@ -26,17 +26,17 @@ TESTER = Actor("tester", None, "test")
 
 
 def fatal(error: Exception) -> None:
-    """A service must never come to this in a test that gives it as `on_fatal`."""
-    raise AssertionError("a commit could not be told to be durable") from error
+    """Fail the test: a service that gets this as `on_fatal` must never call it."""
+    raise AssertionError("it is unknown whether a commit is durable") from error
 
 
-class HandClock:
-    """Time that moves only when a test moves it, backwards too. `at` is in microseconds."""
+class ManualClock:
+    """A clock that moves only when a test moves it, also backwards. `at` is in microseconds."""
 
     def __init__(self, at: int = 1_700_000_000_000_000) -> None:
         self.at = at
         self.jump = 0
-        """How far the wall clock has been set."""
+        """By how many microseconds the wall clock has been set forward."""
 
     def now(self) -> Instant:
         return Instant(self.at + self.jump)
@@ -46,29 +46,29 @@ class HandClock:
 
 
 class Watched:
-    """A real engine; every transaction is counted, and a commit can be held up or made to fail."""
+    """A real engine that counts transactions and whose commits can be held up or made to fail."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.name, self.shared = engine.name, engine.shared
         self.transactions = 0
         self.statements: list[int] = []
-        """Number of statements of each transaction."""
+        """The number of statements of each transaction."""
         self.failures: deque[Exception] = deque()
         """What the next commits raise instead of committing; the transaction is rolled back."""
         self.wrapper: type[WatchedTransaction] = WatchedTransaction
-        """What transactions are shown as; a test may see more of them."""
+        """The wrapper of transactions; a test may replace it to observe more of them."""
         self.held = asyncio.Event()
-        """A commit is waiting to be let go."""
+        """Set when a commit is being held up."""
         self._go = asyncio.Event()
         self._go.set()
 
-    def hold(self) -> None:
-        """Let commits wait from now on."""
+    def hold_commits(self) -> None:
+        """Hold up commits from now on."""
         self._go.clear()
 
-    def let_go(self) -> None:
-        """Let commits pass."""
+    def continue_commits(self) -> None:
+        """Let commits continue."""
         self.held.clear()
         self._go.set()
 
@@ -104,8 +104,8 @@ class Watched:
     async def close(self) -> None:
         await self.engine.close()
 
-    async def passage(self) -> None:
-        """Wait as long as commits are held up, then raise the failure that is due."""
+    async def before_commit(self) -> None:
+        """Wait while commits are held up, then raise the next planned failure."""
         if not self._go.is_set():
             self.held.set()
             await self._go.wait()
@@ -128,7 +128,7 @@ class WatchedTransaction:
         return await self._transaction.run(self._counted(plan), aside=aside)
 
     async def commit(self) -> None:
-        await self._engine.passage()
+        await self._engine.before_commit()
         await self._transaction.commit()
 
     def _counted(self, plan: Plan[T]) -> Plan[T]:
@@ -144,25 +144,25 @@ class WatchedTransaction:
 
 
 class Running:
-    """What a test holds in its hands."""
+    """A running service with its engine and clock, for a test to control."""
 
-    def __init__(self, service: Service, engine: Watched, clock: HandClock) -> None:
+    def __init__(self, service: Service, engine: Watched, clock: ManualClock) -> None:
         self.service = service
         self.engine = engine
         self.clock = clock
         self.fatal: list[Exception] = []
 
     async def submit(self, command: Any) -> Any:
-        """Carry out one command."""
+        """Execute one command."""
         return await self.service.transactor.submit(command)
 
     async def outcomes(self, *commands: Any) -> list[Any]:
-        """Carry out commands that come at the same time; a refusal is its code."""
+        """Execute commands at the same time; a refusal is returned as its code."""
         answers = await asyncio.gather(*map(self.submit, commands), return_exceptions=True)
         return [answer.code if isinstance(answer, Error) else answer for answer in answers]
 
     async def provider(self, n: int, **totals: int) -> ProviderId:
-        """Make the n-th provider with these inventories."""
+        """Create the n-th provider with these inventories."""
         uuid = provider_id(n)
         await self.submit(provider_cases.ProviderCreate(uuid, f"name-{n}"))
         specs = {name: InventorySpec(total) for name, total in totals.items()}
@@ -170,7 +170,7 @@ class Running:
         return uuid
 
     def used(self, uuid: ProviderId, name: str = "VCPU") -> int:
-        """Return what the index says is used."""
+        """Return the used amount according to the index."""
         record = self.service.index.catalog.record(uuid)
         assert record is not None
         return record.inventories[name].used
@@ -178,10 +178,10 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    path: Path, *, queue_max: int = 10_000, vfs: str = "", clock: HandClock | None = None
+    path: Path, *, queue_max: int = 10_000, vfs: str = "", clock: ManualClock | None = None
 ) -> AsyncIterator[Running]:
-    """Start a service on `path`; at the end its own check must find nothing, unless it is dead."""
-    clock = clock or HandClock()
+    """Start a service on `path`; its own check must find nothing at the end, unless it failed."""
+    clock = clock or ManualClock()
     engine = Watched(open_engine(f"sqlite:///{path}", vfs=vfs or None))
     fatal: list[Exception] = []
     service = await Service.start(
@@ -210,7 +210,7 @@ def consumer_id(n: int) -> ConsumerId:
 def claim(
     n: int, *providers: ProviderId, generation: int | None = None, **amounts: int
 ) -> allocation_cases.AllocationsReplace:
-    """Let the n-th consumer hold these amounts on each of the providers."""
+    """A claim of these amounts on each of the providers for the n-th consumer."""
     wish = {uuid: dict(amounts) for uuid in providers}
     return allocation_cases.AllocationsReplace(
         [ConsumerRequest(consumer_id(n), wish, "project", "user", "INSTANCE", generation)]

@@ -1,4 +1,4 @@
-"""What tests of searches run: clients that stay, and work that never ends."""
+"""Helpers for tests of searches: a client that stays connected, and work that never ends."""
 
 import asyncio
 
@@ -6,12 +6,12 @@ from moorage.core.ledger.search.steps import Steps
 
 
 async def never() -> None:
-    """Be a client that stays."""
+    """Never return: the client stays connected."""
     await asyncio.Event().wait()
 
 
 async def next_round() -> None:
-    """Let the loop go round once."""
+    """Let one round of the event loop pass."""
     loop = asyncio.get_running_loop()
     passed = loop.create_future()
     loop.call_soon(passed.set_result, None)
@@ -19,14 +19,14 @@ async def next_round() -> None:
 
 
 class Endless:
-    """Work that never ends, and tells how often it was carried on and that it was closed."""
+    """Work that never ends; it records its number of steps and whether it was closed."""
 
     def __init__(self) -> None:
         self.steps = 0
         self.closed = False
 
     def work(self) -> Steps[None]:
-        """Work."""
+        """Return the generator of the work."""
         try:
             while True:
                 self.steps += 1

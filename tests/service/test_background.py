@@ -1,4 +1,4 @@
-"""Loops in the background, with pauses that the test ends by hand."""
+"""Background loops, with pauses that the test ends."""
 
 import asyncio
 import gc
@@ -15,22 +15,22 @@ log = logging.getLogger("moorage.test")
 RETRY_SECONDS = 7.0
 
 FAULT = -1.0
-"""As an order: raise an exception."""
+"""An order to raise an exception."""
 
 
 class Owner:
-    """The owner of a loop: its step waits for what the test tells it to do."""
+    """The owner of a loop whose step waits for orders from the test."""
 
     def __init__(self) -> None:
         self.loop = Loop(log, "a round failed", RETRY_SECONDS)
         self.orders: asyncio.Queue[float | None] = asyncio.Queue()
         self.pauses: asyncio.Queue[float] = asyncio.Queue()
-        self.goes_on = asyncio.Semaphore(0)
+        self.resumed = asyncio.Semaphore(0)
         self.begun = 0
         self.cancelled = 0
 
     async def step(self) -> float | None:
-        """Carry out the next order."""
+        """Execute the next order."""
         self.begun += 1
         try:
             order = await self.orders.get()
@@ -44,24 +44,24 @@ class Owner:
     async def pause(self, seconds: float) -> None:
         """Report the pause, and wait for the test to end it."""
         self.pauses.put_nowait(seconds)
-        await self.goes_on.acquire()
+        await self.resumed.acquire()
 
 
-def played(scene: Callable[[Owner], Awaitable[None]]) -> None:
-    """Run a scene with a started loop."""
+def run_scenario(scenario: Callable[[Owner], Awaitable[None]]) -> None:
+    """Run a scenario with a started loop."""
 
-    async def scenario() -> None:
+    async def run() -> None:
         owner = Owner()
         owner.loop.start(owner.step, owner.pause)
-        await scene(owner)
+        await scenario(owner)
 
-    asyncio.run(scenario())
+    asyncio.run(run())
 
 
 def test_steps_and_pauses_take_turns() -> None:
-    """After each step comes the pause that it returned; no step begins before that is over."""
+    """Each step is followed by the pause that it returned; the next step begins after the pause."""
 
-    async def scene(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         for seconds in (1.5, 0.0, 3.0):
             owner.orders.put_nowait(seconds)
             assert await owner.pauses.get() == seconds
@@ -69,36 +69,36 @@ def test_steps_and_pauses_take_turns() -> None:
             await asyncio.sleep(0)
             assert owner.orders.qsize() == 1
             owner.orders.get_nowait()
-            owner.goes_on.release()
+            owner.resumed.release()
         while owner.begun < 4:
             await asyncio.sleep(0)
         await owner.loop.stop()
         assert owner.cancelled == 1
 
-    played(scene)
+    run_scenario(scenario)
 
 
 def test_a_fault_is_logged_and_the_step_repeated(caplog: pytest.LogCaptureFixture) -> None:
-    """The log has the message and the exception; the pause is that for faults."""
+    """The message and the exception are logged; the loop pauses for `RETRY_SECONDS`."""
 
-    async def scene(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         owner.orders.put_nowait(FAULT)
         assert await owner.pauses.get() == RETRY_SECONDS
-        owner.goes_on.release()
+        owner.resumed.release()
         owner.orders.put_nowait(1.0)
         assert await owner.pauses.get() == 1.0
         await owner.loop.stop()
 
-    played(scene)
+    run_scenario(scenario)
     (record,) = [one for one in caplog.records if one.name == log.name]
     assert record.getMessage() == "a round failed"
     assert record.exc_info is not None and str(record.exc_info[1]) == "planted"
 
 
 def test_a_step_may_end_the_loop() -> None:
-    """None ends it; `stop` then has nothing to do. A loop that was not started can be stopped."""
+    """A step ends its loop with None. `stop` accepts loops that have ended or never started."""
 
-    async def scene(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         owner.orders.put_nowait(None)
         while asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.sleep(0)
@@ -106,14 +106,14 @@ def test_a_step_may_end_the_loop() -> None:
         assert owner.cancelled == 0 and owner.pauses.empty()
         await Loop(log, "", 0.0).stop()
 
-    played(scene)
+    run_scenario(scenario)
 
 
 def test_stop_waits_for_the_end_of_the_step() -> None:
-    """A step that is cancelled may still clean up; it is over when `stop` returns."""
+    """A cancelled step may still clean up; it has ended when `stop` returns."""
     done = []
 
-    async def scenario() -> None:
+    async def run() -> None:
         begun = asyncio.Event()
 
         async def step() -> float:
@@ -131,13 +131,13 @@ def test_stop_waits_for_the_end_of_the_step() -> None:
         await loop.stop()
         assert done == [True]
 
-    asyncio.run(scenario())
+    asyncio.run(run())
 
 
 def test_a_stopped_loop_leaves_no_reference_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its owner is freed without the garbage collector."""
 
-    async def scenario() -> None:
+    async def run() -> None:
         owner = Owner()
         owner.loop.start(owner.step, owner.pause)
         owner.orders.put_nowait(FAULT)
@@ -151,6 +151,6 @@ def test_a_stopped_loop_leaves_no_reference_cycle(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(log, "disabled", True)  # records of the test run refer to the exception
     gc.disable()
     try:
-        asyncio.run(scenario())
+        asyncio.run(run())
     finally:
         gc.enable()

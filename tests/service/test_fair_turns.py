@@ -1,4 +1,4 @@
-"""Turns: one piece of long work in each round of the event loop."""
+"""Turns: at most one piece of long work in each round of the event loop."""
 
 import asyncio
 import itertools
@@ -9,9 +9,9 @@ from moorage.service.fair_turns import PATIENCE_SECONDS, PIECE_SECONDS, FairTurn
 
 
 def test_one_turn_a_round_in_order() -> None:
-    """Short work that is ready runs between any two pieces, and nobody is passed over."""
+    """Short work that is ready runs between any two pieces, and pieces run in order."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         turns, seen = FairTurns(), []
 
         async def piece(number: int) -> None:
@@ -30,13 +30,13 @@ def test_one_turn_a_round_in_order() -> None:
         between = [b - a for a, b in zip(_places(seen), _places(seen)[1:], strict=False)]
         assert all(distance >= 2 for distance in between)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_who_gives_up_does_not_keep_the_others_waiting() -> None:
+def test_a_cancelled_caller_does_not_keep_the_others_waiting() -> None:
     """A cancelled caller's turn goes to the next."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         turns = FairTurns()
         await turns.taken()
         gone = asyncio.ensure_future(turns.taken())
@@ -46,7 +46,7 @@ def test_who_gives_up_does_not_keep_the_others_waiting() -> None:
         await asyncio.wait_for(waits, 5)
         await asyncio.wait_for(turns.taken(), 5)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 async def _nothing() -> None:
@@ -57,10 +57,10 @@ def _places(seen: list[int]) -> list[int]:
     return [place for place, number in enumerate(seen) if number >= 0]
 
 
-def test_what_can_wait_rests_while_changes_are_written() -> None:
-    """Spare turns come when nobody is in a hurry, or else every now and then."""
+def test_spare_turns_wait_while_changes_are_written() -> None:
+    """During urgent work there is one spare turn per `PATIENCE_SECONDS`; afterwards all follow."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         turns = FairTurns()
         loop = asyncio.get_running_loop()
         with turns.urgent():
@@ -77,13 +77,13 @@ def test_what_can_wait_rests_while_changes_are_written() -> None:
         await _rounds(4)
         assert waits[2].done()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_spare_turns_come_after_the_others() -> None:
-    """Who asked for an ordinary turn goes first, however late; the patient get theirs, too."""
+    """Ordinary turns go first even if they are requested later; spare turns follow."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         turns, seen = FairTurns(), []
 
         async def piece(name: str, taken: Callable[[], Awaitable[None]]) -> None:
@@ -95,13 +95,13 @@ def test_spare_turns_come_after_the_others() -> None:
         await asyncio.gather(first, patient, *(piece("other", turns.taken) for _ in range(2)))
         assert seen == ["other", "other", "other", "patient"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_items_are_spread_over_turns() -> None:
-    """All come, in their order; others get through between them when they take long."""
+    """All items arrive in order; other work runs between them when they take long."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         turns, ticks, seen = FairTurns(), 0, []
 
         def tick() -> None:
@@ -117,7 +117,7 @@ def test_items_are_spread_over_turns() -> None:
         assert [item for item, _ in seen] == list(range(20))
         assert all(a < b for (_, a), (_, b) in itertools.pairwise(seen))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def _work(seconds: float) -> None:

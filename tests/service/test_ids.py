@@ -7,7 +7,7 @@ from moorage.service.ids import lease_id_new
 
 
 def test_lease_ids_rise() -> None:
-    """They are UUIDs of version 7, all different, and rise from one millisecond to the next."""
+    """They are distinct UUIDs of version 7 and rise from one millisecond to the next."""
     made = [lease_id_new() for _ in range(2_000)]
     assert len(set(made)) == len(made)
     assert all(is_normal(one) for one in made)

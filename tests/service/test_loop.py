@@ -1,6 +1,6 @@
-"""Nothing that the service does holds the event loop: much work goes to a thread or into pieces.
+"""Nothing blocks the event loop: large work runs in a thread or in pieces.
 
-What is counted are things and threads, never time.
+The tests count objects and threads, never time.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ MANY = LARGE + 200
 
 
 class Counted(Catalog):
-    """A catalog that counts the providers it is changed by."""
+    """A catalog that counts the providers of the changes applied to it."""
 
     def __init__(self) -> None:
         super().__init__(frozenset({"VCPU", "DISK_GB"}), frozenset())
@@ -62,8 +62,8 @@ class Counted(Catalog):
         super().fill(providers)
 
 
-class Strict:
-    """Carries out work, and fails when a piece of it touches too many providers."""
+class BoundedDriver:
+    """Drives work, and fails when a piece of it touches too many providers."""
 
     def __init__(self, count: Callable[[], int], most: int) -> None:
         self._count, self._most = count, most
@@ -81,8 +81,8 @@ class Strict:
                 return answer
 
 
-async def many(one: Running) -> list[ProviderId]:
-    """Make as many providers as make a batch a large one, and a consumer on all of them."""
+async def many_providers(one: Running) -> list[ProviderId]:
+    """Create enough providers for a large batch, and a consumer with allocations on all of them."""
     uuids = [provider_id(n) for n in range(MANY)]
     for first in range(0, MANY, 50):
         made = [
@@ -95,12 +95,12 @@ async def many(one: Running) -> list[ProviderId]:
             provider_cases.InventoriesReplace(uuid, 0, offers) for uuid in uuids[first : first + 50]
         ]
         await asyncio.gather(*map(one.submit, given))
-    await one.submit(held_on(uuids))
+    await one.submit(claim_on(uuids))
     return uuids
 
 
-def held_on(uuids: list[ProviderId]) -> allocation_cases.AllocationsReplace:
-    """Let the first consumer hold a unit of each."""
+def claim_on(uuids: list[ProviderId]) -> allocation_cases.AllocationsReplace:
+    """A claim of one VCPU of each provider for the first consumer."""
     wish = {uuid: {"VCPU": 1} for uuid in uuids}
     return allocation_cases.AllocationsReplace(
         [ConsumerRequest(consumer_id(1), wish, "project", "user")]
@@ -108,13 +108,13 @@ def held_on(uuids: list[ProviderId]) -> allocation_cases.AllocationsReplace:
 
 
 def test_large_batches_are_made_in_a_thread_and_followed_in_pieces(tmp_path: Path) -> None:
-    """A consumer of many providers: decided off the loop, followed part by part, all of it seen."""
+    """The deletion of a consumer of many providers is decided in a thread and followed in parts."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            uuids = await many(one)
+            uuids = await many_providers(one)
             assert all(one.used(uuid) == 1 for uuid in uuids)
-            threads = watched(one)
+            threads = reading_threads(one)
             await one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
             assert {name.split("_")[0] for name in threads} == {"moorage-commit", "MainThread"}
             assert all(one.used(uuid) == 0 for uuid in uuids)
@@ -122,13 +122,13 @@ def test_large_batches_are_made_in_a_thread_and_followed_in_pieces(tmp_path: Pat
             assert await one.outcomes(allocation_cases.AllocationsDelete(consumer_id(2))) == [
                 Code.ALLOCATIONS_NOT_FOUND
             ]
-            assert set(threads) == {"MainThread"}, "a small one stays where it is quickest"
+            assert set(threads) == {"MainThread"}, "a small batch stays in the event loop"
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def watched(one: Running) -> list[str]:
-    """Note from now on in which thread the rows of every transaction are read by its plans."""
+def reading_threads(one: Running) -> list[str]:
+    """Record from now on in which threads the plans of transactions read their rows."""
     threads: list[str] = []
 
     class Noting(WatchedTransaction):
@@ -148,12 +148,12 @@ def watched(one: Running) -> list[str]:
     return threads
 
 
-def test_who_asks_meanwhile_sees_all_of_a_large_batch_or_nothing(tmp_path: Path) -> None:
-    """Between two parts of a batch nobody is given the catalog."""
+def test_readers_meanwhile_see_all_of_a_large_batch_or_nothing(tmp_path: Path) -> None:
+    """The catalog is not available between two parts of a batch."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            uuids = await many(one)
+            uuids = await many_providers(one)
             index, seen = one.service.index, set()
             released = asyncio.ensure_future(
                 one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
@@ -165,20 +165,20 @@ def test_who_asks_meanwhile_sees_all_of_a_large_batch_or_nothing(tmp_path: Path)
                     catalog = await index.current()
                     seen.add(sum(catalog.record(uuid).inventories["VCPU"].used for uuid in uuids))  # type: ignore[union-attr]  # they are there
                 await asyncio.sleep(0)
-            assert torn, "it was applied in parts"
+            assert torn, "the batch was not applied in parts"
             assert seen <= {0, MANY}
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_copies_are_made_in_bounded_pieces(tmp_path: Path) -> None:
-    """A copy is read in a thread of its own, and follows few providers at a time."""
+    """A copy is read in a separate thread, and follows a few providers at a time."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            uuids = await many(one)
+            uuids = await many_providers(one)
             catalog = Counted()
-            copy, strict = Copy(catalog), Strict(lambda: catalog.touched, IMAGES_AT_ONCE)
+            copy, strict = Copy(catalog), BoundedDriver(lambda: catalog.touched, IMAGES_AT_ONCE)
             await copy.read(one.engine)
             assert len(catalog) == MANY
             assert catalog.filled_in and threading.get_ident() not in catalog.filled_in
@@ -187,23 +187,23 @@ def test_copies_are_made_in_bounded_pieces(tmp_path: Path) -> None:
             assert strict.pieces > MANY // PART_PROVIDERS
             assert catalog.differences(one.service.index.catalog) == []
             with pytest.raises(AssertionError):
-                await Strict(lambda: catalog.touched, 9).driven(planted(catalog, uuids))
+                await BoundedDriver(lambda: catalog.touched, 9).driven(planted(catalog, uuids))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def planted(catalog: Catalog, uuids: list[ProviderId]) -> Generator[None, None, None]:
-    """A piece that is too long."""
+    """A single piece that changes too many providers."""
     catalog.apply(Changes(inventories={(uuid, "VCPU"): Inventory(4) for uuid in uuids}))
     yield
 
 
 def test_a_tail_is_read_in_bounded_windows_of_whole_batches(tmp_path: Path) -> None:
-    """However large a batch is, few rows are decoded at a time, and no batch is torn."""
+    """However large a batch is, few rows are decoded at a time, and batches stay whole."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await many(one)
+            await many_providers(one)
             await one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
             windows = []
             place: Any = (0, 0)
@@ -226,13 +226,13 @@ def test_a_tail_is_read_in_bounded_windows_of_whole_batches(tmp_path: Path) -> N
             assert revisions == list(range(1, one.service.index.revision + 1))
             assert sizes[-2:] == [MANY, MANY]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_check_compares_while_batches_go_on(tmp_path: Path) -> None:
-    """The copy that is compared follows what the index follows; what was wrong before is found."""
+    """The copy for the comparison follows the index meanwhile; an earlier difference is found."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             uuids = [await one.provider(n, VCPU=1_000) for n in range(40)]
             wrong = Changes(inventories={(uuids[7], "VCPU"): Inventory(8, used=7)})
@@ -249,13 +249,13 @@ def test_a_check_compares_while_batches_go_on(tmp_path: Path) -> None:
             assert n > 101
             await one.service.index.load()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_another_epoch_of_the_same_history_needs_no_reload() -> None:
-    """Who has the same transaction at the last revision has all before it: nothing is read anew."""
+    """If the last known revision has the same transaction, all earlier ones are the same, too."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         first = await pair.provider(VCPU=1)
         kept = [await service.index.current() for service in pair.services]
         with psycopg.connect(pair.url) as server:
@@ -267,13 +267,13 @@ def test_another_epoch_of_the_same_history_needs_no_reload() -> None:
             assert now.record(first) is not None and now.record(second) is not None
             assert service.index.epoch == 2
 
-    play(scene)
+    play(scenario)
 
 
-def test_another_history_of_the_same_length_is_read_anew() -> None:
-    """An epoch whose last known revision was written at another time is not what was known."""
+def test_another_history_of_the_same_length_is_loaded_again() -> None:
+    """If the last known revision was written at another time, the catalog is outdated."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         uuid = await pair.provider(VCPU=1)
         kept = [await service.index.current() for service in pair.services]
         with psycopg.connect(pair.url) as server:
@@ -287,16 +287,16 @@ def test_another_history_of_the_same_length_is_read_anew() -> None:
             record = now.record(uuid)
             assert record is not None and record.provider.name == "another"
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_word_that_does_not_exist_stops_nobody(tmp_path: Path) -> None:
-    """To delete it neither locks the ledger nor looks at the providers."""
+def test_deleting_an_unknown_class_or_trait_locks_nothing(tmp_path: Path) -> None:
+    """The deletion neither locks the ledger nor reads the providers."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             await one.submit(vocabulary_cases.ClassCreate("CUSTOM_A"))
-            asked = blocks(one)
+            asked = statements_of(one)
             answers = await one.outcomes(
                 vocabulary_cases.ClassDelete("CUSTOM_NO"), vocabulary_cases.TraitDelete("CUSTOM_NO")
             )
@@ -308,14 +308,14 @@ def test_a_word_that_does_not_exist_stops_nobody(tmp_path: Path) -> None:
             assert not {"ledger_lock", "resource_class_uses_count", "trait_uses_count"} & set(asked)
             await one.submit(vocabulary_cases.ClassDelete("CUSTOM_A"))
             assert {"ledger_lock", "resource_class_uses_count"} <= set(asked), (
-                "they do show themselves"
+                "the control: deleting an existing class does both"
             )
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def blocks(one: Running) -> list[str]:
-    """Note from now on which statements are asked for in transactions."""
+def statements_of(one: Running) -> list[str]:
+    """Record from now on which statements are executed in transactions."""
     asked: list[str] = []
 
     class Noting(WatchedTransaction):
@@ -334,10 +334,10 @@ def blocks(one: Running) -> list[str]:
     return asked
 
 
-def test_heavy_statements_leave_the_loop_by_themselves(tmp_path: Path) -> None:
-    """A plan that comes to ask for very much goes on in the commit thread; a light one stays."""
+def test_heavy_statements_leave_the_loop(tmp_path: Path) -> None:
+    """A plan continues in the commit thread after a heavy statement; a light one stays."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             threads: list[str] = []
 
@@ -356,4 +356,4 @@ def test_heavy_statements_leave_the_loop_by_themselves(tmp_path: Path) -> None:
             with pytest.raises(Error):
                 await one.submit(provider_cases.ProviderDelete(provider_id(9)))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

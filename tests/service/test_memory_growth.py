@@ -1,4 +1,4 @@
-"""What is kept in memory does not grow with what has been."""
+"""Memory does not grow with the number of past pools and leases."""
 
 import asyncio
 import gc
@@ -8,17 +8,17 @@ from functools import _lru_cache_wrapper
 from pathlib import Path
 
 from moorage.core.admission.leases import Proof
-from tests.service.pools import ask, by_hand, spec, wish
+from tests.service.pools import ask, spec, wish, with_manual_clock
 from tests.service.running import TESTER, Running
 
 POOLS = 150
 LEASES = 80
 NAME = "p" * 150
-"""Long names make what is kept of them large beside everything else."""
+"""Long names make whatever is kept of a pool large compared with everything else."""
 
 
 async def grown(round_of: Callable[[int], Awaitable[None]]) -> int:
-    """Return by how many bytes memory is larger after a third round than after a second one."""
+    """Return by how many bytes memory grows from the second round to the third."""
     await round_of(1)
     tracemalloc.start(1)
     try:
@@ -31,7 +31,7 @@ async def grown(round_of: Callable[[int], Awaitable[None]]) -> int:
 
 
 def kept() -> int:
-    """Return the traced bytes in use, less what is kept in caches that are bounded."""
+    """Return the traced bytes in use, without those of bounded caches."""
     for one in gc.get_objects():
         if isinstance(one, _lru_cache_wrapper) and one.cache_parameters()["maxsize"] is not None:
             one.cache_clear()
@@ -39,10 +39,10 @@ def kept() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def test_pools_that_are_gone_leave_nothing(tmp_path: Path) -> None:
-    """Pools come and go, each with a lease."""
+def test_deleted_pools_leave_nothing(tmp_path: Path) -> None:
+    """Pools are created and deleted, each with a lease."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
 
         async def pools(turn: int) -> None:
@@ -56,13 +56,13 @@ def test_pools_that_are_gone_leave_nothing(tmp_path: Path) -> None:
         size = await grown(pools)
         assert size < POOLS * len(NAME) // 2, size
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_leases_that_have_ended_leave_nothing(tmp_path: Path) -> None:
-    """Leases come and go, and so do tickets for which somebody waits."""
+def test_ended_leases_leave_nothing(tmp_path: Path) -> None:
+    """Leases begin and end, and so do tickets whose callers wait."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
 
@@ -79,4 +79,4 @@ def test_leases_that_have_ended_leave_nothing(tmp_path: Path) -> None:
         size = await grown(leases)
         assert size < LEASES * 60, size
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

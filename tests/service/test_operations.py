@@ -1,4 +1,4 @@
-"""Checks, backups, restarts and reads of a running service."""
+"""Checks, backups, restarts and reads of a running service, and its housekeeping."""
 
 import asyncio
 from pathlib import Path
@@ -19,8 +19,8 @@ from tests.service.running import TESTER, Running, claim, consumer_id, provider_
 from tests.support import cluster
 
 
-async def busy(one: Running) -> None:
-    """Bring something of everything into the ledger."""
+async def fill_ledger(one: Running) -> None:
+    """Put objects of every kind into the ledger."""
     first, second = await one.provider(1, VCPU=8, DISK_GB=9), await one.provider(2, VCPU=8)
     await one.submit(vocabulary_cases.ClassCreate("CUSTOM_A"))
     await one.submit(vocabulary_cases.TraitEnsure("CUSTOM_T"))
@@ -29,26 +29,26 @@ async def busy(one: Running) -> None:
     await one.outcomes(claim(1, first, VCPU=2, DISK_GB=3), claim(2, first, second, VCPU=1))
 
 
-def test_postgresql_is_backed_up_by_its_own_tools() -> None:
-    """Whoever asks for a backup is told which they are, not which setting is missing."""
+def test_postgresql_must_be_backed_up_with_its_own_tools() -> None:
+    """The refusal of a backup names these tools, not a missing setting."""
     url = cluster.fresh()
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with opened(url) as service:
             with pytest.raises(Error, match="pg_dump") as refusal:
                 await service.operations.backup_named("copy", by=TESTER)
             assert refusal.value.code is Code.INVALID
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     cluster.shared().drop(cluster.database_of(url))
 
 
 def test_a_wrong_index_is_found(tmp_path: Path) -> None:
-    """An index that has missed or misread something differs from the rows; loading it mends it."""
+    """The check reports an index that differs from the rows; loading it again repairs it."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await fill_ledger(one)
             wrong = Changes(inventories={(provider_id(1), "VCPU"): Inventory(8, used=7)})
             one.service.index.catalog.apply(wrong)
             found = await one.service.operations.check()
@@ -60,7 +60,7 @@ def test_a_wrong_index_is_found(tmp_path: Path) -> None:
             await one.service.index.load()
             assert await one.service.operations.check() == []
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_a_wrong_index_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_rows_are_found(tmp_path: Path, damage: str, says: str) -> None:
-    """Whatever somebody did to the file behind our back: the check names it."""
+    """The check reports every kind of damage that was done to the file directly."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await fill_ledger(one)
             intruder = apsw.Connection(str(tmp_path / "ledger"))
             intruder.execute("BEGIN IMMEDIATE")
             intruder.execute(damage)
@@ -93,13 +93,13 @@ def test_wrong_rows_are_found(tmp_path: Path, damage: str, says: str) -> None:
             assert [line for line in found if says in line] != []
             await one.service.operations.wipe()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_check_is_right_while_claims_go_on(tmp_path: Path) -> None:
-    """What changes meanwhile is no difference."""
+    """Changes during the check are not reported as differences."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             uuids = [await one.provider(n, VCPU=1_000) for n in range(4)]
 
@@ -116,22 +116,22 @@ def test_a_check_is_right_while_claims_go_on(tmp_path: Path) -> None:
             assert checks > 5
             assert one.used(uuids[0]) == 480
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_backup_is_a_ledger(tmp_path: Path) -> None:
-    """A copy taken while the service goes on opens, and holds what was acknowledged before it."""
+    """A copy made by a running service can be opened and has all data acknowledged before it."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await fill_ledger(one)
             await one.service.operations.backup(str(tmp_path / "copy"), by=TESTER)
             with pytest.raises(Error) as refusal:
                 await one.service.operations.backup(str(tmp_path / "copy"), by=TESTER)
             assert refusal.value.code is Code.INVALID
             newest, _ = await one.service.audit.page(None, 3)
             actions = ["database.backup_failed", "database.backup", "database.backup"]
-            # Rows of one instant have no order among themselves.
+            # Rows of the same instant are not ordered.
             assert sorted(row.action for row in newest) == sorted(actions)
             failed = next(row for row in newest if row.action == "database.backup_failed")
             assert refusal.value.message in str(failed.after)
@@ -140,44 +140,44 @@ def test_a_backup_is_a_ledger(tmp_path: Path) -> None:
             assert other.used(provider_id(1)) == 3
             assert await other.service.reads.consumer(consumer_id(1)) is not None
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_restart_knows_everything(tmp_path: Path) -> None:
-    """The index of the next start is the one of the last, at the same revision."""
+    """After a restart the index is the same as before, at the same revision."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await fill_ledger(one)
             before = one.service.index
         async with running(tmp_path / "ledger") as one:
             after = one.service.index
             assert (after.epoch, after.revision) == (before.epoch, before.revision)
             assert after.catalog.differences(before.catalog) == []
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_wipe_leaves_nothing(tmp_path: Path) -> None:
-    """The ledger is empty, and what was there can be made again."""
+    """The ledger is empty, and the same objects can be created again."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await fill_ledger(one)
             await one.service.operations.wipe()
             assert len(one.service.index.catalog) == 0
             assert await one.service.reads.consumer(consumer_id(1)) is None
-            await busy(one)
+            await fill_ledger(one)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_reads_of_consumers(tmp_path: Path) -> None:
-    """Who holds what, by consumer, by provider, by project and by user."""
+    """Allocations and usages can be read by consumer, provider, project and user."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await fill_ledger(one)
             wish = {provider_id(1): {"VCPU": 1}}
             owner = ConsumerRequest(consumer_id(3), wish, "project", "other", KEEP, None)
             await one.submit(allocation_cases.AllocationsReplace([owner]))
@@ -201,15 +201,15 @@ def test_reads_of_consumers(tmp_path: Path) -> None:
             assert (one_user.amounts, one_user.consumers) == ([(None, "VCPU", 1)], {None: 1})
             assert (await reads.usages("nobody")).amounts == []
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
-    """Neither the young ones nor the newest; a second time changes nothing."""
+def test_old_change_rows_are_deleted(tmp_path: Path) -> None:
+    """Young rows and the newest ones are kept; a second run changes nothing."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await fill_ledger(one)
             service = one.service
             chores = Chores(
                 one.engine,
@@ -218,7 +218,7 @@ def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
                 service.admission,
                 Retention(changes_min=3),
             )
-            assert await chores.compact() == 0, "they are all young"
+            assert await chores.compact() == 0, "no row was old"
             one.clock.at += (CHANGES_KEPT_SECONDS + 1) * 1_000_000
             mark = await chores.compact()
             assert 0 < mark < service.index.revision
@@ -229,13 +229,13 @@ def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
                 range(mark + 1, service.index.revision + 1)
             )
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_old_audit_rows_are_forgotten(tmp_path: Path) -> None:
-    """After as many days as the setting says, all of them; without a setting none ever goes."""
+def test_old_audit_rows_are_deleted(tmp_path: Path) -> None:
+    """All rows older than `audit_days` are deleted; without the setting none ever is."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             service = one.service
             parts = (one.engine, service.transactor, one.clock, service.admission)
@@ -253,16 +253,16 @@ def test_old_audit_rows_are_forgotten(tmp_path: Path) -> None:
             assert [row.target for row in rows] == ["younger", "young"]
             assert await chores.forget_receipts() == 0, "SQLite has none"
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_clock_that_jumps_erases_no_audit_rows(tmp_path: Path) -> None:
-    """Neither while the service runs, whatever is done meanwhile, nor if it starts after the jump.
+    """Rows survive a jump while the service runs and a start of the service after the jump.
 
-    The control: when the time has really passed, they go.
+    As a control, they are deleted when the time has really passed.
     """
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             service = one.service
             parts = (one.engine, service.transactor, one.clock, service.admission)
@@ -276,4 +276,4 @@ def test_a_clock_that_jumps_erases_no_audit_rows(tmp_path: Path) -> None:
             one.clock.at += 401 * DAY
             assert await chores.forget_audit() == 1
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""Pages of long lists: what is read for them, and where each ends."""
+"""Pages of long lists: how many rows are read, and where each page ends."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from moorage.service.pages import END, START, PageMarker, page_of, place_parse, 
 
 
 def pages(rows: list[str], limit: int) -> list[list[str]]:
-    """Read a sorted list page by page, as a client does that follows the cursors."""
+    """Read a sorted list page by page, as a client that follows the cursors."""
     found, after = [], ""
     while True:
         read = [row for row in rows if row > after][: rows_to_read(limit)]
@@ -22,7 +22,7 @@ def pages(rows: list[str], limit: int) -> list[list[str]]:
 
 @pytest.mark.parametrize("limit", range(1, 9))
 def test_pages_together_are_the_whole_list(limit: int) -> None:
-    """Every row once, in order; all pages but the last are full, and none is empty."""
+    """Each row appears once, in order; all pages but the last are full, and none is empty."""
     rows = list("abcdefg")
     found = pages(rows, limit)
     assert [row for page in found for row in page] == rows
@@ -31,20 +31,20 @@ def test_pages_together_are_the_whole_list(limit: int) -> None:
 
 
 def test_an_empty_list_is_one_empty_page() -> None:
-    """Nothing follows it."""
+    """It has no next page."""
     assert page_of([], 5, str) == ([], None)
 
 
 @pytest.mark.parametrize("limit", [-1, 0, PAGE_MAX + 1])
 def test_lengths_that_are_refused(limit: int) -> None:
-    """A page has from one entry to `PAGE_MAX`."""
+    """A page has from 1 to `PAGE_MAX` entries."""
     with pytest.raises(Error, match=f"limit must be from 1 to {PAGE_MAX}") as refused:
         rows_to_read(limit)
     assert refused.value.code == Code.INVALID
 
 
 def test_cursors_of_places() -> None:
-    """A cursor is parsed back to its place; ids may contain dots. Without one, the default."""
+    """A cursor is parsed back to its place; ids may contain dots. The default replaces None."""
     place = PageMarker(Instant(17), "a.b")
     assert str(place) == "17.a.b"
     assert place_parse(str(place), START) == place

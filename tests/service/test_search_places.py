@@ -1,4 +1,4 @@
-"""Few long searches are in progress, some wait: none keeps its place longer than its client."""
+"""A few long searches run, others wait; a search gives up its place when its client leaves."""
 
 import asyncio
 from random import Random
@@ -14,8 +14,8 @@ from moorage.service.searches import ClientGoneError, Searches
 from tests.service.searching import Endless, never, next_round
 
 
-def test_who_leaves_the_queue_leaves_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that goes away while its search waits for others is not counted any more."""
+def test_a_client_that_leaves_the_queue_frees_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search whose client leaves while it waits for others no longer counts."""
     monkeypatch.setattr(module, "LONG_MAX", 3)
     monkeypatch.setattr(module, "ABREAST_MAX", 1)
 
@@ -39,7 +39,7 @@ def test_who_leaves_the_queue_leaves_room(monkeypatch: pytest.MonkeyPatch) -> No
         next_one = asyncio.create_task(searches.driven(endless[3].work(), never))
         while searches.waiting < 2:
             await next_round()
-        # Nothing of those who left is kept: the place goes to the one who waits.
+        # Nothing is kept of the clients that left: the place goes to the waiting search.
         steps = endless[3].steps
         first.cancel()
         while endless[3].steps == steps:
@@ -53,7 +53,7 @@ def test_who_leaves_the_queue_leaves_room(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_place_of_a_long_search_is_ever_lost(seed: int) -> None:
-    """However searches end, by an answer, a fault, a client that leaves or a cancellation."""
+    """Searches may end with an answer or a fault, by cancellation, or because the client leaves."""
 
     async def run() -> None:
         random, searches = Random(seed), Searches(FairTurns())

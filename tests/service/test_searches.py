@@ -1,4 +1,4 @@
-"""Searches take turns, go on where the last one ended, and tell when something is left out."""
+"""Searches take turns, continue where the last one ended, and record incomplete answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -38,7 +38,7 @@ def fleet_of(hosts: int, ports: int) -> Catalog:
 
 
 def isolated(groups: int, limit: int | None = None) -> CandidateQuery:
-    """Return a query for so many ports, each of another provider."""
+    """Return a query for `groups` ports, each of a different provider."""
     asked = tuple(group(f"_{number}", NIC=1) for number in range(groups))
     return CandidateQuery(asked, group_policy="isolate", limit=limit)
 
@@ -48,7 +48,7 @@ Ask = Callable[..., CandidateAnswer]
 
 @pytest.fixture
 def ask() -> Iterator[Ask]:
-    """Search, one after another in one loop."""
+    """A function that runs searches one after another in one event loop."""
     with asyncio.Runner() as runner:
 
         def asked(
@@ -60,17 +60,17 @@ def ask() -> Iterator[Ask]:
 
 
 def always(number: int) -> Callable[[int], int]:
-    """Return chance that is none."""
+    """Return a source of chance that always yields `number`."""
     return lambda _: number
 
 
 def hosts_of(answer: CandidateAnswer) -> set[str]:
-    """Return the hosts that are offered."""
+    """Return the hosts of the candidates."""
     return {each.partition("p")[0] for c in answer.candidates for each in c.allocations}
 
 
-def test_the_same_question_goes_on_where_it_ended(ask: Ask) -> None:
-    """Ten answers of four hosts each offer all forty; another question goes its own way."""
+def test_the_same_query_continues_where_it_ended(ask: Ask) -> None:
+    """Ten answers of four hosts each offer all forty; other queries do not interfere."""
     searches, catalog = Searches(FairTurns()), fleet_of(40, 3)
     seen: set[str] = set()
     for number in range(10):
@@ -79,8 +79,8 @@ def test_the_same_question_goes_on_where_it_ended(ask: Ask) -> None:
     assert len(seen) == 40
 
 
-def test_chance_says_where_the_first_one_begins(ask: Ask) -> None:
-    """Two processes that were started with other numbers begin at other hosts."""
+def test_the_first_search_begins_at_a_random_host(ask: Ask) -> None:
+    """Processes with different random numbers begin at different hosts."""
     catalog = fleet_of(40, 3)
     turns = FairTurns()
     first: set[str] = set()
@@ -90,8 +90,8 @@ def test_chance_says_where_the_first_one_begins(ask: Ask) -> None:
     assert len(first) == 40
 
 
-def test_questions_remembered_are_bounded(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many different questions only the last ones go on where they ended."""
+def test_remembered_queries_are_bounded(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many different queries only the last ones continue where they ended."""
     monkeypatch.setattr(module, "STARTS_MAX", 3)
     searches, catalog = Searches(FairTurns()), fleet_of(4, 1)
     for number in range(10):
@@ -103,7 +103,7 @@ def test_a_search_that_finds_nothing_in_its_steps_is_refused(
     ask: Ask,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is counted and logged, once for many, and the next one begins where it ended."""
+    """It is counted, logged once for several refusals, and the next search continues after it."""
     catalog = fleet_of(40, 3)
     begun: list[int] = []
 
@@ -119,13 +119,11 @@ def test_a_search_that_finds_nothing_in_its_steps_is_refused(
     assert searches.counters.given_up == 5
     lines = [each.getMessage() for each in caplog.records if each.name == "moorage.searches"]
     assert len(lines) == 1 and "b'q'" in lines[0]
-    assert len(begun) == 2, "only the first search began by chance"
+    assert len(begun) == 2, "only the first search began at random"
 
 
-def test_an_answer_that_lacks_something_is_counted(
-    ask: Ask, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Whatever was found in the steps is answered; a cap is told, a limit is not."""
+def test_incomplete_answers_are_counted(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    """What was found within the steps is returned; reaching the cap is logged, a limit is not."""
     catalog = fleet_of(40, 3)
     turns = FairTurns()
     cut = Searches(turns, steps_max=500)
@@ -140,11 +138,11 @@ def test_an_answer_that_lacks_something_is_counted(
     assert sum("candidates_max" in each.getMessage() for each in caplog.records) == 1
     whole = Searches(turns, candidates_max=120)
     assert len(ask(whole, catalog, isolated(1)).candidates) == 120
-    assert whole.counters.capped == 0, "there was nothing more"
+    assert whole.counters.capped == 0, "there were no more candidates"
 
 
 def test_a_search_stops_when_its_client_goes_away() -> None:
-    """A long search is looked after; it ends, and the next long one is carried out."""
+    """A long search is closed when its client leaves, and the next long one is executed."""
 
     async def run() -> None:
         searches, left = Searches(FairTurns()), asyncio.Event()
@@ -172,7 +170,7 @@ HOSTS = 600
 
 @asynccontextmanager
 async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Changes]]:
-    """Hand out an index of hosts with a NIC each, and a batch that moves all NICs to children."""
+    """Provide an index of hosts with a NIC each, and a batch that moves all NICs to children."""
     now = Instant(0)
 
     def made(uuid: str, parent: str | None = None) -> Provider:
@@ -200,7 +198,7 @@ async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Change
 
 
 def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
-    """What fits before a batch and after it is found, though searches and batch go in parts."""
+    """What fits before and after a batch is found, though searches and batch run in pieces."""
 
     async def run() -> None:
         async with reshaped(tmp_path) as (index, turns, batch):
@@ -216,7 +214,7 @@ def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("careless", [False, True])
 def test_no_reader_sees_half_of_a_large_batch(tmp_path: Path, careless: bool) -> None:
-    """Nor do listings and explanations; whoever only takes turns, as a control, does."""
+    """Listings and explanations see whole batches; a control that only takes turns does not."""
 
     def counting(catalog: Catalog) -> Steps[set[int]]:
         seen: set[int] = set()
@@ -238,7 +236,7 @@ def test_no_reader_sees_half_of_a_large_batch(tmp_path: Path, careless: bool) ->
 
 
 def test_long_searches_take_turns() -> None:
-    """A long search is answered while others that never end are in progress, but for a few."""
+    """A long search is answered while others, fewer than `ABREAST_MAX`, never end."""
 
     async def run() -> None:
         searches = Searches(FairTurns())
@@ -262,7 +260,7 @@ def test_long_searches_take_turns() -> None:
 
 
 def test_few_long_searches_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others wait for them, a short one does not, and more than some are turned away."""
+    """Further long searches wait, short ones do not; beyond `LONG_MAX` they are refused."""
     monkeypatch.setattr(module, "LONG_MAX", 3)
     monkeypatch.setattr(module, "ABREAST_MAX", 2)
 
@@ -281,7 +279,7 @@ def test_few_long_searches_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
             await searches.driven(Endless().work(), never)
         assert refusal.value.code is Code.OVERLOADED
         moved = [each.steps > before for each, before in zip(endless, stopped, strict=True)]
-        assert 1 <= sum(moved) <= 2 and endless[2].steps == stopped[2], "the third one waits"
+        assert 1 <= sum(moved) <= 2 and endless[2].steps == stopped[2], "the third did not wait"
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -290,8 +288,8 @@ def test_few_long_searches_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(run())
 
 
-def test_the_loop_is_never_held() -> None:
-    """While a search goes on, everything else on the loop gets its turn between its pieces."""
+def test_a_search_does_not_block_the_loop() -> None:
+    """Between the pieces of a search, other tasks of the event loop run."""
 
     async def run() -> None:
         searches, rounds, done = Searches(FairTurns()), 0, False
@@ -308,7 +306,7 @@ def test_the_loop_is_never_held() -> None:
         done = True
         await other
         assert len(answer.candidates) == 100_000
-        # Each piece has two milliseconds, and this takes at least a hundred times as long.
+        # A piece takes two milliseconds, and the search at least a hundred times as long.
         assert rounds > 20
 
     asyncio.run(run())

@@ -141,7 +141,7 @@ class Source:
         uuid = self._provider()
         offer = self._offer()
         machine = self._model.machines.get(uuid)
-        if machine and self._often():  # keep what is there, so that most of them are legal
+        if machine and self._often():  # use existing names, so that most commands are valid
             offer = {**machine.offers, **offer}
         return provider_cases.InventoriesReplace(
             uuid, self._generation(uuid), offer, self._full_reserve()

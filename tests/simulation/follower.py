@@ -1,4 +1,4 @@
-"""Somebody who knows the ledger only from its change rows, as another process would."""
+"""A reader that knows the ledger only from its change rows, as another process would."""
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ class Follower:
         self.revision = 0
 
     async def catch_up(self, engine: Engine) -> None:
-        """Read what happened since; revisions must follow one another without a gap."""
+        """Read later changes; revisions must follow one another without a gap."""
         tail = await engine.read(changelog.changes_load(self.revision))
         seen = [revision for revision, *_ in tail.batches]
         assert seen == list(range(self.revision + 1, tail.revision + 1))

@@ -1,7 +1,7 @@
-"""A naive ledger: plain dicts, written from the words of the Placement API reference.
+"""A naive ledger: plain dicts, written after the Placement API reference.
 
-It shares no rule with the package; only the commands (use cases) and the codes of refusals are
-common words. Sums, roots and uses are never stored but counted anew each time they are needed.
+It shares no rule with the package, only the commands (use cases) and the codes of refusals. Sums,
+roots and uses are never stored but computed each time.
 """
 
 import copy
@@ -27,7 +27,7 @@ class Refusal(Exception):
 
 @dataclass
 class Machine:
-    """A provider. `life` tells it from an earlier one of the same uuid."""
+    """A provider. `life` distinguishes it from an earlier one with the same uuid."""
 
     name: str
     parent: str | None
@@ -40,7 +40,7 @@ class Machine:
 
 @dataclass
 class Holder:
-    """A consumer. `life` tells it from an earlier one of the same uuid."""
+    """A consumer. `life` distinguishes it from an earlier one with the same uuid."""
 
     generation: int
     life: int
@@ -51,7 +51,7 @@ class Holder:
 
 
 class Model:
-    """The ledger as it should be. `run` says what a command must answer."""
+    """The ledger as it should be. `run` returns the expected answer of a command."""
 
     def __init__(self, classes: frozenset[str], traits: frozenset[str]) -> None:
         self.standard_classes = classes
@@ -71,7 +71,7 @@ class Model:
             self.__dict__ = before
             return "refused", refusal.code
 
-    # What is counted rather than stored.
+    # Computed values.
 
     def root(self, uuid: str) -> str:
         """Walk up to the top of the tree."""
@@ -80,11 +80,11 @@ class Model:
         return uuid
 
     def used(self, uuid: str, name: str) -> int:
-        """Add up everybody's allocations."""
+        """Add up the allocations of all consumers."""
         return sum(h.holds.get(uuid, {}).get(name, 0) for h in self.holders.values())
 
     def state(self, uuid: str) -> dict[str, Any]:
-        """Return what an answer shows of a provider's inventories and tags."""
+        """Return a provider's inventories and tags as answers show them."""
         machine = self.machines[uuid]
         return {
             "generation": machine.generation,
@@ -348,7 +348,7 @@ class Model:
             raise Refusal(Code.CLASS_UNKNOWN)
 
     def _hold(self, requests: list[ConsumerRequest]) -> set[str]:
-        """Let everybody hold what they ask for; return the providers whose generation rose."""
+        """Set the allocations of consumers; return the providers whose generation rose."""
         self._check_requests(requests)
         asked = [
             (uuid, name, amount)
@@ -377,12 +377,12 @@ class Model:
         return touched
 
     def _held_by(self, requests: list[ConsumerRequest], uuid: str, name: str) -> int:
-        """Return what the consumers of all requests hold of one class on one machine."""
+        """Return the amount of one class that the requests' consumers have on one machine."""
         held = [self.holders[r.consumer].holds for r in requests if r.consumer in self.holders]
         return sum(holds.get(uuid, {}).get(name, 0) for holds in held)
 
     def _replace(self, r: ConsumerRequest) -> set[str]:
-        """Replace what one consumer holds; return the providers it asks for, or is wiped from."""
+        """Replace one consumer's allocations; return the providers that it uses or used."""
         before = self.holders.pop(r.consumer, None)
         if not r.allocations:
             return set(before.holds) if before else set()

@@ -1,7 +1,7 @@
-"""Random commands through the real service, on a real file, beside a naive model.
+"""Sends random commands through the real service, on a real file, and to a naive model.
 
-After every step the answers, the rows, the index and the change rows must say the same.
-`MOORAGE_SOAK=1` runs far more of them.
+After every step the answers, the rows, the index and the change rows must agree. `MOORAGE_SOAK=1`
+runs far more of them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from moorage.service.app import Service
 from moorage.service.ledger import provider_cases
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests.service.running import HandClock, fatal
+from tests.service.running import ManualClock, fatal
 from tests.simulation.commands import CLASSES, CONSUMERS, FOCUSES, PROVIDERS, TRAITS, Source
 from tests.simulation.follower import Follower
 from tests.simulation.model import Model
@@ -75,17 +75,17 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()  # type: ignore[no-untyped-call]  # Hypothesis does not type it
         self.loop = asyncio.new_event_loop()
         self.engine = self._database()
-        self.clock = HandClock(1_000_000)
+        self.clock = ManualClock(1_000_000)
         self.model = Model(CLASSES, TRAITS)
         self.follower = Follower(CLASSES, TRAITS)
         self.seen: dict[tuple[str, int], int] = {}
         self.service = self.loop.run_until_complete(self._open())
 
     def _database(self) -> Callable[[], Engine]:
-        """Make an empty ledger; return what opens it."""
+        """Create an empty ledger; return a function that opens it."""
         directory = tempfile.mkdtemp(prefix="moorage-machine-")
         self.remove = lambda: shutil.rmtree(directory)
-        # Without syncs: this is about what is decided, not about power cuts.
+        # Without syncs: this tests decisions, not power cuts.
         return lambda: open_engine(f"sqlite:///{directory}/ledger", synchronous="OFF")
 
     async def _open(self) -> Service:
@@ -122,7 +122,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(microseconds=st.integers(-5_000, 5_000), restart=st.sampled_from([False] * 5 + [True]))
     def time_passes(self, microseconds: int, restart: bool) -> None:
-        """The clock moves, or jumps back; at a restart the index is loaded anew from the rows."""
+        """The clock moves, or jumps back; after a restart the index is loaded from the rows."""
         self.clock.at += microseconds
         if restart:
             self.loop.run_until_complete(self.service.stop())

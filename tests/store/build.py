@@ -71,7 +71,7 @@ def aggregate_id(n: int) -> AggregateId:
 
 @dataclass
 class Batch:
-    """What one transaction shall do."""
+    """The work of one transaction."""
 
     keys: Keys
     decisions: list[Decision]
@@ -153,7 +153,7 @@ def tagged(n: int, traits: set[str], aggregates: set[AggregateId] = frozenset())
 
 
 def held(n: int, amounts: dict[int, dict[str, int]], user: str = "user") -> Batch:
-    """Let the n-th consumer hold exactly these amounts, by provider number."""
+    """Set the n-th consumer's allocations to these amounts, by provider number."""
     wanted = {provider_id(at): dict(on) for at, on in amounts.items()}
     request = ConsumerRequest(consumer_id(n), wanted, "project", user)
     classes = vocabulary.customs(name for of in amounts.values() for name in of)
@@ -187,7 +187,7 @@ def together(*batches: Batch) -> Batch:
 
 
 def stream(seed: int, providers_count: int = 12) -> Iterator[Batch]:
-    """Yield batches for ever, the same ones for the same seed: claims, releases, moves, tags."""
+    """Yield batches endlessly, the same for the same seed: claims, releases, moves, tags."""
     random = Random(seed)
     yield together(
         *(provider_new(n, VCPU=1_000, DISK_GB=1_000) for n in range(providers_count)),

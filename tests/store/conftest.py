@@ -15,7 +15,7 @@ from tests.support import cluster
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Return the address of a SQLite database that nobody has used."""
+    """Return the address of an unused SQLite database."""
     return f"sqlite:///{tmp_path}/moorage.db"
 
 
@@ -41,7 +41,7 @@ def sqlite_engine(url: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Return a folder in memory, where there is one: its syncs cost nothing."""
+    """Return a folder in memory, if there is one: its syncs are free."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as made:
         yield Path(made)

@@ -1,4 +1,4 @@
-"""Addresses of databases: whatever is secret in one is hidden, however it was written."""
+"""Addresses of databases: secrets are hidden in any notation."""
 
 import string
 

@@ -1,4 +1,4 @@
-"""What is kept for a while only: change rows, audit rows, receipts. Never too much is forgotten."""
+"""Rows kept for a limited time: change rows, audit rows, receipts. Never too many are deleted."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ END = Instant(1 << 60)
 
 
 async def done(engine: Engine, plan: Plan[T]) -> T:
-    """Run a plan in a transaction of its own."""
+    """Run a plan in its own transaction."""
     async with engine.transaction() as transaction:
         answer = await transaction.run(plan)
         await transaction.commit()
@@ -33,7 +33,7 @@ async def done(engine: Engine, plan: Plan[T]) -> T:
 
 
 def revision_new(at: int, rows: int) -> Plan[None]:
-    """Raise the revision, with so many change rows."""
+    """Raise the revision, with this many change rows."""
     told = [("trait", f"CUSTOM_{n}", None) for n in range(rows)]
     yield [Query("clock_raise", (at,)), changes_insert(told, Instant(at))]
 
@@ -51,7 +51,7 @@ def counted(plan: Plan[T], asked: list[str]) -> Plan[T]:
 
 
 class History:
-    """What was written, as the test knows it: (time, rows) of each revision from the first on."""
+    """The written rows as the test knows them: (time, rows) of each revision from the first on."""
 
     def __init__(self) -> None:
         self.written: list[tuple[int, int]] = []
@@ -70,7 +70,7 @@ class History:
         return sum(at < since for at, _ in self.written)
 
     def check(self, mark: int, since: int, keep: ChangelogRetention) -> None:
-        """A mark leaves what must stay, and not much more."""
+        """A mark keeps the required rows, and not many more."""
         assert self.compacted <= mark <= self.revision
         most = keep.rows_max
         small = most is None or self.rows(self.compacted) <= most
@@ -86,7 +86,7 @@ class History:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history(engine: Engine, seed: int) -> None:
-    """What must stay stays whenever it was written, the rest goes, and nothing is counted twice."""
+    """Required rows stay at any time, the rest is deleted, and nothing is counted twice."""
 
     async def scene() -> None:
         choice, history, now = Random(seed), History(), 1_000
@@ -131,7 +131,7 @@ def test_the_newest_revisions_stay(engine: Engine) -> None:
 
 
 def test_another_history_is_counted_anew() -> None:
-    """What is known of blocks is forgotten with the epoch, and with the rows."""
+    """Counted blocks are discarded with the epoch, and with the rows."""
     keep = ChangelogRetention(8)
     keep.renew(1, 0, 100)
     keep._rows.update({2: 5, 4: 5, 100: 5})
@@ -145,7 +145,7 @@ def test_another_history_is_counted_anew() -> None:
 
 
 def test_old_audit_rows_go_in_pieces(engine: Engine) -> None:
-    """The oldest first, those of the same time too; none that is young, or beside the newest."""
+    """The oldest first, also of the same time; none that is young, or next to the newest."""
 
     def row(n: int) -> AuditRow:
         return AuditRow(Instant(n // 2), f"{n:02}", "me", None, "admin", "act", "x", None, None)
@@ -175,7 +175,7 @@ AGED = "UPDATE batch SET created_at = created_at - interval '61 minutes'"
 
 
 def test_receipts_go_though_no_revision_rises(url: str) -> None:
-    """By their age alone, in pieces; those that somebody may still ask for stay."""
+    """By age alone, in pieces; receipts that may still be asked for stay."""
 
     async def scene() -> None:
         engine = open_engine(url)
@@ -198,7 +198,7 @@ def test_receipts_go_though_no_revision_rises(url: str) -> None:
 
 
 def test_one_process_at_a_time_forgets_receipts(url: str) -> None:
-    """Who comes meanwhile leaves it to the other one, and begins where it was the next time."""
+    """A concurrent process leaves it to the other one, and continues at its place the next time."""
 
     async def scene() -> None:
         engine = open_engine(url)
@@ -214,7 +214,7 @@ def test_one_process_at_a_time_forgets_receipts(url: str) -> None:
 
 
 def test_a_mark_of_a_history_that_is_gone(engine: Engine) -> None:
-    """A ledger that was put back meanwhile forgets nothing: nobody could follow it any more."""
+    """A ledger restored meanwhile deletes nothing: followers could not continue."""
 
     async def scene() -> None:
         for n in range(3):

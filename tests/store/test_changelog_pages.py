@@ -1,4 +1,4 @@
-"""Pages of the change log: in order, no row twice, none left out."""
+"""Pages of the change log: in order, each row once."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ async def filled(engine: Engine) -> list[ChangeRow]:
     tail = await engine.read(changelog.changes_load(0))
     return [
         ChangeRow(revision, n, *row)
-        for revision, changes, _ in tail.batches
+        for revision, changes, *_ in tail.batches
         for n, row in enumerate(change_rows(changes))
     ]
 

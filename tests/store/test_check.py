@@ -40,7 +40,7 @@ PLANTED = {
 
 
 def test_a_sound_ledger(engine: Engine) -> None:
-    """Whatever batches have made is consistent."""
+    """Everything that batches wrote is consistent."""
 
     async def scenario() -> None:
         for batch in islice(stream(seed=30), 30):

@@ -1,4 +1,4 @@
-"""The schema: what the migrations make is what is written down, and nothing else is accepted."""
+"""The schema: migrations and schema.sql agree, and other databases are refused."""
 
 import asyncio
 import re
@@ -15,9 +15,9 @@ from moorage.store.sqlite.migrate import migrate, pending
 
 
 def dump(connection: apsw.Connection) -> list[tuple[str, ...]]:
-    """Return everything that makes a schema, and the rows that it starts with.
+    """Return the schema, and its initial rows.
 
-    White space aside: a column that was added later stands on the line of the last one.
+    Without white space: a column that was added later is on the line of the last one.
     """
     found = connection.execute(
         "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
@@ -31,7 +31,7 @@ def _packed(sql: str) -> str:
 
 
 def test_schema_is_the_sum_of_the_migrations(tmp_path: Path) -> None:
-    """`schema.sql`, which people read, is exactly what the migrations make."""
+    """`schema.sql`, written for readers, equals the sum of the migrations."""
     made = apsw.Connection(str(tmp_path / "made.db"))
     assert migrate(made, "made.db") == len(migrations("sqlite"))
     written = apsw.Connection(str(tmp_path / "written.db"))
@@ -43,7 +43,7 @@ def test_schema_is_the_sum_of_the_migrations(tmp_path: Path) -> None:
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    """They count from 1 and say what they are about."""
+    """Migrations count from 1 and have names."""
     numbers = [migration.number for migration in migrations("sqlite")]
     assert numbers == list(range(1, len(numbers) + 1))
     assert all(
@@ -107,7 +107,7 @@ def test_what_is_not_ours_is_refused(tmp_path: Path, change: str, complaint: str
 
 
 def test_a_failed_migration_leaves_nothing(tmp_path: Path) -> None:
-    """All missing migrations or none: a name that is taken stops them, and nothing is kept."""
+    """All missing migrations or none: a table name in use stops them, and nothing is kept."""
     path = tmp_path / "a.db"
     connection = apsw.Connection(str(path))
     first = migrations("sqlite")[0]

@@ -1,4 +1,4 @@
-"""Opening: addresses, the one owner of a file, permissions, and what cannot be used."""
+"""Opening: addresses, the single owner of a file, permissions, and unusable files."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ except Locked as error:
 
 
 def test_one_process_owns_the_file(tmp_path: Path) -> None:
-    """While a process has the file another is told so in one line; afterwards it is free."""
+    """While a process has the file, another one is refused in one line; afterwards it is free."""
     url = f"sqlite:///{tmp_path}/a.db"
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -64,7 +64,7 @@ def test_the_same_process_cannot_open_it_twice(sqlite_engine: Engine, url: str) 
 
 
 def test_files_are_their_owners_only(tmp_path: Path) -> None:
-    """The database, its log and its lock cannot be read by others, whatever the umask says."""
+    """The database, its log and its lock cannot be read by other users, whatever the umask."""
     before = os.umask(0)
     try:
         engine = open_engine(f"sqlite:///{tmp_path}/a.db")
@@ -79,7 +79,7 @@ def test_files_are_their_owners_only(tmp_path: Path) -> None:
 
 
 def test_reopening_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written is there the next time; a relative address means the present folder."""
+    """Written data is there the next time; a relative address means the present folder."""
     monkeypatch.chdir(tmp_path)
     for n in range(3):
         engine = open_engine("sqlite:///a.db")
@@ -97,7 +97,7 @@ def test_reopening_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ["sqlite://a.db", "sqlite:///", "sqlite:///:memory:", "a.db", "mysql://x/y", "sqlite:///a\0b"],
 )
 def test_wrong_addresses(url: str) -> None:
-    """What is no address of a database file is refused, and the right form is named."""
+    """An invalid address of a database is refused, and the right form is named."""
     with pytest.raises(Unusable, match="use sqlite:///PATH"):
         sqlite_path(url)
 
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:
-    """A page that was overwritten is an error that says what to do, never an answer."""
+    """An overwritten page is an error that says what to do, never a wrong answer."""
     path = tmp_path / "a.db"
     engine = open_engine(f"sqlite:///{path}")
     asyncio.run(run(engine, provider_new(0, VCPU=1)))

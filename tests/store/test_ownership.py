@@ -1,4 +1,4 @@
-"""Files that are found are believed only if nobody but us and root can have written them."""
+"""Files that are found are trusted only if no other user than root can have written them."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ from moorage.store.ownership import UntrustedError, read_own, read_secret
 
 REMEDY = "name it instead"
 STRANGER = 65_533
-"""A user that nobody is."""
+"""An unused user id."""
 
 
 def read(path: Path, owner: int | None = None) -> bytes:
@@ -66,14 +66,14 @@ def test_nobody_else_may_write_to_it(file: Path) -> None:
 
 
 def test_what_is_not_there_needs_no_trust(tmp_path: Path) -> None:
-    """In a folder for everybody, a missing file is missing, no more."""
+    """In a folder that all users can write, a missing file is simply missing."""
     tmp_path.chmod(0o777)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "nothing")
 
 
 def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
-    """What is no regular file is not read."""
+    """Only regular files are read."""
     tmp_path.chmod(0o755)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
@@ -82,7 +82,7 @@ def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_it_must_belong_to_us_or_root(file: Path) -> None:
-    """Neither the file nor its folder may be somebody else's, unless that one is expected."""
+    """Neither the file nor its folder may belong to another user, unless that one is expected."""
     os.chown(file, STRANGER, -1)
     assert f"{file} belongs to the user {STRANGER}" in objection(file)
     assert read(file, STRANGER) == b"x"
@@ -118,7 +118,7 @@ def test_secrets_are_for_their_owner_only(file: Path) -> None:
 
 
 def test_a_secret_is_a_file(file: Path) -> None:
-    """A pipe in its place does not hold a command up, whoever may write to it."""
+    """A pipe in its place does not block a command, even if any user may write to it."""
     pipe = file.with_name("pipe")
     os.mkfifo(pipe, 0o600)
     with pytest.raises(UntrustedError, match="is not a regular file"):
@@ -128,7 +128,7 @@ def test_a_secret_is_a_file(file: Path) -> None:
 def test_the_secret_that_is_read_is_the_one_that_was_looked_at(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may write to the folder cannot have another file read by somebody who may read it."""
+    """A user that can write the folder cannot make a reader read another file."""
     file.chmod(0o600)
     other = file.with_name("other")
     other.write_text("of somebody else")

@@ -1,12 +1,12 @@
-"""A PostgreSQL cluster of one's own: for tests, and for a try with `make run-postgres`.
+"""A private PostgreSQL cluster: for tests, and for `make run-postgres`.
 
 PostgreSQL refuses to run as root, so for root it runs as an unprivileged user. Run as a program it
 starts a cluster in a folder, runs a command with MOORAGE_DATABASE set to it, and stops it again:
 
     python -m tests.support.cluster FOLDER COMMAND [ARGUMENT ...]
 
-A folder called `-` is a temporary one that goes afterwards. If the command serves Moorage from any
-other, it is told what other terminals need to find that ledger.
+The folder `-` is a temporary one that is removed afterwards. With any other folder, a command that
+serves Moorage gets what other terminals need to find that ledger.
 """
 
 import atexit
@@ -38,7 +38,7 @@ MIGRATED = "migrated"
 
 VERSION_MIN = 15
 USERS = ("postgres", "nobody")
-"""Who runs the cluster when root starts it: the first of these that exists."""
+"""The user that runs the cluster when root starts it: the first of these that exists."""
 
 SERVED = re.compile(r"moorage: serving (?P<url>\S+) ")
 
@@ -46,7 +46,7 @@ TOOLS = ("initdb", "pg_ctl", "postgres", "pg_basebackup")
 
 
 class NoPostgres(Exception):
-    """There is no PostgreSQL to be found, or it does not start; the message says what to do."""
+    """There is no PostgreSQL, or it does not start; the message says what to do."""
 
 
 def binaries() -> Path:
@@ -93,12 +93,12 @@ def _version(place: Path) -> int:
 
 
 class Cluster:
-    """One server in a folder; reachable only through a socket there. Use it as a context manager.
+    """One server in a folder, reachable only through a socket there. Context manager.
 
-    It ends when this process does, however that ends.
+    It ends when this process does, in any way.
 
-    `durable` False: nothing is synced to the disk, which is quicker and survives all but the end of
-    the machine.
+    `durable` False: nothing is synced to the disk, which is faster and survives everything except
+    the end of the machine.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class Cluster:
         durable: bool = False,
         primary: "Cluster | None" = None,
     ) -> None:
-        """Make the cluster, if the folder has none, and start it. Raises NoPostgres.
+        """Create the cluster, if the folder has none, and start it. Raises NoPostgres.
 
-        With `primary` it is a standby that follows that one.
+        With `primary` it is a standby of that one.
         """
         self._temporary = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="moorage-pg-"))
@@ -163,7 +163,7 @@ class Cluster:
             file.writelines(f"{name} = {value}\n" for name, value in settings.items())
 
     def _protect(self) -> None:
-        """Let in whoever runs this and the cluster's own user, as the operating system tells."""
+        """Admit the user of this process and the cluster's own, by their system accounts."""
         self.folder.chmod(0o700)
         names = {pwd.getpwuid(os.geteuid()).pw_name, *([self._user] if self._user else ())}
         rules = [f"local {database} all peer map=ours\n" for database in ("all", "replication")]
@@ -204,7 +204,7 @@ class Cluster:
         self._guarded()
 
     def _guarded(self) -> None:
-        """Let the server stop at once if this process ends without stopping it."""
+        """Make the server stop at once if this process ends without stopping it."""
         self.pid = int((self.data / "postmaster.pid").read_text().split()[0])
         self._guard = Guard(self.pid, "INT")
 
@@ -223,11 +223,11 @@ class Cluster:
         self._guarded()
 
     def promote(self) -> None:
-        """Let a standby be the primary from now on; wait until it is. Raises NoPostgres."""
+        """Promote a standby; wait until it is the primary. Raises NoPostgres."""
         self._run("pg_ctl", "-w", "-s", "-t", "60", "promote")
 
     def url(self, database: str, *others: "Cluster") -> str:
-        """Return the address of a database: of this cluster, or where it may be found else."""
+        """Return the address of an unused database, with the schema of this release."""
         hosts = ",".join(str(one.folder) for one in (self, *others))
         return f"postgresql://moorage@/{database}?host={hosts}"
 
@@ -238,12 +238,12 @@ class Cluster:
         return self.url(database)
 
     def drop(self, database: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Remove a database, with all its connections."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)'.encode())
 
     def exists(self, database: str) -> bool:
-        """Is there such a database?"""
+        """Return whether there is such a database."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (database,))
             return found.fetchone() is not None
@@ -278,7 +278,7 @@ def shared() -> Cluster:
 
 
 def fresh() -> str:
-    """Return the address of a database that nobody has used, with the schema of this release."""
+    """Return the address of an unused database, with the schema of this release."""
     return shared().create(f"test_{uuid4().hex}", MIGRATED)
 
 
@@ -295,7 +295,7 @@ def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
 
 
 def main(folder: str, command: list[str]) -> int:
-    """Run a command beside a cluster in `folder`; return its exit code."""
+    """Run a command with a cluster in `folder`; return its exit code."""
     with Cluster() if folder == "-" else Cluster(Path(folder).resolve(), durable=True) as cluster:
         if not cluster.exists("moorage"):
             cluster.create("moorage")

@@ -1,4 +1,4 @@
-"""Ends what a test has started when the test itself is gone, whatever ended it."""
+"""Ends processes that a test has started when the test itself is gone, for any reason."""
 
 import select
 import subprocess
@@ -26,7 +26,7 @@ class Guard:
         )
 
     def close(self) -> None:
-        """Guard no longer. Call it before the process is waited for: its number is free then."""
+        """Stop guarding. Call it before the process is waited for: its number is free then."""
         self._shell.kill()
         self._shell.communicate()
 

@@ -1,4 +1,4 @@
-"""Count what long work does between two rests: things, never time."""
+"""Count the things that long work does between two pauses, never the time."""
 
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar

@@ -1,7 +1,7 @@
-"""Run another project's test suite against real servers, in several processes, and count honestly.
+"""Runs another project's test suite against real servers, in several processes.
 
-Standard library only: the environments of those projects use it. Whatever is not a pass counts as a
-failure: an error, a skip, a failure that the suite expects.
+Standard library only: the environments of those projects use it. Everything that is not a pass
+counts as a failure: an error, a skip, an expected failure.
 """
 
 import contextlib
@@ -86,10 +86,9 @@ def counts(outcomes: Sequence[Outcome]) -> tuple[int, int]:
 
 
 def complete(outcomes: Sequence[Outcome], expected: int | None) -> bool:
-    """Did everything pass, and was everything there?
+    """Return whether everything passed and nothing is missing.
 
-    `expected` is the exact number of tests; None: a selection was asked for, any number above zero
-    will do.
+    `expected` is the exact number of tests; None: a selection was requested, any number above zero.
     """
     passed, failed = counts(outcomes)
     return failed == 0 and (passed == expected if expected is not None else passed > 0)

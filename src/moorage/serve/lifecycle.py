@@ -211,7 +211,7 @@ async def _serve(
         log.warning("%s", danger)
     servers = _servers(settings, [composition.application, composition.second], doors, tls, ready)
     stop.servers = servers
-    stop.tell = service.let_go
+    stop.tell = service.end_waits
     composition.metrics.connections = lambda: sum(
         len(server.server_state.connections) for server in servers
     )

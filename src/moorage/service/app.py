@@ -127,7 +127,7 @@ class Service:
             retention=retention,
         )
 
-    def let_go(self) -> None:
+    def end_waits(self) -> None:
         """End all waits: their requests are answered with the current state."""
         self.watch.close()
         self.admission.close()

@@ -14,7 +14,7 @@ from moorage.store.access.audit import AuditRow
 log = logging.getLogger("moorage.audit")
 
 
-def tell(rows: Iterable[AuditRow]) -> None:
+def write(rows: Iterable[AuditRow]) -> None:
     """Log committed rows, each as one JSON object."""
     for row in rows:
         log.info("%s", json.encode(_members(row)).decode())

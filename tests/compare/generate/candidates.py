@@ -1,7 +1,7 @@
-"""What differs between two answers with candidates.
+"""The differences between two answers with candidates.
 
-The original gives no order to candidates, and with a `limit` it takes others than Moorage: so they
-are compared as sets, and a limited answer of Moorage with the original's unlimited one.
+The original does not order candidates, and with a `limit` it chooses others than Moorage. Therefore
+they are compared as sets, and a limited answer of Moorage with the original's unlimited one.
 """
 
 import json
@@ -19,13 +19,13 @@ REQUESTS, SUMMARIES = "allocation_requests", "provider_summaries"
 
 
 def limit_of(ask: Ask) -> int | None:
-    """Return the bound that a request names; None if there is none, or one that is refused."""
+    """Return the limit of a request; None if there is none, or an invalid one."""
     values = [value for name, value in ask.pairs if name == "limit"]
     return int(values[0]) if values and values[0].isdigit() else None
 
 
 def without_limit(ask: Ask) -> Ask:
-    """Return the same question without a bound."""
+    """Return the same request without a limit."""
     query = tuple(piece for piece in ask.query if not piece.startswith("limit="))
     return Ask(ask.method, ask.template, ask.path, query, ask.headers)
 
@@ -33,13 +33,13 @@ def without_limit(ask: Ask) -> Ask:
 def candidate_differences(
     theirs: dict[str, Any], ours: dict[str, Any], limit: int | None, minor: int
 ) -> Iterator[Difference]:
-    """Yield what differs; with a limit `theirs` is the original's answer without it."""
+    """Yield the differences; with a limit, `theirs` is the original's answer without it."""
     if list(theirs) != list(ours):
         yield Difference("order {}", list(theirs), list(ours))
     found = list(_requests(theirs[REQUESTS], ours[REQUESTS], limit))
     yield from found
     if any(not one.aspect.startswith("order") for one in found):
-        return  # the summaries follow
+        return  # the summaries depend on the candidates
     if limit is None:
         yield from walk(theirs[SUMMARIES], ours[SUMMARIES], f"/{SUMMARIES}")
     else:
@@ -81,7 +81,7 @@ def _of_interest(summaries: dict[str, Any], candidates: list[Any], minor: int) -
 
 
 def surplus_summaries(theirs: dict[str, Any], minor: int) -> Iterator[Difference]:
-    """Yield the summaries that an answer of the original shows for none of its candidates."""
+    """Yield a difference if an answer of the original has summaries of no candidate."""
     shown = theirs[SUMMARIES]
     surplus = sorted(set(shown) - _of_interest(shown, theirs[REQUESTS], minor))
     if surplus:
@@ -89,7 +89,7 @@ def surplus_summaries(theirs: dict[str, Any], minor: int) -> Iterator[Difference
 
 
 def providers_of(candidate: dict[str, Any]) -> list[str]:
-    """Return the providers that a candidate takes from."""
+    """Return the providers of a candidate's allocations."""
     allocations = candidate["allocations"]
     if isinstance(allocations, dict):
         return list(allocations)

@@ -20,7 +20,7 @@ def with_header(ask: Ask, name: str, value: str) -> Ask:
 
 
 def provider(uuid: str = HOST, name: str = "host", parent: str | None = None, **more: Any) -> Ask:
-    """Make a provider."""
+    """Create a provider."""
     body = {"name": name, "uuid": uuid, **more}
     if parent is not None:
         body["parent_provider_uuid"] = parent
@@ -28,26 +28,26 @@ def provider(uuid: str = HOST, name: str = "host", parent: str | None = None, **
 
 
 def part(method: str, name: str, uuid: str = HOST, body: Any = NOTHING) -> Ask:
-    """Ask for, or replace, what belongs to a provider."""
+    """Request a subresource of a provider, such as `/inventories`."""
     path = f"/resource_providers/{uuid}{name}"
     return plain(method, path, body=body, template="/resource_providers/{provider}" + name)
 
 
 def offers(uuid: str = HOST, **totals: int) -> Ask:
-    """Give a provider its inventories."""
+    """Replace the inventories of a provider."""
     inventories = {name: {"total": total} for name, total in totals.items()}
     body = {"resource_provider_generation": Generation(uuid), "inventories": inventories}
     return part("PUT", "/inventories", uuid, body)
 
 
 def tagged(kind: str, names: list[str], uuid: str = HOST) -> Ask:
-    """Give a provider its traits or aggregates."""
+    """Replace the traits or aggregates of a provider."""
     body = {kind: names, "resource_provider_generation": Generation(uuid)}
     return part("PUT", f"/{kind}", uuid, body)
 
 
 def claim(uuid: str = HOST, minor: int = 39, consumer: str = CONSUMER, **more: Any) -> Ask:
-    """Take a processor from a provider."""
+    """Claim one VCPU of a provider."""
     body: dict[str, Any] = {
         "allocations": {uuid: {"resources": {"VCPU": 1}}},
         "project_id": "project",
@@ -60,7 +60,7 @@ def claim(uuid: str = HOST, minor: int = 39, consumer: str = CONSUMER, **more: A
 
 
 def find(query: str, minor: int = 39) -> Ask:
-    """Ask for candidates."""
+    """Search for candidates."""
     return plain("GET", f"{CANDIDATES}?{query}", minor)
 
 
@@ -200,14 +200,14 @@ EXAMPLES: dict[str, list[Ask]] = {
 
 
 def reshaper(*more: tuple[str, Any]) -> Ask:
-    """Return a reshape of a provider that does not exist, with these members, too."""
+    """Return a reshape of a provider that does not exist, with additional members."""
     one = {"resource_provider_generation": 0, "inventories": {}}
     members = [("inventories", {CHILD: one}), *more]
     return plain("POST", "/reshaper", 37, Pairs(members))
 
 
 def in_form(name: str, form: str) -> list[Ask]:
-    """Return an example whose last answer is asked for in another form."""
+    """Return an example whose last request accepts another format."""
     *before, last = EXAMPLES[name]
     return [*before, with_header(last, "Accept", form)]
 
@@ -223,7 +223,7 @@ VARIANTS: list[tuple[str, list[Ask]]] = [
         "Microversion spellings",
         [with_header(plain("GET", "/resource_providers"), VERSION, "placement 1")],
     ),
-    # Refused by both, by the original with a code of its own.
+    # Both refuse this, but the original with a different code.
     ("Duplicate keys", [reshaper(("allocations", {}), ("allocations", {}))]),
     ("NUL characters", [reshaper(("allocations", {"a\0b": {}}))]),
     ("Missing inventories", in_form("Missing inventories", "text/html")),
@@ -257,4 +257,4 @@ VARIANTS: list[tuple[str, list[Ask]]] = [
         ],
     ),
 ]
-"""Other requests that show a deliberate difference, which its predicate must know as well."""
+"""Other requests with a deliberate difference that its predicate must recognize, too."""

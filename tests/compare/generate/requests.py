@@ -1,7 +1,7 @@
-"""A request as data: it can be sent, written down, made smaller and sent again.
+"""A request as data: it can be sent, printed, shrunk and sent again.
 
-Generations are symbolic (`Generation`) until a request is sent, so that a sequence still makes
-sense when some of its requests have been left out.
+Generations are symbolic (`Generation`) until a request is sent, so that a sequence is still valid
+when some of its requests are omitted.
 """
 
 from dataclasses import dataclass, field
@@ -14,15 +14,15 @@ from tests.e2e.support.peer import head
 
 VERSION = "OpenStack-API-Version"
 NOTHING: Any = Raw(b"")
-"""The body of a request that has none."""
+"""Stands for the absence of a body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generations:
     """The generations of all providers and consumers.
 
-    `offers` has the classes of providers; `free`, by the template of a route, what its DELETE would
-    remove: the names in its path, each a list.
+    `offers` has the classes of each provider's inventories; `free` has, by the template of a route,
+    the objects that its DELETE would remove, each as a list of the names in its path.
     """
 
     providers: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Generations:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Stands for a generation: of a provider, or of a consumer (null if it is not there)."""
+    """Stands for the generation of a provider, or of a consumer (null if it does not exist)."""
 
     of: str
     consumer: bool = False
@@ -49,7 +49,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request; `template` is its route as the documentation writes it."""
+    """One request; `template` is its route as in the documentation."""
 
     method: str
     template: str
@@ -60,7 +60,7 @@ class Ask:
 
     @property
     def what(self) -> str:
-        """The call."""
+        """The method and the route."""
         return f"{self.method} {self.template}"
 
     @property
@@ -70,7 +70,7 @@ class Ask:
 
     @property
     def minor(self) -> int | None:
-        """The microversion 1.N that is asked for; None if it is not a plain one."""
+        """N of the requested microversion 1.N; None if it has another form."""
         text = dict(self.headers).get(VERSION, "placement 1.0").removeprefix("placement 1.")
         if text == "placement latest":
             return LATEST
@@ -82,12 +82,12 @@ class Ask:
         return parse_qsl("&".join(self.query), keep_blank_values=True)
 
     def bytes(self, known: Generations) -> bytes:
-        """As it is sent."""
+        """Return the bytes to send."""
         content = None if self.body is NOTHING else written(resolved(self.body, known))
         return head(self.method, self.target, list(self.headers), content)
 
-    def told(self, known: Generations) -> str:
-        """As a report shows it."""
+    def text(self, known: Generations) -> str:
+        """Return the text for a report."""
         headers = [f"{name}: {value}" for name, value in self.headers if name not in USUAL]
         version = dict(self.headers).get(VERSION, "no version").removeprefix("placement ")
         lines = [f"{self.method} {self.target} ({version})", *headers]
@@ -113,7 +113,7 @@ def plain(method: str, path: str, minor: int = 39, body: Any = NOTHING, template
 
 
 def resolved(value: Any, known: Generations) -> Any:
-    """Return the value with numbers in place of the names of generations."""
+    """Return the value with symbolic generations replaced by numbers."""
     match value:
         case Generation():
             return value.value(known)

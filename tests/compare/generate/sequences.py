@@ -1,7 +1,7 @@
-"""Seeded sequences of requests for both sides: a small fleet first, then anything.
+"""Seeded sequences of requests for both sides: first a small fleet, then random requests.
 
-The names are few, so that requests meet: trees, sharing providers, claims on the same room. About
-a sixth of the requests has something wrong on purpose.
+There are few names, so that requests affect the same trees, sharing providers and capacity. About a
+sixth of the requests has a deliberate fault.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ WRONG_PAIRS = ["x=1", "limit=0", "limit=x", "name=", "uuid=x", "resources=", "me
 
 
 def first_microversions() -> dict[str, int]:
-    """Return the first microversion of each call, by the names that fuzzers give to routes."""
+    """Return the first microversion of each call, by the route names of the fuzzers."""
     words = {
         "{uuid}": "{provider}",
         "{resource_class}": "{class}",
@@ -73,12 +73,12 @@ SINCE = first_microversions()
 
 
 def tame(choice: Random) -> Any:
-    """Return a value that is probably not what is expected in its place, and legal JSON."""
+    """Return a value that is valid JSON, but probably wrong in its place."""
     return choice.choice(WRONG)
 
 
 class Sequence(Fuzzer):
-    """Makes requests as data; `known` is what is there before each."""
+    """Makes requests as data; `known` is the state before each request."""
 
     WRONG = 0.1
 
@@ -88,7 +88,7 @@ class Sequence(Fuzzer):
         self._deck: list[tuple[str, str, Body]] = []
 
     def fleet(self) -> Iterator[Ask]:
-        """Yield what builds a fleet: hosts, children, a sharing provider, what they have."""
+        """Yield requests that create hosts, children and a sharing provider with their data."""
         self._version = NEWEST
         for name in ("CUSTOM_A", "CUSTOM_B"):
             yield plain("PUT", f"/resource_classes/{name}", template="/resource_classes/{class}")
@@ -138,9 +138,9 @@ class Sequence(Fuzzer):
         return Ask(method, template, path, query, headers, content)
 
     def _dealt(self) -> tuple[str, str, Body]:
-        """Return the next route from a shuffled deck, so that each gets its turn.
+        """Return the next route from a shuffled deck, so that each route is used.
 
-        Routes that delete are half as frequent: the fleet is to grow.
+        Deletions are half as frequent, so that the fleet grows.
         """
         if not self._deck:
             self._deck = [one for one in self.routes for _ in range(1 + (one[0] != "DELETE"))]
@@ -261,7 +261,7 @@ class Sequence(Fuzzer):
             ]
         )
 
-    # Query strings that a microversion knows, mostly: refusals of whole queries teach little.
+    # Mostly parameters that the microversion supports: refusals of whole queries show little.
 
     def _knows(self, since: int) -> bool:
         return self._version >= since or self._rarely(0.02)

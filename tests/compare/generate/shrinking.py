@@ -1,4 +1,4 @@
-"""Make a sequence that shows a difference as small as it gets."""
+"""Shrinks a sequence that shows a difference."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -8,20 +8,20 @@ from tests.compare.generate.requests import NOTHING, Ask
 from tests.e2e.support.hostile import Pairs
 
 TRIALS_MAX = 600
-"""So often is a smaller sequence tried; what is smallest by then is shown."""
+"""The number of smaller sequences to try; then the smallest so far is the result."""
 
 Shows = Callable[[list[Ask]], Awaitable[bool]]
 
 
 class Shrinking:
-    """Delta debugging: first over the requests, then inside of each."""
+    """Delta debugging, first over the requests, then inside each request."""
 
     def __init__(self, shows: Shows) -> None:
         self._shows = shows
         self._trials = 0
 
     async def smallest(self, asks: list[Ask]) -> list[Ask]:
-        """Return a sequence that still shows the difference, with nothing left that can go."""
+        """Return a sequence that still shows the difference, without anything unnecessary."""
         asks = await self._fewer(asks)
         asks = await self._simpler(asks)
         return await self._fewer(asks)
@@ -57,7 +57,7 @@ class Shrinking:
 
 
 def variants(ask: Ask) -> Iterator[Ask]:
-    """Yield the request with one thing left out."""
+    """Yield the request with one part of its query or body omitted."""
     for at in range(len(ask.query)):
         yield replace(ask, query=ask.query[:at] + ask.query[at + 1 :])
     if ask.body is not NOTHING:
@@ -66,7 +66,7 @@ def variants(ask: Ask) -> Iterator[Ask]:
 
 
 def smaller(value: Any) -> Iterator[Any]:
-    """Yield the value with one member left out, somewhere inside."""
+    """Yield the value with one member omitted, at any depth."""
     if isinstance(value, dict | Pairs):
         kind: Any = type(value)
         pairs = list(value.items() if isinstance(value, dict) else value)

@@ -1,4 +1,4 @@
-"""Requests that together read the whole state of a side."""
+"""Requests that read the whole state of a side."""
 
 from tests.compare.generate.requests import Ask, Generations, plain
 from tests.e2e.support.fuzzer import CONSUMERS
@@ -16,7 +16,7 @@ WIDE = (
 
 
 def looks(known: Generations) -> list[Ask]:
-    """Return questions about everything that is there."""
+    """Return requests that read all objects."""
     asks = [plain("GET", path) for path in WIDE]
     for uuid in known.providers:
         path = f"/resource_providers/{uuid}"

@@ -1,4 +1,4 @@
-"""The original's own defects, which Moorage does not copy; a predicate and a heading for each."""
+"""The original's defects, which Moorage does not copy, each with a predicate and a heading."""
 
 import re
 from typing import Any
@@ -21,7 +21,7 @@ from tests.compare.judge.reading import (
 from tests.compare.judge.reasons import DETAIL, Deliberate
 
 LEFT_BEHIND = "Leaked consumers"
-"""The player removes them from the original after each request, and counts how often."""
+"""The player removes these from the original after each request, and counts how often."""
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
@@ -36,7 +36,7 @@ def _server_error(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _another_fault_first(exchange: Exchange, difference: Difference) -> bool:
-    """Inventories under a lower-case name are a server error there, if nothing else is wrong."""
+    """A lower-case class name is a server error there, unless another fault is found first."""
     names = keys_below(exchange.body, "inventories")
     return (
         difference.aspect in ("status", DETAIL)
@@ -105,7 +105,7 @@ def _underscores(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _all_theirs(exchange: Exchange) -> list[Any]:
-    """Return all candidates of the original, also those that a limit hides."""
+    """Return all candidates of the original, including those beyond the limit."""
     found: list[Any] = (exchange.unlimited or exchange.theirs).json()[REQUESTS]
     return found
 
@@ -114,7 +114,7 @@ def _too_much(exchange: Exchange, difference: Difference) -> bool:
     asked = amounts_asked(exchange.ask)
     return (
         difference.aspect in ("candidates", "limit")
-        and exchange.modelled
+        and exchange.matches_model
         and (
             difference.aspect == "limit"
             or all(amounts_in(one) != asked for one in difference.theirs)
@@ -128,13 +128,15 @@ def _sharing_lost(exchange: Exchange, difference: Difference) -> bool:
         return False
     summaries = exchange.ours.json()[SUMMARIES]
     sharing = {uuid for uuid, of in summaries.items() if SHARES in of.get("traits", ())}
-    return exchange.modelled and all(sharing & set(providers_of(one)) for one in difference.ours)
+    return exchange.matches_model and all(
+        sharing & set(providers_of(one)) for one in difference.ours
+    )
 
 
 def _only_forbidden(exchange: Exchange, difference: Difference) -> bool:
     return (
         difference.aspect == "candidates"
-        and exchange.modelled
+        and exchange.matches_model
         and _all_theirs(exchange) == []
         and any(
             _forbids_only(exchange, suffix) for suffix in groups_without_resources(exchange.ask)
@@ -146,7 +148,7 @@ def _tree_ignored(exchange: Exchange, difference: Difference) -> bool:
     names = {name for name, _ in exchange.ask.pairs}
     return (
         difference.aspect in ("candidates", "limit")
-        and exchange.modelled
+        and exchange.matches_model
         and any("in_tree" + suffix in names for suffix in groups_without_resources(exchange.ask))
     )
 
@@ -159,7 +161,7 @@ def _forbids_only(exchange: Exchange, suffix: str) -> bool:
 
 
 def _terms(value: str) -> list[str]:
-    """Return what a parameter lists; one `!in:` forbids all that follow."""
+    """Return the terms of a parameter; `!in:` forbids the whole list."""
     return [value] if value.startswith(("in:", "!in:")) else value.split(",")
 
 

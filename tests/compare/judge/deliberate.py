@@ -1,8 +1,8 @@
-"""The differences that are meant, each with the heading it has in docs/reference/placement.md.
+"""The deliberate differences, each with its heading in docs/reference/placement.md.
 
-A predicate looks at the request and at both answers, and is as narrow as can be: what it does not
-describe exactly stays a finding. Here is what Moorage decides otherwise; what the original does
-wrong is in `defects`.
+A predicate examines the request and both answers, and is as narrow as possible: a difference that
+it does not describe exactly stays a finding. This file has Moorage's different decisions; the
+original's errors are in `defects`.
 """
 
 import re
@@ -39,7 +39,7 @@ LISTS_OF_SETS = {
     "GET /allocation_candidates": r"order /provider_summaries/[^/]+/traits\[\]"
     r"|order /allocation_requests/0/mappings/[^/]*\[\]",
 }
-"""Where the original answers in the order of a set, another one in each process."""
+"""Where the original's order is that of a set, which differs between processes."""
 
 
 def _other_spelling(exchange: Exchange, difference: Difference) -> bool:
@@ -209,7 +209,7 @@ def _which_inventory(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _one_of_several_uuids(exchange: Exchange, difference: Difference) -> bool:
-    """A list of UUIDs is a set there: any wrong one is told, here the first."""
+    """The original names any wrong UUID of a list, Moorage the first."""
     stem = (
         "Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s)"
     )
@@ -226,7 +226,7 @@ def _one_of_several_uuids(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _one_of_several_suffixes(exchange: Exchange, difference: Difference) -> bool:
-    """So are the suffixes that are known, and those that are not."""
+    """The original lists suffixes, known and unknown, in any order."""
     theirs, ours = exchange.their_detail, exchange.our_detail
     return (
         difference.aspect == DETAIL
@@ -239,7 +239,7 @@ UNKNOWN_TRAIT = re.compile(r"(.*\bNo such trait\(s\): )(.+)\.\s*", re.DOTALL)
 
 
 def _one_of_several_traits(exchange: Exchange, difference: Difference) -> bool:
-    """So are the traits of `in:A,B`: any unknown one is named, here the first by name."""
+    """The original names any unknown trait of `in:A,B`, Moorage the first by name."""
     theirs = UNKNOWN_TRAIT.fullmatch(exchange.their_detail)
     ours = UNKNOWN_TRAIT.fullmatch(exchange.our_detail)
     if difference.aspect != DETAIL or theirs is None or ours is None or theirs[1] != ours[1]:
@@ -249,13 +249,13 @@ def _one_of_several_traits(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _listed(text: str) -> tuple[str, list[list[str]]]:
-    """Return a text without its lists, and what is in these."""
+    """Return a text without its lists, and the sorted lists."""
     lists = [sorted(each.split(", ")) for each in re.findall(r"\[(.*?)\]", text)]
     return re.sub(r"\[.*?\]", "[]", text), lists
 
 
 def _whole_floats(exchange: Exchange, difference: Difference) -> bool:
-    """4.0 is an integer to JSON Schema, and the original repeats it as it was sent."""
+    """4.0 is an integer in JSON Schema, and the original repeats it as it was sent."""
     theirs, ours = exchange.their_detail, exchange.our_detail
     return (
         difference.aspect == DETAIL
@@ -265,7 +265,7 @@ def _whole_floats(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _but_got(text: str) -> str:
-    """Return a text with the number that was sent written in one way."""
+    """Return a text with the sent number in a uniform format."""
     return re.sub(r"(?<=but got )[-+.e0-9]+", lambda sent: repr(float(sent[0])), text)
 
 
@@ -309,7 +309,7 @@ DELIBERATE = [*CHOICES, *DEFECTS]
 
 
 def deliberate_of(exchange: Exchange, difference: Difference) -> Deliberate | None:
-    """Return the reason for a difference; None if there is none, or if ours is a server error."""
+    """Return the reason for a difference; None if there is none or Moorage has a server error."""
     if exchange.ours.status >= 500:
         return None
     return next((one for one in DELIBERATE if one.applies(exchange, difference)), None)

@@ -1,4 +1,4 @@
-"""What differs between two answers: headers and bodies; values, and the order they come in."""
+"""The differences between two answers: headers and bodies, values and their order."""
 
 import html
 import json
@@ -11,13 +11,13 @@ from typing import Any
 from tests.e2e.support.peer import Answer
 
 OF_THE_SERVER = {"date", "server", "connection"}
-"""Headers that the HTTP server makes, not the API."""
+"""Headers of the HTTP server, not of the API."""
 
 REQUEST_ID = "x-openstack-request-id"
 REQUEST_ID_FORM = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MODIFIED = "last-modified"
 MODIFIED_SECONDS = 1.0
-"""So far apart may the two be: they are sent the same request within a moment."""
+"""The largest permitted difference: both sides get the same request within a moment."""
 
 ABSENT = "(absent)"
 
@@ -33,15 +33,15 @@ REFUSALS = {
         r"(?P<opening>[^\n]*\n\n)(?P<sentence>[^\n]*)\n\n(?P<detail>.*?)(?P<closing>\s*)", re.S
     ),
 }
-"""How a refusal is written for a client that does not accept JSON."""
+"""The format of a refusal for a client that does not accept JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference: `aspect` says where, the others what each side has there.
+    """One difference: its place (`aspect`), and the value of each side there.
 
     Aspects: `status`; `header NAME`; `body PATH` for a value; `order PATH` for the same keys or
-    members in another order; `text` for a body that is no JSON.
+    members in another order; `text` for a body that is not JSON.
     """
 
     aspect: str
@@ -54,8 +54,8 @@ def header_differences(
 ) -> Iterator[Difference]:
     """Yield the headers that differ.
 
-    The length of a body is its own matter. `beginnings` are the times of the standard names on
-    each side: they were entered when the databases were made, one after the other.
+    The length of a body may differ. `beginnings` are the times of the standard names on each side,
+    which differ because the databases are created one after the other.
     """
     for name in sorted((theirs.headers.keys() | ours.headers.keys()) - OF_THE_SERVER):
         one, other = theirs.headers.get(name, ABSENT), ours.headers.get(name, ABSENT)
@@ -80,7 +80,7 @@ def _same(name: str, theirs: str, ours: str) -> bool:
 
 
 def body_differences(theirs: Answer, ours: Answer) -> Iterator[Difference]:
-    """Yield what differs in the bodies."""
+    """Yield the differences of the bodies."""
     one, other = meaning(theirs), meaning(ours)
     if isinstance(one, bytes) or isinstance(other, bytes) or _form(theirs) != _form(ours):
         if one != other:
@@ -93,9 +93,9 @@ def body_differences(theirs: Answer, ours: Answer) -> Iterator[Difference]:
 
 
 def meaning(answer: Answer) -> Any:
-    """Return a body's JSON value, without the request's id if it is the header's; or the bytes.
+    """Return a body's JSON value, with a placeholder for the header's request id; or the bytes.
 
-    A refusal in another form is read into the same keys, so that its detail is compared as such.
+    A refusal in another format is converted to the same keys, so that its detail can be compared.
     """
     if _form(answer) != JSON:
         return _refusal(answer) or answer.body
@@ -140,12 +140,12 @@ def _sorted(value: Any) -> Any:
 
 
 def canonical_key(value: Any) -> str:
-    """Sort members by this."""
+    """Return the sort key of a member."""
     return json.dumps(value, sort_keys=True)
 
 
 def walk(theirs: Any, ours: Any, path: str) -> Iterator[Difference]:
-    """Yield what differs between two JSON values that stand at a path of their bodies."""
+    """Yield the differences between two JSON values at a path of their bodies."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         yield from _walk_keys(theirs, ours, path)
     elif isinstance(theirs, list) and isinstance(ours, list):

@@ -1,4 +1,4 @@
-"""What a request says, as predicates and checks read it."""
+"""Parsed parts of a request, for predicates and checks."""
 
 import re
 from collections import Counter
@@ -29,7 +29,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def keys_below(value: Any, name: str) -> set[str]:
-    """Return the keys of every object that stands under a name, wherever that is."""
+    """Return the keys of all objects that are values of a name, at any depth."""
     found: set[str] = set()
     if isinstance(value, dict | list):
         members = value.items() if isinstance(value, dict) else enumerate(value)
@@ -41,26 +41,26 @@ def keys_below(value: Any, name: str) -> set[str]:
 
 
 def words(exchange: Exchange) -> Iterator[str]:
-    """Yield every text of a request: pieces of the address, values of the query, the body."""
+    """Yield every text of a request: parts of the path, values of the query, texts of the body."""
     yield from exchange.ask.path.split("/")
     yield from (value for _, value in exchange.ask.pairs)
     yield from texts(exchange.body)
 
 
 def odd_uuids(exchange: Exchange) -> list[str]:
-    """Return the UUIDs of a request that are not spelled as the API spells them."""
+    """Return the UUIDs of a request that are not in the normal format."""
     found = [one for text in words(exchange) for one in UUID_LIKE.findall(text)]
     return [one for one in found if not UUID.fullmatch(one)]
 
 
 def odd_version(ask: Ask) -> bool:
-    """Is the microversion spelled as nobody spells it?"""
+    """Return whether the microversion has an unusual format."""
     said = dict(ask.headers).get(VERSION)
     return said is not None and not PLAIN_VERSION.fullmatch(said)
 
 
 def parameter(ask: Ask, name: str) -> str:
-    """Return the value of a parameter that is given once; nothing if it is not there."""
+    """Return the value of a parameter; empty if it is absent."""
     return dict(ask.pairs).get(name, "")
 
 
@@ -72,20 +72,20 @@ def suffix_of(name: str, stem: str) -> str | None:
 
 
 def groups(ask: Ask) -> set[str]:
-    """Return the suffixes of all groups of a question for candidates."""
+    """Return the suffixes of all groups of a search for candidates."""
     stems = ("resources", "required", "member_of", "in_tree")
     found = {suffix_of(name, stem) for name, _ in ask.pairs for stem in stems}
     return {suffix for suffix in found if suffix is not None}
 
 
 def groups_without_resources(ask: Ask) -> set[str]:
-    """Return the suffixes that only `same_subtree` makes groups of."""
+    """Return the suffixes of groups that exist only because of `same_subtree`."""
     named = {s for name, value in ask.pairs if name == "same_subtree" for s in value.split(",")}
     return named - {suffix_of(name, "resources") for name, _ in ask.pairs}
 
 
 def resources_asked(ask: Ask) -> dict[str, dict[str, int]]:
-    """Return what each group of a question wants, by suffix; of what is named twice, the last."""
+    """Return the requested amounts by suffix; of a repeated parameter, the last one counts."""
     found: dict[str, dict[str, int]] = {}
     for name, value in dict(ask.pairs).items():
         suffix = suffix_of(name, "resources")
@@ -96,7 +96,7 @@ def resources_asked(ask: Ask) -> dict[str, dict[str, int]]:
 
 
 def amounts_asked(ask: Ask) -> Counter[str]:
-    """Return how much of each class all groups of a question want together."""
+    """Return how much of each class all groups of a search request together."""
     found: Counter[str] = Counter()
     for amounts in resources_asked(ask).values():
         found.update(amounts)
@@ -104,14 +104,14 @@ def amounts_asked(ask: Ask) -> Counter[str]:
 
 
 def classes_shared(ask: Ask) -> set[str]:
-    """Return the classes that the unsuffixed group wants and another group, too."""
+    """Return the classes that both the unsuffixed group and another group request."""
     groups = resources_asked(ask)
     first = groups.pop("", {})
     return {name for amounts in groups.values() for name in amounts if name in first}
 
 
 def amounts_in(candidate: dict[str, Any]) -> Counter[str]:
-    """Return how much of each class a candidate takes."""
+    """Return how much of each class a candidate allocates."""
     allocations = candidate["allocations"]
     each = allocations.values() if isinstance(allocations, dict) else allocations
     found: Counter[str] = Counter()

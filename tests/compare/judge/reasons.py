@@ -1,4 +1,4 @@
-"""What a deliberate difference is."""
+"""The definition of a deliberate difference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,15 +9,14 @@ from tests.compare.judge.differences import Difference
 DETAIL = "body /errors/0/detail"
 CODE = "body /errors/0/code"
 REFUSED = ("status", DETAIL, CODE, "text")
-"""Where a refusal that only Moorage makes shows: the original may refuse for another reason."""
-"""The aspect of a refusal's text."""
+"""The aspects that a refusal by Moorage alone can change: the original may have another reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deliberate:
-    """A difference that is meant: its heading in the reference, and the predicate.
+    """A deliberate difference: its heading in the reference, and its predicate.
 
-    `forks`: after a change the two may be in different states, so the sequence ends there.
+    With `forks` the states may differ after a change, so the sequence ends there.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""`moorage run` when answers are lost, and when the server is silent, away or started anew."""
+"""`moorage run` with lost answers, and with a server that is silent, away or restarted."""
 
 import os
 import pty
@@ -20,7 +20,7 @@ from tests.e2e.support.relay import Relay
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes a pool of its own."""
+    """A server for the tests of this file; each uses its own pool."""
     with harbour(tmp_path_factory.mktemp("faults")) as found:
         yield found
 
@@ -33,7 +33,7 @@ def port(served: Harbour) -> Iterator[Harbour]:
 
 
 def test_lost_answers_cost_nothing(port: Harbour) -> None:
-    """Each first answer is lost: there is one lease all the same, and it is given back."""
+    """Every first answer is lost: there is still one lease, and it is released."""
     pool = port.pool(limit=5)
     with Relay(port.server.url) as relay:
         relay.lose = 2
@@ -55,7 +55,7 @@ FAULTS = ("lost_requests", "lost_answers", "torn_answers")
 
 
 def played(port: Harbour, pool: str, fault: str, number: int) -> int:
-    """Run a command, with a fault at this one of its requests; return how many there were."""
+    """Run a command with a fault at one of its requests; return the number of requests."""
     with Relay(port.server.url) as relay:
         setattr(relay, fault, {number})
         where = ("--url", relay.url, "--token", port.token, "--pool", pool)
@@ -65,7 +65,7 @@ def played(port: Harbour, pool: str, fault: str, number: int) -> int:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_is_lost_there_is_one_lease(port: Harbour, fault: str) -> None:
-    """Each request of a run is lost in turn, or its answer, or half of that: it costs nothing."""
+    """Each request of a run is lost, or its answer, or half of that: the run still succeeds."""
     pool = port.pool(limit=9)
     asked = played(port, pool, fault, 0)
     assert asked >= len(["ask", "release", "outcome"])
@@ -77,18 +77,18 @@ def test_whatever_is_lost_there_is_one_lease(port: Harbour, fault: str) -> None:
 
 
 LEFT_MIN = 8.0
-"""Seconds of a TTL of ten that a lease must last yet when its holder begins to work."""
+"""Seconds of a TTL of ten that must remain when the command starts."""
 
 
 def remaining(port: Harbour, pool: str) -> float:
-    """Return for how many seconds the only lease of a pool lasts yet."""
+    """Return the remaining seconds of the only lease of a pool."""
     (lease,) = port.leases(pool)
     assert lease.expires_at is not None
     return lease.expires_at.timestamp() - SystemClock().now() / 1_000_000
 
 
 def test_a_lease_lasts_for_as_long_as_its_holder_thinks(port: Harbour) -> None:
-    """Four answers are lost, so that the lease is some seconds old when its holder hears of it."""
+    """Four answers are lost, so the lease is some seconds old when its holder learns of it."""
     pool = port.pool()
     with Relay(port.server.url) as relay:
         relay.lose = 4
@@ -102,7 +102,7 @@ def test_a_lease_lasts_for_as_long_as_its_holder_thinks(port: Harbour) -> None:
 
 
 def test_a_lease_that_was_waited_for_lasts_as_long(port: Harbour) -> None:
-    """Also if the answers are lost that told of its grant."""
+    """The same if the lost answers reported the grant."""
     pool, words = port.pool(), ("--ttl", "10s", "--", *WAITING)
     with (
         Relay(port.server.url) as relay,
@@ -120,7 +120,7 @@ def test_a_lease_that_was_waited_for_lasts_as_long(port: Harbour) -> None:
 
 
 def test_who_waits_outlives_a_lost_answer(port: Harbour) -> None:
-    """The answer that grants is lost: the next try hears of the same lease."""
+    """The answer with the grant is lost: the next try gets the same lease."""
     pool = port.pool()
     with (
         Relay(port.server.url) as relay,
@@ -138,7 +138,7 @@ def test_who_waits_outlives_a_lost_answer(port: Harbour) -> None:
 
 
 def test_a_silent_server_loses_the_lease_by_our_clock(port: Harbour) -> None:
-    """With --on-unreachable lost nothing works on when the TTL is over, heedful or not."""
+    """With --on-unreachable lost no process outlives the TTL, even if it ignores SIGTERM."""
     ttl = 4.0
     pool = port.pool(ttl=ttl)
     heedless = catching("TERM", "print('term', flush=True)", "signal.sigwait([number])")
@@ -169,7 +169,7 @@ def test_a_release_never_takes_long(port: Harbour) -> None:
 
 
 def test_a_hold_is_over_although_nobody_says_so(port: Harbour) -> None:
-    """The server is away when the hold ends: that is no loss."""
+    """The server is away when the hold ends: that is not a loss."""
     pool = port.pool(ttl=6.0)
     with port.started("run", "--pool", pool, "--hold", "2s", "--", *WAITING) as process:
         line(process)
@@ -182,7 +182,7 @@ def test_a_hold_is_over_although_nobody_says_so(port: Harbour) -> None:
 
 
 def test_a_server_that_comes_late_is_waited_for(port: Harbour) -> None:
-    """Nobody listens at first: it tries again until there is a server."""
+    """No server listens at first: it tries again until there is one."""
     pool = port.pool()
     relay = Relay("http://127.0.0.1:1")
     with relay, port.started("run", "--pool", pool, "--", "echo", "ran", url=relay.url) as process:
@@ -193,7 +193,7 @@ def test_a_server_that_comes_late_is_waited_for(port: Harbour) -> None:
 
 
 def test_where_it_stands_is_live_on_a_terminal(port: Harbour) -> None:
-    """On a terminal one line tells place and reason, and goes away when the command runs."""
+    """On a terminal one line shows position and reason; it disappears when the command runs."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)

@@ -19,19 +19,19 @@ from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, lin
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes a pool of its own."""
+    """A server for the tests of this file; each uses its own pool."""
     with harbour(tmp_path_factory.mktemp("handles")) as found:
         yield found
 
 
 @pytest.fixture
 def handle(tmp_path: Path) -> str:
-    """A file in a folder of its own."""
+    """A file in its own folder."""
     return str(tmp_path / "handle")
 
 
 def test_one_process_acquires_and_another_releases(port: Harbour, handle: str) -> None:
-    """Only the handle's name is printed; the file is private, and goes with its lease."""
+    """Only the handle's name is printed; the file is private, and is removed with its lease."""
     pool = port.pool()
     got = port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
     assert (got.returncode, got.stdout, got.stderr) == (0, f"{handle}\n", "")
@@ -48,7 +48,7 @@ def test_one_process_acquires_and_another_releases(port: Harbour, handle: str) -
 
 
 def test_a_second_release_is_harmless(port: Harbour, handle: str) -> None:
-    """Released, over by its hold, or never there: it succeeds with a note."""
+    """A lease that was released, whose hold is over or that never existed: success, with a note."""
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--hold", "100ms", "--handle", handle)
     eventually(lambda: port.ended(pool) or None)
@@ -61,7 +61,7 @@ def test_a_second_release_is_harmless(port: Harbour, handle: str) -> None:
 
 
 def test_acquiring_again_gives_the_same_lease(port: Harbour, handle: str) -> None:
-    """The same wish in the same file is one lease, renewed, until it ends; another is another."""
+    """The same request in the same file is one lease, renewed until it ends."""
     pool = port.pool(limit=5)
     words = ("lease", "acquire", "--handle", handle, "--json", "--pool")
     first = json.loads(port.finished(*words, pool).stdout)
@@ -81,7 +81,7 @@ def test_acquiring_again_gives_the_same_lease(port: Harbour, handle: str) -> Non
 
 
 def test_a_killed_acquire_keeps_its_place(port: Harbour, handle: str) -> None:
-    """The key was in the file before the first try: the next try goes on with the same ticket."""
+    """The key was in the file before the first try: the next try continues with the same ticket."""
     pool = port.pool()
     words = ("lease", "acquire", "--pool", pool, "--handle", handle)
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
@@ -99,7 +99,7 @@ def test_a_killed_acquire_keeps_its_place(port: Harbour, handle: str) -> None:
 
 
 def test_a_killed_acquire_can_be_released(port: Harbour, handle: str) -> None:
-    """Although its answer was never heard nothing is left, in the pool or in its line."""
+    """Although its answer was lost, nothing is left in the pool or in its line."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
@@ -133,14 +133,14 @@ def test_what_is_not_granted_leaves_nothing(port: Harbour, handle: str) -> None:
             assert waiter.wait(5) == 128 + signal.SIGTERM
         assert not Path(handle).exists()
         assert len(port.leases(pool)) == 1
-        # What a silent server may have granted is not forgotten.
+        # A lease that a silent server may have granted is not forgotten.
         done = port.finished("lease", "acquire", "--handle", handle, "--pool", pool, *nowhere)
         assert done.returncode == 5
         assert Path(handle).exists()
 
 
 def test_renewing(port: Harbour, handle: str) -> None:
-    """It moves the end; of a lease that has ended it says so, with the code of a conflict."""
+    """`hold` moves the end; for a lease that has ended it exits with the code of a conflict."""
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--ttl", "90s", "--handle", handle)
     (before,) = port.leases(pool)
@@ -157,7 +157,7 @@ def test_renewing(port: Harbour, handle: str) -> None:
 
 
 def test_a_lease_that_nobody_knows(port: Harbour, handle: str) -> None:
-    """It may have been forgotten, or be of another server: which of them, nobody can tell."""
+    """The server may have deleted it, or it belongs to another server; the two look the same."""
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
     (lease,) = port.leases(pool)
@@ -174,7 +174,7 @@ def test_a_lease_that_nobody_knows(port: Harbour, handle: str) -> None:
 
 
 def test_renewing_in_a_loop(port: Harbour, handle: str) -> None:
-    """It keeps a short lease alive until a signal ends it or the lease is released."""
+    """It renews a short lease until a signal ends it or the lease is released."""
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--ttl", "3s", "--handle", handle)
     with port.started("lease", "renew", "--loop", "--handle", handle) as loop:
@@ -191,7 +191,7 @@ def test_renewing_in_a_loop(port: Harbour, handle: str) -> None:
 
 
 def test_a_loop_takes_a_release_for_what_it_is(port: Harbour, handle: str) -> None:
-    """Released, but not yet out of the file: the loop ends well; a single renewal fails."""
+    """Released, but still in the file: the loop ends well; a single renewal fails."""
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
     port.admission.release(port.leases(pool)[0].id)
@@ -200,7 +200,7 @@ def test_a_loop_takes_a_release_for_what_it_is(port: Harbour, handle: str) -> No
 
 
 def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> None:
-    """--delay returns at once; the lease ends by itself, or before by a release."""
+    """--delay returns at once; the lease ends by itself, or earlier by a release."""
     pool = port.pool(limit=2)
     port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
     assert port.finished("lease", "release", "--delay", "10m", "--handle", handle).returncode == 0
@@ -208,7 +208,9 @@ def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> No
     told = dict(zip(*(line.split("\t") for line in status), strict=True))
     (lease,) = port.leases(pool)
     assert lease.hold_until is not None
-    assert lease.hold_until == datetime.fromisoformat(told["ends"])  # and not its TTL's end
+    assert lease.hold_until == datetime.fromisoformat(
+        told["ends"]
+    )  # rather than the end of its TTL
     assert port.finished("lease", "release", "--handle", handle).returncode == 0
     port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
     port.finished("lease", "release", "--delay", "100ms", "--handle", handle)
@@ -217,7 +219,7 @@ def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> No
 
 
 def is_over(port: Harbour, pool: str) -> bool | None:
-    """Return True when everything of a pool has ended."""
+    """Return whether everything of a pool has ended."""
     return True if not port.leases(pool) else None
 
 
@@ -225,7 +227,7 @@ def is_over(port: Harbour, pool: str) -> bool | None:
 def test_a_release_that_comes_too_late_says_so(
     port: Harbour, handle: str, more: tuple[str, ...]
 ) -> None:
-    """Over by its hold, or by its TTL: it succeeds, and a note tells why it was not held."""
+    """A lease that ended by its hold or its TTL: success, and a note explains why it ended."""
     for wish, cause in ((("--hold", "100ms"), "hold_over"), (("--ttl", "1s"), "ttl_over")):
         pool = port.pool()
         port.finished("lease", "acquire", "--pool", pool, *wish, "--handle", handle)
@@ -252,7 +254,7 @@ def test_another_attempt(port: Harbour, handle: str) -> None:
 
 
 def test_another_attempt_after_the_lease_has_ended(port: Harbour, handle: str) -> None:
-    """Then it is simply acquired anew."""
+    """Without a lease in the file, `retry` acquires one."""
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--hold", "100ms", "--handle", handle)
     eventually(lambda: port.ended(pool) or None)
@@ -272,7 +274,7 @@ def test_a_handle_in_a_temporary_file(port: Harbour) -> None:
 
 
 def test_a_trap_releases(port: Harbour, handle: str) -> None:
-    """What `moorage trap` prints releases at the end of a script, before the traps there were."""
+    """The output of `moorage trap` releases at the end of a script, before earlier traps."""
     pool = port.pool()
     us = " ".join(single.command())
     script = f"""

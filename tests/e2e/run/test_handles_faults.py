@@ -28,25 +28,25 @@ COMMANDS = {
     "delay": ("lease", "release", "--release-timeout", "0.2", "--delay", "1h"),
 }
 STEPS = ("acquire", "retry", "retry", "delay", "acquire", "release")
-"""Commands of one script, from nothing to nothing."""
+"""The commands of one script, from acquire to release."""
 
 AFTER = ("same", "acquire", "retry", "renew", "release")
-"""What may be done after a command that has failed, before the script goes on."""
+"""What may be done after a failed command, before the script continues."""
 
 FAULTS = (("lost_requests", 1), ("lost_answers", 1), ("lost_answers", 2))
-"""What is lost, and how many of it, one after the other."""
+"""What is lost, and how many in a row."""
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes pools of its own."""
+    """A server for the tests of this file; each uses its own pools."""
     with harbour(tmp_path_factory.mktemp("lost")) as found:
         yield found
 
 
 @pytest.fixture
 def handle(tmp_path: Path) -> str:
-    """A file in a folder of its own."""
+    """A file in its own folder."""
     return str(tmp_path / "handle")
 
 
@@ -61,7 +61,7 @@ class Script:
         self.failed = 0
 
     def do(self, step: str) -> int:
-        """Carry out one command; return its exit code. There is never more than one holder."""
+        """Run one command; return its exit code. There is never more than one holder."""
         words = [*COMMANDS[step], *([self.pool] if step == "acquire" else [])]
         where = ["--handle", str(self.handle), "--url", self.relay.url, "--token", self.port.token]
         code = main([*words, *where], ("moorage",))
@@ -70,7 +70,7 @@ class Script:
         return code
 
     def play(self, steps: Sequence[str], after: str) -> None:
-        """Carry out all commands; after one that has failed, another one, and that one again."""
+        """Run all commands; after a failed one, run another command, then that one again."""
         for step in steps:
             if self.do(step):
                 self.failed += 1
@@ -103,7 +103,7 @@ def test_whatever_is_lost_nothing_leaks(port: Harbour, tmp_path: Path, after: st
 def test_the_script_finds_a_retry_with_another_key(
     port: Harbour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: a retry that does not go on with the key that was never answered leaks."""
+    """The control: a retry that does not reuse the unanswered key leaks."""
 
     def anew(handle: Handle) -> list[HandleEntry]:
         for entry in handle.entries():
@@ -113,13 +113,13 @@ def test_the_script_finds_a_retry_with_another_key(
     monkeypatch.setattr(commands, "_begun", anew)
     script = Script(port, tmp_path, port.pool(limit=9))
     with script.relay:
-        script.relay.lost_answers = {2}  # that of the first retry
+        script.relay.lost_answers = {2}  # the lease of the first retry
         with pytest.raises(AssertionError, match=r"leases after retry|leaked"):
             script.play(STEPS, "renew")
 
 
 def test_a_retry_that_was_not_answered_goes_on(port: Harbour, handle: str) -> None:
-    """The server has retried, and its answer is lost: the next retry finds what that has made."""
+    """The server has retried, and its answer is lost: the next retry finds the same lease."""
     pool = port.pool(limit=5)
     words = ("--handle", handle, *ONCE)
     assert port.finished("lease", "acquire", "--pool", pool, *words).returncode == 0
@@ -138,7 +138,7 @@ def test_a_retry_that_was_not_answered_goes_on(port: Harbour, handle: str) -> No
 def test_a_signal_while_no_answer_comes_keeps_the_key(
     port: Harbour, handle: str, again: str, named: bool
 ) -> None:
-    """The server has granted it, and nobody can be told: the file that knows of it stays."""
+    """The server has granted a lease that cannot be reported: the file that knows it stays."""
     pool = port.pool(limit=5)
     where = ("--handle", handle) if named else ()
     with Relay(port.server.url) as relay:
@@ -163,7 +163,7 @@ def test_a_signal_while_no_answer_comes_keeps_the_key(
 
 
 def test_a_retry_that_is_refused_keeps_what_there_was(port: Harbour, handle: str) -> None:
-    """The lease goes on to be held, so the file goes on to know of it."""
+    """The lease is still occupied, so the file keeps it."""
     pool = port.pool()
     assert port.finished("lease", "acquire", "--pool", pool, "--handle", handle).returncode == 0
     refused = port.finished("lease", "retry", "--handle", handle, "--token", "wrong")
@@ -174,7 +174,7 @@ def test_a_retry_that_is_refused_keeps_what_there_was(port: Harbour, handle: str
 
 
 def test_one_start_by_a_key_file_at_a_time(port: Harbour, tmp_path: Path) -> None:
-    """A second one would have the same lease: it is refused, until the first has ended."""
+    """A second one would have the same lease: it is refused until the first has ended."""
     pool, key = port.pool(limit=5), str(tmp_path / "key")
     words = ("run", "--pool", pool, "--key-file", key, "--")
     with port.started(*words, *WAITING) as first:
@@ -189,7 +189,7 @@ def test_one_start_by_a_key_file_at_a_time(port: Harbour, tmp_path: Path) -> Non
 
 
 def test_a_release_shows_its_token(port: Harbour, handle: str) -> None:
-    """So that a holder whose lease is not what it thinks changes nothing."""
+    """A holder with a stale lease changes nothing."""
     pool = port.pool()
     with Relay(port.server.url) as relay:
         done = port.finished("run", "--pool", pool, "--", "true", url=relay.url)

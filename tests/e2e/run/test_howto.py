@@ -1,4 +1,4 @@
-"""The scripts of the how-to about installations, as they stand there."""
+"""The scripts of the how-to about installations, as the page shows them."""
 
 import re
 import subprocess
@@ -49,7 +49,7 @@ def blocks() -> list[str]:
 
 
 def shell(script: str, job: dict[str, str]) -> tuple[int, str]:
-    """Run a script in the job's folder; return its exit code and all that was said."""
+    """Run a script in the job's folder; return its exit code and its output."""
     done = subprocess.run(
         ["bash", "-c", f"set -euo pipefail\n{script}"],
         env=job,
@@ -64,7 +64,7 @@ def shell(script: str, job: dict[str, str]) -> tuple[int, str]:
 
 
 def test_the_attempts(port: Harbour, job: dict[str, str]) -> None:
-    """A failed attempt is cleaned up and made again, each with a lease of its own."""
+    """A failed attempt is cleaned up and repeated, each with its own lease."""
     code, said = shell(blocks()[0], job)
     assert code == 0, said
     log = Path(job["LOG"]).read_text().splitlines()
@@ -75,7 +75,7 @@ def test_the_attempts(port: Harbour, job: dict[str, str]) -> None:
 
 
 def test_a_signal_ends_the_attempts(job: dict[str, str]) -> None:
-    """Who is told to end makes no further attempt."""
+    """A script that gets a signal makes no further attempt."""
     installer = Path(job["dir"]) / "openshift-install"
     installer.write_text('#!/bin/bash\necho "$1" >> "$LOG"\nkill -s TERM $$\n')
     assert shell(blocks()[0], job)[0] == 143
@@ -83,7 +83,7 @@ def test_a_signal_ends_the_attempts(job: dict[str, str]) -> None:
 
 
 def test_two_steps_and_a_trap(port: Harbour, job: dict[str, str]) -> None:
-    """One step acquires, another releases; a trap that was there runs after the release."""
+    """One step acquires, another releases; an earlier trap runs after the release."""
     _, acquire, release, trap = blocks()
     assert shell(acquire, job)[0] == 0
     assert len(port.leases("install/azure")) == 1

@@ -1,7 +1,7 @@
-"""Holders and waiters killed or stopped, and a server killed meanwhile, all of them processes.
+"""Kills or stops holders and waiters, and kills a server meanwhile; all are processes.
 
-With one server on SQLite and with two on PostgreSQL: nobody holds what another was given, whoever
-was away too long is told so, and no unit is lost for longer than its TTL and a sweep.
+With one server on SQLite and with two on PostgreSQL: no unit has two holders, a holder that was
+away too long is refused, and no unit is lost for longer than its TTL and a sweep.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ LIMIT = 4
 TTL = 10.0
 PROCESSES = 12
 SWEPT = 1.5
-"""How long after its time a lease may be found, in seconds."""
+"""Seconds after its end within which a lease must be gone."""
 
 
 class Fleet:
-    """Servers with a relay before each, and numbered processes of `moorage run` at them."""
+    """Servers, each behind a relay, and numbered processes of `moorage run` that use them."""
 
     def __init__(self, stack: ExitStack, database: str, count: int) -> None:
         self.stack = stack
@@ -47,11 +47,11 @@ class Fleet:
 
     @property
     def admission(self) -> Admission:
-        """The typed client of the server that lives."""
+        """The typed client of the server that is alive."""
         return Admission(Transport(self.servers[-1].url, TOKEN))
 
     def start(self, number: int) -> None:
-        """Start one process, at the server whose turn it is."""
+        """Start one process, at the next server in turn."""
         url = self.relays[number % len(self.relays)].url
         where = {"MOORAGE_URL": url, "MOORAGE_TOKEN": TOKEN}
         words = ("run", "--pool", POOL, "--label", f"n={number}", "--", *WAITING)
@@ -60,7 +60,7 @@ class Fleet:
         self.runs[str(number)] = run
 
     def restart(self) -> None:
-        """Kill the first server, and start it anew."""
+        """Kill the first server, and start it again."""
         self.servers[0].stop(signal.SIGKILL)
         self.servers[0] = self.stack.enter_context(serve(self.database, *NOAUTH))
         self.relays[0].aim(self.servers[0].url)
@@ -110,7 +110,7 @@ def play(fleet: Fleet) -> None:
     ended = eventually(
         lambda: found if (found := fleet.of("ended")).keys() >= {killed, stopped} else None
     )
-    # While nobody serves, nobody's TTL goes on.
+    # While no server runs, no TTL elapses.
     silent = back if len(fleet.servers) == 1 else gone
     latest = max(silent + timedelta(seconds=TTL), back + timedelta(seconds=TTL / RENEWALS))
     for lease in (ended[killed], ended[stopped]):
@@ -129,7 +129,7 @@ def play(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("servers", [1, 2])
 def test_whoever_dies_gives_back(servers: int, tmp_path: Path) -> None:
-    """The recorded history never exceeds the limit, and everything comes back in time."""
+    """The change rows never exceed the limit, and every unit is free again in time."""
     database = cluster.fresh() if servers > 1 else f"sqlite:///{tmp_path}/m.sqlite"
     with ExitStack() as stack:
         fleet = Fleet(stack, database, servers)
@@ -143,7 +143,7 @@ def test_whoever_dies_gives_back(servers: int, tmp_path: Path) -> None:
 
 
 async def looked_at(url: str, book: Book) -> None:
-    """Read all that the change rows tell."""
+    """Read all change rows."""
     await everything_comes_back(url, book, LIMIT)
     assert audit(await history(url), book, LIMIT) == LIMIT
     async with Peer(url) as peer:

@@ -1,4 +1,4 @@
-"""A run inside a run: two that would wait for each other are told so at once."""
+"""A run inside a run: two that would wait for each other are refused at once."""
 
 import shlex
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ TELLS = 'echo "$MOORAGE_LEASE_ID|$MOORAGE_LEASE_POOL|$MOORAGE_LEASE_OUTER"'
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes pools of its own."""
+    """A server for the tests of this file; each uses its own pools."""
     with harbour(tmp_path_factory.mktemp("nested")) as found:
         yield found
 
@@ -25,7 +25,7 @@ def nested(*words: str, script: str = TELLS) -> list[str]:
 
 
 def test_a_run_of_the_same_pool_is_refused(port: Harbour) -> None:
-    """At once, with a line that says why; also with best effort, as it is a mistake."""
+    """The refusal comes at once and names the reason, also with best effort, as it is a mistake."""
     pool, other = port.pool(limit=5), port.pool(limit=5)
     for words in ((), ("--best-effort",), ("--pool", other)):
         done = port.finished("run", "-p", pool, "--", *nested("--pool", pool, *words))
@@ -35,7 +35,7 @@ def test_a_run_of_the_same_pool_is_refused(port: Harbour) -> None:
 
 
 def test_a_run_can_share_the_outer_lease(port: Harbour) -> None:
-    """It has that lease's variables, asks for nothing, and gives nothing back."""
+    """The inner run has that lease's variables, requests nothing and releases nothing."""
     pool, other = port.pool(limit=2), port.pool()
     inner = nested("--pool", pool, "--nested", "share", script=f"{TELLS}; exit 7")
     script = f"{TELLS}; {shlex.join(inner)}; echo $?; read line"
@@ -46,7 +46,7 @@ def test_a_run_can_share_the_outer_lease(port: Harbour) -> None:
         assert line(outer) == "7\n"
         assert [one.state for one in port.leases(pool)] == ["granted"]
         assert outer.communicate("\n", SECONDS)
-    # What the outer lease does not have cannot be shared.
+    # Only the units of the outer lease can be shared.
     for words in (("--pool", f"{pool}=2"), ("--pool", pool, "--pool", other)):
         inner = nested(*words, "--nested", "share")
         done = port.finished("run", "-p", pool, "--", *inner)
@@ -54,11 +54,11 @@ def test_a_run_can_share_the_outer_lease(port: Harbour) -> None:
 
 
 def test_a_run_can_wait_for_one_more(port: Harbour) -> None:
-    """Whoever knows that the pool is large enough says so."""
+    """An option states that the pool is large enough for both."""
     pool = port.pool(limit=2)
     inner = nested("--pool", pool, "--nested", "wait")
     done = port.finished("run", "-p", pool, "--", *inner)
-    # The inner lease was asked for later.
+    # The inner lease was requested later.
     outer_lease, inner_lease = port.ended(pool)
     assert done.stdout == f"{inner_lease.id}|{pool}|{outer_lease.id}\n", done.stderr
 
@@ -76,7 +76,7 @@ def test_the_outermost_of_several_is_remembered(port: Harbour) -> None:
 
 
 def test_what_is_over_is_not_waited_for(port: Harbour) -> None:
-    """The outer hold is over, or its lease is of another server: an ordinary run."""
+    """The outer hold is over, or its lease belongs to another server: an ordinary run."""
     pool = port.pool()
     inner = shlex.join(nested("--pool", pool, script="echo inner"))
     script = f"echo up; read line; {inner}"

@@ -1,4 +1,4 @@
-"""What a command has started ends with it when the lease is lost, wherever that has gone."""
+"""Processes that a command has started end with it when the lease is lost, wherever they are."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, harbou
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes a pool of its own."""
+    """A server for the tests of this file; each uses its own pool."""
     with harbour(tmp_path_factory.mktemp("orphans")) as found:
         yield found
 
@@ -28,12 +28,12 @@ while True: signal.pause()
     setsid -f "${{heedless[@]}}"
     wait
 """
-"""Dies of SIGTERM, unlike what it has started: in its process group, in another, and an orphan."""
+"""Dies of SIGTERM, unlike its children: one in its process group, one in another, an orphan."""
 
 
 @pytest.mark.parametrize("on_lost", ["term", "kill"])
 def test_nothing_of_the_command_works_on(port: Harbour, on_lost: str) -> None:
-    """The command has ended, what it has started does not heed SIGTERM: that is killed."""
+    """The command has ended, its children ignore SIGTERM: they are killed."""
     pool = port.pool(ttl=1.5)
     words = ("run", "--pool", pool, "--on-lost", on_lost, "--kill-after", "500ms", "--")
     with port.started(*words, "bash", "-c", HEEDLESS) as process:
@@ -44,7 +44,7 @@ def test_nothing_of_the_command_works_on(port: Harbour, on_lost: str) -> None:
 
 
 def test_orphans_are_reaped(port: Harbour) -> None:
-    """What the command leaves behind becomes our child: what has ended of it does not stay."""
+    """Processes that the command leaves behind become our children and are reaped."""
     pool = port.pool()
     script = "for n in 1 2 3 4 5 6 7 8 9; do (true & true &); done; echo up; read line"
     with port.started("run", "--pool", pool, "--", "bash", "-c", script) as process:
@@ -56,7 +56,7 @@ def test_orphans_are_reaped(port: Harbour) -> None:
 
 
 def test_what_ends_in_time_is_not_waited_for(port: Harbour) -> None:
-    """All of the command has heeded SIGTERM: nobody waits for --kill-after."""
+    """All processes have ended by SIGTERM: there is no wait for --kill-after."""
     pool = port.pool(ttl=1.5)
     words = ("run", "--pool", pool, "--on-lost", "term", "--kill-after", "1h", "--")
     with port.started(*words, "bash", "-c", "sleep 1000 & echo up; wait") as process:

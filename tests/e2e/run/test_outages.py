@@ -1,7 +1,7 @@
-"""`moorage run` while its server cannot be reached: no command is ended for that, no lease is lost.
+"""`moorage run` while its server is away: no command is ended, no lease is lost.
 
-A TTL of seconds stands for one of minutes: what counts is how long an outage is beside it.
-`MOORAGE_SOAK` adds an outage of five minutes, with the TTL that pools have by default.
+A TTL of seconds replaces one of minutes: what counts is the length of an outage relative to it.
+`MOORAGE_SOAK` adds an outage of five minutes, with the default TTL of pools.
 """
 
 import os
@@ -25,7 +25,7 @@ OUTAGE_SECONDS = 300.0
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes a pool of its own."""
+    """A server for the tests of this file; each uses its own pool."""
     with harbour(tmp_path_factory.mktemp("outages")) as found:
         yield found
 
@@ -38,7 +38,7 @@ def mortal(tmp_path: Path) -> Iterator[Harbour]:
 
 
 def told(process: subprocess.Popen[str], words: str) -> str:
-    """Return the next line of standard error that has these words."""
+    """Return the next line of standard error that contains these words."""
     assert process.stderr is not None
     for said in process.stderr:
         if words in said:
@@ -47,9 +47,9 @@ def told(process: subprocess.Popen[str], words: str) -> str:
 
 
 def outlives_an_outage(mortal: Harbour, folder: Path, pool: str, seconds: float | None) -> None:
-    """Kill the server beneath two commands, start it again, and let them end.
+    """Kill the server while two commands run, start it again, and let them end.
 
-    The outage lasts for `seconds`; None: until both commands say that their TTL is over.
+    The outage lasts for `seconds`; None: until both commands report that their TTL is over.
     """
     with Relay(mortal.server.url) as relay, ExitStack() as stack:
         runs = [
@@ -93,9 +93,9 @@ def outlives_an_outage(mortal: Harbour, folder: Path, pool: str, seconds: float 
 
 
 def test_an_outage_longer_than_the_ttl_ends_no_command(mortal: Harbour, tmp_path: Path) -> None:
-    """The server is away until the lease may have ended: that is told, and the command runs on.
+    """The server is away until the lease may have ended: that is reported, the command continues.
 
-    When the server is back the lease is renewed, and given back in the end.
+    When the server is back, the lease is renewed, and released at the end.
     """
     outlives_an_outage(mortal, tmp_path, mortal.pool(limit=2, ttl=2.0), None)
 
@@ -107,7 +107,7 @@ def test_an_outage_of_five_minutes_ends_no_command(mortal: Harbour, tmp_path: Pa
 
 
 def test_an_outage_within_the_ttl_is_borne_in_silence(mortal: Harbour, tmp_path: Path) -> None:
-    """The same lease goes on, and nobody need be told."""
+    """The same lease continues, and nothing is printed."""
     pool = mortal.pool(ttl=15.0)
     with (
         Relay(mortal.server.url) as relay,
@@ -131,7 +131,7 @@ def test_an_outage_within_the_ttl_is_borne_in_silence(mortal: Harbour, tmp_path:
 
 
 def test_those_who_wait_outlive_a_restart(mortal: Harbour, tmp_path: Path) -> None:
-    """The server is killed and started anew: the holder keeps its lease, the ticket its place."""
+    """The server is killed and restarted: the holder keeps its lease, the ticket its place."""
     pool = mortal.pool(ttl=10.0)
     with (
         Relay(mortal.server.url) as relay,
@@ -144,7 +144,7 @@ def test_those_who_wait_outlive_a_restart(mortal: Harbour, tmp_path: Path) -> No
         with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
             relay.aim(second.url)
             after = Harbour(second, mortal.token)
-            # Which of the two was first is not for us to say.
+            # Either of the two may have been first.
             tell(one)
             tell(other)
             assert (one.wait(SECONDS), other.wait(SECONDS)) == (0, 0)
@@ -154,7 +154,7 @@ def test_those_who_wait_outlive_a_restart(mortal: Harbour, tmp_path: Path) -> No
 
 
 def test_what_was_granted_to_another_meanwhile_is_lost(port: Harbour) -> None:
-    """A cut network is no outage of the server: when its word is heard again, it counts."""
+    """A cut network is not an outage of the server: when its answer arrives, it counts."""
     pool = port.pool(ttl=2.0)
     with (
         Relay(port.server.url) as relay,
@@ -172,7 +172,7 @@ def test_what_was_granted_to_another_meanwhile_is_lost(port: Harbour) -> None:
 
 
 def test_a_lost_place_in_line_is_told(port: Harbour) -> None:
-    """Cut off for longer than --patience, it asks anew, and says that it is at the end now."""
+    """Cut off for longer than --patience, it requests again, and reports that it is last now."""
     pool = port.pool()
     with (
         Relay(port.server.url) as relay,
@@ -194,7 +194,7 @@ def test_a_lost_place_in_line_is_told(port: Harbour) -> None:
 
 
 def test_a_ttl_is_never_above_the_longest_of_the_pools(port: Harbour) -> None:
-    """Where none is named; one that is named must be permitted. A second start finds its key."""
+    """The default TTL; a named one must be permitted. A second start finds its key."""
     pool, other = port.pool(limit=3), port.pool(limit=3, ttl=5.0)
     for pools, ttl in (((pool,), 600.0), ((other,), 5.0), ((pool, other), 5.0)):
         words = [word for name in pools for word in ("--pool", name)]
@@ -206,7 +206,7 @@ def test_a_ttl_is_never_above_the_longest_of_the_pools(port: Harbour) -> None:
 
 
 def test_a_key_file_finds_a_lease_with_a_shorter_ttl(port: Harbour, tmp_path: Path) -> None:
-    """The TTL that the pool permits is no other wish."""
+    """The TTL that the pool permits is not a different request."""
     pool, key = port.pool(ttl=20.0), str(tmp_path / "key")
     words = ("run", "--pool", pool, "--key-file", key, "--")
     with port.started(*words, *WAITING) as killed:

@@ -1,4 +1,4 @@
-"""`moorage run --outcome` at a real server: what became of a command is told once, however late."""
+"""`moorage run --outcome` at a real server: a command's result is reported once, however late."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from tests.e2e.support.carried import SECONDS, Harbour, harbour, line, tell
 from tests.e2e.support.relay import Relay
 
 FAILING = ("sh", "-c", "echo up; read line; exit 3")
-"""A command that fails as soon as it is told to."""
+"""A command that fails at once."""
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes a pool of its own."""
+    """A server for the tests of this file; each uses its own pool."""
     with harbour(tmp_path_factory.mktemp("outcomes")) as found:
         yield found
 
@@ -32,7 +32,7 @@ def port(served: Harbour) -> Iterator[Harbour]:
 
 
 def told(port: Harbour, pool: str) -> tuple[int, int, int]:
-    """Return how often the report of a pool has which outcome: ok, failed, throttled."""
+    """Return how often the report of a pool has each outcome: ok, failed, throttled."""
     lines = port.admission.pool_report(pool).outcomes
     kinds = ("ok", "failed", "throttled")
     ok, failed, throttled = (sum(getattr(one, kind) for one in lines) for kind in kinds)
@@ -45,12 +45,12 @@ def words(pool: str, *more: str) -> tuple[str, ...]:
 
 
 def over(port: Harbour, pool: str) -> None:
-    """Return when the only unit of a pool is free again."""
+    """Return as soon as the only unit of a pool is free again."""
     assert port.finished("run", "--pool", pool, "--", "true").returncode == 0
 
 
 def test_after_the_hold(port: Harbour) -> None:
-    """The lease has ended long before the command: its result is told all the same."""
+    """The lease has ended long before the command: its result is reported nevertheless."""
     pool = port.pool()
     with port.started(*words(pool, "--hold", "500ms"), *FAILING) as process:
         line(process)
@@ -66,7 +66,7 @@ def test_after_the_hold(port: Harbour) -> None:
 
 @pytest.mark.parametrize("hold", ["500ms", "1h"])
 def test_a_lost_answer_counts_once(port: Harbour, hold: str) -> None:
-    """The server has taken it, and its answer never comes: it is told again, and counted once."""
+    """The server has stored it, but its answer is lost: it is sent again, and counted once."""
     pool = port.pool()
     with Relay(port.server.url) as relay:
         with port.started(*words(pool, "--hold", hold), *FAILING, url=relay.url) as process:
@@ -84,7 +84,7 @@ def test_a_lost_answer_counts_once(port: Harbour, hold: str) -> None:
 
 
 def test_what_goes_on_without_its_lease(port: Harbour) -> None:
-    """The lease was revoked and the command went on: how that ended is evidence, too."""
+    """The lease was revoked and the command continued: its result is evidence, too."""
     pool = port.pool(ttl=1.5)
     with port.started(*words(pool, "--on-lost", "warn"), *FAILING) as process:
         line(process)
@@ -97,7 +97,7 @@ def test_what_goes_on_without_its_lease(port: Harbour) -> None:
 
 
 def test_what_we_have_ended_tells_nothing(port: Harbour) -> None:
-    """A command that was ended for want of its lease, or never began, did not fail of itself."""
+    """A command that was ended because it lost its lease, or never began, has not failed."""
     pool = port.pool(ttl=1.5)
     with port.started(*words(pool), *TRAPPED) as process:
         line(process)
@@ -108,7 +108,7 @@ def test_what_we_have_ended_tells_nothing(port: Harbour) -> None:
 
 
 def test_the_command_knows_better(port: Harbour) -> None:
-    """What the command itself has told before counts; its exit code does not."""
+    """What the command itself has reported counts; its exit code does not."""
     pool = port.pool()
     with port.started(*words(pool), *FAILING) as process:
         line(process)
@@ -120,7 +120,7 @@ def test_the_command_knows_better(port: Harbour) -> None:
 
 
 def test_a_silent_server_costs_the_outcome_only(port: Harbour) -> None:
-    """The hold is over and the server silent: one line says what is lost, the code is its own."""
+    """The hold is over and the server silent: one line reports it; the exit code is unchanged."""
     pool = port.pool()
     timeout = ("--release-timeout", "500ms")
     with port.started(*words(pool, "--hold", "500ms", *timeout), *FAILING) as process:
@@ -135,7 +135,7 @@ def test_a_silent_server_costs_the_outcome_only(port: Harbour) -> None:
 
 
 def test_a_script_tells_it(port: Harbour) -> None:
-    """The single file tells what its script knows better than an exit code; the first counts."""
+    """The script can report more than an exit code; the first report counts."""
     pool = port.pool()
     script = f'{shlex.join(command())} lease outcome "$MOORAGE_LEASE_ID" throttled; exit 4'
     done = port.finished(*words(pool), "sh", "-c", script)

@@ -1,4 +1,4 @@
-"""`moorage run` hears of the end of its lease from the server, long before its next renewal."""
+"""`moorage run` learns from the server that its lease has ended, long before its next renewal."""
 
 from collections.abc import Iterator
 
@@ -14,13 +14,13 @@ AT_ONCE = 10.0
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes a pool of its own."""
+    """A server for the tests of this file; each uses its own pool."""
     with harbour(tmp_path_factory.mktemp("revoked")) as found:
         yield found
 
 
 def test_a_revoked_holder_is_told_at_once(port: Harbour) -> None:
-    """The command is ended, although its lease lasts for ten minutes."""
+    """The command is ended, although its lease would last for ten minutes."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *TRAPPED) as process:
         line(process)
@@ -36,7 +36,7 @@ def test_a_revoked_holder_is_told_at_once(port: Harbour) -> None:
 
 
 def test_the_end_of_a_hold_is_told_at_once(port: Harbour) -> None:
-    """Somebody has moved it meanwhile: that is no loss, and our own clock cannot know of it."""
+    """The hold was moved meanwhile: that is not a loss, and the local clock cannot know it."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--hold", "1h", "--", *WAITING) as process:
         line(process)

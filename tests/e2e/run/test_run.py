@@ -1,4 +1,4 @@
-"""`moorage run` by the single file, at a real server, with real processes and signals."""
+"""`moorage run` from the single file, with a real server, processes and signals."""
 
 import os
 import signal
@@ -13,21 +13,21 @@ from tests.client.single import catching
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, harbour, line, tell
 
 WAITING = ("bash", "-c", "echo up; read line; echo done")
-"""A command that runs until it is told something."""
+"""A command that runs until it gets a line."""
 
 TRAPPED = catching("TERM", "print('term', flush=True)", "sys.exit(9)")
-"""A command that tells when it gets SIGTERM, and ends by that."""
+"""A command that reports SIGTERM, and ends by it."""
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes a pool of its own."""
+    """A server for the tests of this file; each uses its own pool."""
     with harbour(tmp_path_factory.mktemp("run")) as found:
         yield found
 
 
 def test_a_command_with_a_lease(port: Harbour) -> None:
-    """It learns of its lease, has standard output for itself, and the lease ends with it."""
+    """The command gets its lease's variables and standard output; the lease ends with it."""
     pool = port.pool(limit=3)
     told = "echo $MOORAGE_LEASE_ID $MOORAGE_LEASE_TOKEN $MOORAGE_LEASE_POOL; exit 7"
     done = port.finished("run", "--pool", f"{pool}=2", "--label", "job=x", "--", "sh", "-c", told)
@@ -40,7 +40,7 @@ def test_a_command_with_a_lease(port: Harbour) -> None:
 
 
 def test_the_second_waits_for_the_first(port: Harbour) -> None:
-    """It tells its place, what binds and for how long, runs in its turn, and has the only unit."""
+    """It shows its position, the reason and the time, runs in turn, and has the only unit."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *WAITING) as first:
         assert line(first) == "up\n"
@@ -71,7 +71,7 @@ def test_all_pools_or_none(port: Harbour) -> None:
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
 def test_a_signal_leaves_the_line_at_once(port: Harbour, name: str) -> None:
-    """No ticket is left when the process ends: as shells tell of a signal, by INT itself."""
+    """No ticket is left when the process ends: as in shells, by INT itself."""
     pool, number = port.pool(), getattr(signal, name)
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
@@ -86,7 +86,7 @@ def test_a_signal_leaves_the_line_at_once(port: Harbour, name: str) -> None:
 
 
 def test_an_interrupt_ends_us_when_all_is_given_back(port: Harbour) -> None:
-    """Who dies of INT has the caller die of it, after the release; who ends by itself has not."""
+    """A command that dies of INT makes its caller die of it, after the release."""
     pool = port.pool()
     for script, code in (
         ("echo up; read x", -signal.SIGINT),
@@ -101,7 +101,7 @@ def test_an_interrupt_ends_us_when_all_is_given_back(port: Harbour) -> None:
 
 
 def test_signals_go_to_the_command(port: Harbour) -> None:
-    """The command ends as it likes, its code is returned, and the lease is given back."""
+    """The command ends as it likes, its code is returned, and the lease is released."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *TRAPPED) as process:
         line(process)
@@ -112,7 +112,7 @@ def test_signals_go_to_the_command(port: Harbour) -> None:
 
 
 def test_a_killed_wrapper_gives_the_slot_back_after_the_ttl(port: Harbour) -> None:
-    """SIGKILL: the command does not go on without its lease, and the next in line gets the unit."""
+    """SIGKILL: the command ends with its lease, and the next in line gets the unit."""
     pool = port.pool(ttl=3.0)
     with port.started("run", "--pool", pool, "--", "sh", "-c", "echo $$; exec cat") as killed:
         command = int(line(killed))
@@ -152,7 +152,7 @@ def test_a_hold_ends_the_lease_not_the_command(port: Harbour) -> None:
 
 
 def test_a_command_that_ends_before_its_hold(port: Harbour) -> None:
-    """Then the lease ends with it."""
+    """The lease ends with the command."""
     pool = port.pool()
     assert port.finished("run", "--pool", pool, "--hold", "1h", "--", "true").returncode == 0
     assert [lease.cause for lease in port.ended(pool)] == ["released"]
@@ -162,7 +162,7 @@ def test_a_command_that_ends_before_its_hold(port: Harbour) -> None:
     ("on_lost", "code", "said"), [("term", 120, "term\n"), ("kill", 120, ""), ("warn", 0, "done\n")]
 )
 def test_a_revoked_lease(port: Harbour, on_lost: str, code: int, said: str) -> None:
-    """The holder learns of it within one renewal, and the command gets what was asked for."""
+    """The holder learns of it within one renewal, and the command gets the signal."""
     pool = port.pool(ttl=1.5)
     command = WAITING if on_lost == "warn" else TRAPPED
     with port.started("run", "--pool", pool, "--on-lost", on_lost, "--", *command) as process:
@@ -180,7 +180,7 @@ def test_a_revoked_lease(port: Harbour, on_lost: str, code: int, said: str) -> N
 
 @pytest.mark.parametrize("words", [("--hold", "1h"), ("--best-effort",)])
 def test_what_is_limited_leniently_goes_on(port: Harbour, words: tuple[str, ...]) -> None:
-    """With a hold or best effort the loss is told, and the command is left alone."""
+    """With a hold or best effort the loss is reported, and the command continues."""
     pool = port.pool(ttl=1.5)
     with port.started("run", "--pool", pool, *words, "--", *WAITING) as process:
         line(process)
@@ -205,7 +205,7 @@ def test_a_command_that_does_not_heed(port: Harbour) -> None:
 
 
 def test_a_stopped_holder_has_lost_when_it_wakes(port: Harbour) -> None:
-    """SIGSTOP beyond the TTL: at SIGCONT it knows at once, and its token is worth nothing."""
+    """SIGSTOP beyond the TTL: at SIGCONT it ends at once, and its token is stale."""
     pool = port.pool(ttl=2.0)
     with port.started("run", "--pool", pool, "--", *TRAPPED) as process:
         line(process)
@@ -238,7 +238,7 @@ MISTAKES = (
 
 
 def test_best_effort_forgives_outages_and_no_mistakes(port: Harbour) -> None:
-    """No server, not in time: one line, it runs. A wrong name or token ends it, unless told."""
+    """No server, or not in time: one line, it runs. A wrong name or token ends it, by default."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
@@ -253,7 +253,7 @@ def test_best_effort_forgives_outages_and_no_mistakes(port: Harbour) -> None:
         for words in forgiven:
             done = port.finished("run", *words, "--", "sh", "-c", "echo ran; exit 5")
             assert (done.returncode, done.stdout) == (5, "ran\n"), (words, done.stderr)
-            # Beside it only where it stood, should that have taken a while.
+            # Besides that, only its position, if it had to wait.
             told = [said for said in done.stderr.splitlines() if ": waiting for " not in said]
             assert len(told) == 1, done.stderr
             assert "best effort" in told[0]
@@ -261,7 +261,7 @@ def test_best_effort_forgives_outages_and_no_mistakes(port: Harbour) -> None:
 
 
 def test_without_best_effort_each_failure_has_its_code(port: Harbour) -> None:
-    """The command does not run; the codes tell what was wrong, and nothing is left in a line."""
+    """The command does not run; the exit code names the reason, and no ticket is left."""
     pool = port.pool()
     nowhere = ("--url", "http://127.0.0.1:1", "--unreachable-after", "0")
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
@@ -281,7 +281,7 @@ def test_without_best_effort_each_failure_has_its_code(port: Harbour) -> None:
 
 
 def test_a_command_that_cannot_be_run_gives_its_lease_back(port: Harbour, tmp_path: Path) -> None:
-    """126 and 127 as in shells, without a lease; one that was granted before is given back."""
+    """126 and 127 as in shells, without a lease; one that was granted before is released."""
     pool = port.pool()
     assert port.finished("run", "--pool", pool, "--", "no-such-command").returncode == 127
     assert port.finished("run", "--pool", pool, "--", os.sep).returncode == 126
@@ -303,7 +303,7 @@ def test_outcomes_are_told(port: Harbour) -> None:
 
 
 def test_a_key_is_used_once(port: Harbour) -> None:
-    """A key that has had its lease is refused; another attempt needs another."""
+    """A key whose lease has ended is refused; another attempt needs another key."""
     pool = port.pool()
     words = ("run", "--pool", pool, "--key", "host-1+deploy+1", "--", "true")
     assert port.finished(*words).returncode == 0
@@ -313,7 +313,7 @@ def test_a_key_is_used_once(port: Harbour) -> None:
 
 
 def test_a_second_start_by_a_key_file_gets_the_same_lease(port: Harbour, tmp_path: Path) -> None:
-    """Also when the first was killed; once it is released the key has gone."""
+    """The same when the first was killed; once the lease is released, the key is gone."""
     pool, key = port.pool(), tmp_path / "key"
     words = ("run", "--pool", pool, "--key-file", str(key), "--")
     with port.started(*words, *WAITING) as killed:
@@ -329,7 +329,7 @@ def test_a_second_start_by_a_key_file_gets_the_same_lease(port: Harbour, tmp_pat
 
 
 def test_many_at_once_never_exceed_the_limit(port: Harbour, tmp_path: Path) -> None:
-    """Twelve runs on a pool of 3: all get their turn, and never are more than 3 inside."""
+    """Twelve runs on a pool of 3: all get their turn, and at most 3 run at once."""
     pool, log = port.pool(limit=3), tmp_path / "log"
     script = f"echo + >> {log}; sleep 0.2; echo - >> {log}"
     codes: list[int] = []
@@ -352,7 +352,7 @@ def test_many_at_once_never_exceed_the_limit(port: Harbour, tmp_path: Path) -> N
 
 
 def test_nobody_waits_for_who_reads_our_lines(port: Harbour) -> None:
-    """Standard error is a pipe that nobody empties: the command is ended all the same."""
+    """Standard error is a pipe without a reader: the command is ended nevertheless."""
     pool = port.pool(ttl=1.5)
     script = "echo up; exec head -c 10000000 /dev/zero >&2"
     with port.started("run", "--pool", pool, "--", "bash", "-c", script) as process:

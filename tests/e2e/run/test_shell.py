@@ -1,6 +1,6 @@
-"""The functions of `moorage client.sh`, in real shells, at the real lease proxy.
+"""The functions of `moorage client.sh`, in real shells, with the real lease proxy.
 
-The shells have nothing but bash and python3: no jq, no curl, no flock, no mktemp.
+The shells have only bash and python3: no jq, no curl, no flock, no mktemp.
 """
 
 import os
@@ -24,7 +24,7 @@ DOOR = re.compile(r"moorage: (http://\S+) is for clients of Boskos")
 
 
 class Quay:
-    """A harbour with a lease proxy, and a folder for the shells of one test."""
+    """A server with a lease proxy, and a folder for the shells of one test."""
 
     def __init__(self, harbour: Harbour, proxy: str, folder: Path) -> None:
         self.harbour = harbour
@@ -41,7 +41,7 @@ class Quay:
         }
 
     def started(self, script: str, **variables: str) -> subprocess.Popen[str]:
-        """Start a script that has sourced the functions, as the ones in use do."""
+        """Start a script that has sourced the functions, as scripts in production do."""
         whole = f'set -euo pipefail; source "$LEASE_PROXY_CLIENT_SH"\n{script}'
         return subprocess.Popen(
             ["/bin/bash", "-c", whole],
@@ -53,13 +53,13 @@ class Quay:
         )
 
     def shell(self, script: str, **variables: str) -> tuple[int, str, str]:
-        """Run a script to its end; return its exit code and what it printed and complained."""
+        """Run a script to its end; return its exit code, output and errors."""
         with self.started(script, **variables) as process:
             out, err = process.communicate(timeout=SECONDS)
         return process.returncode, out, err
 
     def held(self, pool: str) -> list[Lease]:
-        """Return what is granted in a pool."""
+        """Return the granted leases of a pool."""
         return [one for one in self.harbour.leases(pool) if one.state == "granted"]
 
 
@@ -122,7 +122,7 @@ def test_another_step_releases(quay: Quay) -> None:
 
 
 def test_release_by_name(quay: Quay) -> None:
-    """Names with commas; once more is no failure; an unknown name is."""
+    """Names with commas; a second release succeeds; an unknown name fails."""
     pool = quay.harbour.pool(limit=2)
     handle = quay.shell(f"lease__acquire --type={pool} --count=2")[1]
     code, out, _ = quay.shell(f"lease__cat --handle={handle} --format=csv")
@@ -136,7 +136,7 @@ def test_release_by_name(quay: Quay) -> None:
 
 
 def test_what_is_released_is_not_released_again_with_the_test(quay: Quay) -> None:
-    """Slots' names are used again: who holds one by now keeps it, whatever the test did before."""
+    """Slots' names are reused: the present holder keeps its slot, whatever the test did before."""
     pool = "slotted"
     handles = [quay.shell(f"lease__acquire --type={pool}")[1] for _ in range(3)]
     by_handle, by_name, kept = (Path(handle).read_text() for handle in handles)
@@ -151,7 +151,7 @@ def test_what_is_released_is_not_released_again_with_the_test(quay: Quay) -> Non
 
 
 def test_exit_codes(quay: Quay) -> None:
-    """2: no such type, 1: anything else; a captured handle is empty, errors are told elsewhere."""
+    """Exit code 2: no such type, 1: other errors; a captured handle is then empty."""
     for code, words in (
         (2, "--type=no/such/type"),
         (1, ""),
@@ -198,7 +198,7 @@ def test_who_is_limited(quay: Quay) -> None:
 
 
 def test_it_waits_for_its_turn(quay: Quay) -> None:
-    """Until the unit is given back; who ends while it waits leaves nothing behind."""
+    """It waits until the unit is released; a script that ends while it waits leaves nothing."""
     pool = quay.harbour.pool()
     handle = quay.shell(f"lease__acquire --type={pool}")[1]
     with quay.started(f"lease__acquire --type={pool}") as gone:
@@ -216,12 +216,12 @@ def test_it_waits_for_its_turn(quay: Quay) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that one has started."""
+    """Return the child processes of a process."""
     return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
 
 def test_a_delayed_release_ends_with_its_shell(quay: Quay) -> None:
-    """When the shell is killed that was to release later, no process is left that does."""
+    """When the shell that was to release later is killed, none of its processes is left."""
     pool = quay.harbour.pool()
     handle = quay.shell(f"lease__acquire --type={pool}")[1]
     with quay.started(f"lease__release --handle={handle} --delay=20m; echo done") as shell:
@@ -233,7 +233,7 @@ def test_a_delayed_release_ends_with_its_shell(quay: Quay) -> None:
 
 
 def test_a_handle_is_released_once(quay: Quay) -> None:
-    """Two that release the same handle at once: one does, the other finds nothing to do."""
+    """Two release the same handle at once: one does, the other finds nothing to do."""
     pool = quay.harbour.pool(limit=2)
     handle = quay.shell(f"lease__acquire --type={pool} --count=2")[1]
     code, _, err = quay.shell(
@@ -244,7 +244,7 @@ def test_a_handle_is_released_once(quay: Quay) -> None:
 
 
 def test_a_proxy_that_asks_for_a_password(tmp_path: Path) -> None:
-    """User and password stand in its URL, as for curl; with wrong ones nothing is acquired."""
+    """User and password are in its URL, as for curl; with wrong ones nothing is acquired."""
     config, passwords = tmp_path / "boskos.yaml", tmp_path / "passwords"
     config.write_text("resources:\n- {type: slotted, state: free, names: [s1]}\n")
     write_private(passwords, "ci:p@ss:w0rd\n")
@@ -266,7 +266,7 @@ def test_a_proxy_that_asks_for_a_password(tmp_path: Path) -> None:
 
 
 def test_a_redirect_is_not_followed(quay: Quay) -> None:
-    """The server to which it leads hears nothing, least of all the password."""
+    """The server of the redirect gets no request, and above all no password."""
     with (
         socket.create_server(("127.0.0.1", 0)) as here,
         socket.create_server(("127.0.0.1", 0)) as there,

@@ -1,4 +1,4 @@
-"""`moorage run` on a real terminal with a real lease: the command never runs on unrenewed."""
+"""`moorage run` on a real terminal with a real lease: the command never runs without renewals."""
 
 import shlex
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from tests.e2e.support.carried import Harbour, eventually, harbour, line
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each takes pools of its own."""
+    """A server for the tests of this file; each uses its own pools."""
     with harbour(tmp_path_factory.mktemp("terminal")) as found:
         yield found
 
 
 def test_beside_a_pager_the_lease_is_renewed(port: Harbour) -> None:
-    """While the pager waits for a key the lease of the command outlasts its TTL."""
+    """While the pager waits for a key, the lease of the command outlasts its TTL."""
     pool = port.pool(ttl=2.0)
     inner = shell_command("run", "--pool", pool, "--", "bash", "-c", "echo one; exec sleep 1000")
     screen = Screen(f"{inner} | {PAGER} > /dev/null; echo code $?", **port.where())
@@ -34,7 +34,7 @@ def test_beside_a_pager_the_lease_is_renewed(port: Harbour) -> None:
 
 
 def test_what_was_stopped_too_long_does_not_go_on(port: Harbour) -> None:
-    """Its lease is another's by then: `fg` ends it, before it does anything more."""
+    """Another holder has the unit by then: `fg` ends the command before it does anything."""
     pool = port.pool(ttl=2.0)
     script = "w=worked; echo pid=$$.; trap 'echo $w-on' CONT; read x < /dev/tty; echo $w-on"
     inner = shell_command("run", "--pool", pool, "--", "bash", "-c", script)
@@ -54,7 +54,7 @@ def test_what_was_stopped_too_long_does_not_go_on(port: Harbour) -> None:
 
 
 def test_a_line_of_ours_does_not_stop_us(port: Harbour) -> None:
-    """On a terminal that stops whatever writes from the background we say what there is to say."""
+    """On a terminal that stops background writers, messages are still printed."""
     pool = port.pool(ttl=2.0)
     script = "echo up; read x; echo got $x"
     inner = shell_command("run", "--pool", pool, "--on-lost", "warn", "--", "bash", "-c", script)
@@ -69,7 +69,7 @@ def test_a_line_of_ours_does_not_stop_us(port: Harbour) -> None:
 
 
 def test_a_loop_is_left_by_an_interrupt_in_line(port: Harbour) -> None:
-    """Ctrl-C while waiting ends the loop around us, and leaves the line."""
+    """Ctrl-C while waiting ends the loop around the command, and leaves the line."""
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)

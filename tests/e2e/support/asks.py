@@ -1,4 +1,4 @@
-"""Good requests to every route that takes texts, for `texts.py` to put others into them."""
+"""Valid requests to every route that takes texts, for `texts.py` to put other texts into them."""
 
 from tests.e2e.support.texts import AGGREGATE, CONSUMER, FRESH, GENERATION, LEASE, PROVIDER, Ask
 
@@ -65,7 +65,7 @@ MAKING = (
         body={"needs": [{"pool": "p", "units": 1}], "key": FRESH, "labels": {"a": "b"}, "ttl": 60},
     ),
 )
-"""What the others rest on: asked for in this order, and again between them."""
+"""What the others need: requested in this order, and again in between."""
 
 ASKS = (
     *MAKING,

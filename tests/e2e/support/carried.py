@@ -1,4 +1,4 @@
-"""What the tests of `moorage run` share: a server with pools, and the single file that asks it."""
+"""What the tests of `moorage run` share: a server with pools, and the single file that uses it."""
 
 import subprocess
 import threading
@@ -20,7 +20,7 @@ SECONDS = 30.0
 
 
 class Harbour:
-    """A server, the administrator's client, and the single file that asks this server."""
+    """A server, the administrator's client, and the single file that uses this server."""
 
     def __init__(self, server: Server, token: str) -> None:
         self.server = server
@@ -29,7 +29,7 @@ class Harbour:
         self._pools = 0
 
     def pool(self, limit: int = 1, ttl: float | None = None) -> str:
-        """Make a pool of its own for a test, whose leases last so long at most; return its name."""
+        """Create a pool for a test, with at most this TTL; return its name."""
         self._pools += 1
         name = f"test/pool-{self._pools}"
         wanted = PoolWanted(limit=limit, pacing=None)
@@ -48,7 +48,7 @@ class Harbour:
 
     @contextmanager
     def started(self, *words: str, url: str | None = None) -> Iterator[subprocess.Popen[str]]:
-        """Start the single file; what is left of it is killed."""
+        """Start the single file; kill what is left of it afterwards."""
         with single.started(*words, **self.where(url)) as process:
             try:
                 yield process
@@ -77,7 +77,7 @@ class Harbour:
         eventually(lambda: True if self.expires(pool) > over else None)
 
     def waiting(self, pool: str, count: int = 1) -> list[Lease]:
-        """Wait until so many tickets wait in a pool; return them."""
+        """Wait until this many tickets wait in a pool; return them."""
 
         def found() -> list[Lease] | None:
             tickets = [lease for lease in self.leases(pool) if lease.state == "waiting"]
@@ -95,7 +95,7 @@ def harbour(folder: Path) -> Iterator[Harbour]:
 
 
 def eventually(look: Callable[[], T | None], seconds: float = SECONDS) -> T:
-    """Look again and again until there is something; fail when it takes too long."""
+    """Poll until there is a result; fail if it takes too long."""
     pause = threading.Event()
     for _ in range(int(seconds / 0.05)):
         if (found := look()) is not None:
@@ -118,7 +118,7 @@ def tell(process: subprocess.Popen[str], text: str = "\n") -> None:
 
 
 def gone(process: int) -> bool:
-    """Has a process ended? Somebody else's child may be left as a zombie."""
+    """Return whether a process has ended; another parent's child may be left as a zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

@@ -1,4 +1,4 @@
-"""What is left to chance, and can be repeated: seeds, and what all fuzzers do to a request."""
+"""Random choices that can be repeated: seeds, and what all fuzzers do to a request."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from tests.e2e.support.peer import Answer, NoAnswer, Peer
 
 @contextmanager
 def seeded(usual: int | None = None) -> Iterator[int]:
-    """Hand out the seed of MOORAGE_SEED, the usual one, or a new one; a failure tells it."""
+    """Return the seed of MOORAGE_SEED, the default, or a new one; a failure prints it."""
     if usual is None:
         usual = random.SystemRandom().randrange(10**9)
     seed = int(os.environ.get("MOORAGE_SEED", usual))
@@ -25,7 +25,7 @@ def seeded(usual: int | None = None) -> Iterator[int]:
 
 
 class Chance:
-    """One source of chance. `WRONG` is how likely a body has one thing wrong, and one more."""
+    """One random source. `WRONG` is the probability of a wrong thing in a body, and of another."""
 
     WRONG: ClassVar[float]
 
@@ -36,13 +36,13 @@ class Chance:
         return self.choice.random() < share
 
     def _wrong(self, body: Any) -> Any:
-        """Return the body, now and then with one or more things wrong."""
+        """Return the body, sometimes with one or more things wrong."""
         while self._rarely(self.WRONG):
             body = mutated(self.choice, body)
         return body
 
     def _content(self, body: Callable[[], Any] | None) -> bytes | None:
-        """Return what is sent as a body: mostly it, and rarely something where there is none."""
+        """Return what is sent as a body: usually the body, rarely one where none is expected."""
         content = written(self._wrong(body())) if body else None
         if content is not None and self._rarely(0.05):
             content = garbled(self.choice, content)
@@ -61,7 +61,7 @@ class Request(Protocol):
 
     @property
     def bytes(self) -> bytes:
-        """As it is sent."""
+        """The bytes that are sent."""
         ...
 
 
@@ -75,7 +75,7 @@ async def judged(
     learn: Callable[[S, Answer], None],
     seen: Counter[str],
 ) -> None:
-    """Send a request; fail if its answer gives reason to complain, else learn from it and count."""
+    """Send a request; fail if its answer is wrong, otherwise learn from it and count."""
     try:
         answer = await peer.send(sent.bytes)
         wrong = complaint(sent, answer)

@@ -1,6 +1,6 @@
-"""Requests to every Placement route: sensible ones, ones with one thing wrong, and nonsense.
+"""Requests to every Placement route: valid ones, ones with one thing wrong, and nonsense.
 
-Fuzzers learn generations from the answers, so that a good part of what they send is carried out.
+Fuzzers learn generations from the answers, so that many of their requests succeed.
 """
 
 import string
@@ -45,12 +45,12 @@ Body = Callable[[], Any] | None
 
 
 def escaped(text: str) -> str:
-    """Return a text as it stands in a query string."""
+    """Return a text as written in a query string."""
     return quote(text, safe=":,!", errors="replace")
 
 
 class Fuzzer(Chance):
-    """Makes requests, one after the other, from one source of chance."""
+    """Makes requests, one after the other, from one random source."""
 
     WRONG = 0.3
 
@@ -119,7 +119,7 @@ class Fuzzer(Chance):
         return Sent(method, template, self._provider, self._consumer, request)
 
     def _one_provider(self) -> str:
-        """Return mostly one that is there."""
+        """Return an existing one, usually."""
         there = sorted(self._known.providers)
         return self.choice.choice(PROVIDERS if self._rarely(0.3) or not there else there)
 

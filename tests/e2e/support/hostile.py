@@ -9,11 +9,11 @@ MAX_INT = 2_147_483_647
 
 
 class Raw(bytes):
-    """Bytes that stand in a JSON text as they are."""
+    """Bytes that are written into a JSON text unchanged."""
 
 
 class Pairs(list[tuple[str, Any]]):
-    """A JSON object that may say a key twice."""
+    """A JSON object that may contain a key twice."""
 
 
 DEEP_LIST = Raw(b"[" * 20_000 + b"]" * 20_000)
@@ -61,7 +61,7 @@ OTHERS: list[Any] = [
 
 
 def hostile(choice: Random) -> Any:
-    """Return a value that is probably not what is expected in its place."""
+    """Return a value that is probably not valid in its place."""
     if choice.random() < 0.01:
         return choice.choice(HUGE)
     return choice.choice(choice.choice([INTEGERS, NUMBERS, TEXTS, OTHERS]))

@@ -23,14 +23,14 @@ class Sent:
 
 
 class Known:
-    """What the answers have told: which providers are there, and generations."""
+    """What the answers have shown: which providers exist, and generations."""
 
     def __init__(self) -> None:
         self.providers: dict[str, int] = {}
         self.consumers: dict[str, int] = {}
 
     def learn(self, sent: Sent, answer: Answer) -> None:
-        """Remember what an answer tells; most writes tell only that generations are other now."""
+        """Remember an answer; most writes only show that generations have changed."""
         match (sent.method, sent.template, answer.status):
             case ("POST", "/resource_providers", 200 | 201):
                 self.providers[sent.provider] = 0

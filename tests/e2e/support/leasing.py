@@ -1,4 +1,4 @@
-"""What tests of pools share: wishes, what clients know, and what the change rows tell of it all."""
+"""What tests of pools share: requests, what clients know, and what the change rows say about it."""
 
 import asyncio
 import random
@@ -20,12 +20,12 @@ def token_of(text: str) -> Token:
 
 
 def wish(key: str, units: int = 1, **more: Any) -> dict[str, Any]:
-    """Ask for units with a short TTL."""
+    """Request units with a short TTL."""
     return {"needs": [{"pool": POOL, "units": units}], "key": key, "ttl": TTL, **more}
 
 
 async def pool_made(url: str, limit: int = LIMIT, **more: Any) -> None:
-    """Make the pool."""
+    """Create the pool."""
     async with Peer(url) as peer:
         body = {"limit": limit, "pacing": None, **more}
         made = await peer.call("PUT", f"/v1/pools/{POOL}", body)
@@ -33,7 +33,7 @@ async def pool_made(url: str, limit: int = LIMIT, **more: Any) -> None:
 
 
 async def asked(url: str, body: dict[str, Any], wait: float = 0) -> Any:
-    """Ask on a connection of its own; return the lease or ticket."""
+    """Request a lease on a separate connection; return the lease or ticket."""
     async with Peer(url) as peer:
         answer = await peer.call("POST", f"/v1/leases?wait={wait}", body)
         assert answer.status in (200, 201, 202), answer
@@ -41,14 +41,14 @@ async def asked(url: str, body: dict[str, Any], wait: float = 0) -> Any:
 
 
 async def called(url: str, method: str, path: str, body: Any = None) -> Answer:
-    """Make one call on a connection of its own."""
+    """Make one call on a separate connection."""
     async with Peer(url) as peer:
         return await peer.call(method, path, body)
 
 
 @dataclass
 class Book:
-    """What clients know: who was granted what, and what they have asked without an answer."""
+    """What clients know: their granted leases, and their unanswered requests."""
 
     granted: dict[str, tuple[str, str]] = field(default_factory=dict)
     """(lease, token) by key."""
@@ -57,13 +57,13 @@ class Book:
     open_keys: dict[int, str] = field(default_factory=dict)
     """The key of each client whose request was not answered."""
     away: int = 0
-    """Answers that said that the database was away."""
+    """Answers that reported that the database was away."""
     enough: asyncio.Event = field(default_factory=asyncio.Event)
     target: int = 0
 
 
 class Client:
-    """Asks, waits, holds and gives back, one after the other, until it is enough."""
+    """Requests, waits, holds and releases, one after the other, until stopped."""
 
     def __init__(self, number: int, url: str, book: Book, choice: random.Random) -> None:
         self.number = number
@@ -72,7 +72,7 @@ class Client:
         self.choice = choice
 
     async def work(self) -> None:
-        """Go on; first repeat what was not answered. Raises NoAnswer, ConnectionError."""
+        """Continue; first repeat the unanswered request. Raises NoAnswer, ConnectionError."""
         try:
             while not self.book.enough.is_set():
                 await self._one()
@@ -90,14 +90,14 @@ class Client:
             if len(book.granted) >= book.target:
                 book.enough.set()
         if lease["state"] == "waiting":
-            return  # with the same key, so that the place in line is kept
+            return  # with the same key, so that the ticket keeps its place
         if self.choice.random() < 0.9 and lease["state"] == "granted":
             await self._told("DELETE", f"/v1/leases/{lease['id']}?token={lease['token']}")
             book.released.add(key)
         del book.open_keys[self.number]
 
     async def _told(self, method: str, path: str, body: Any = None) -> Any:
-        """Call until the database is there; return what is said of the lease."""
+        """Call until the database is there; return the lease."""
         while True:
             answer = await self.peer.call(method, path, body)
             if answer.status != 503:
@@ -107,7 +107,7 @@ class Client:
 
 
 async def granted(url: str, book: Book, count: int) -> None:
-    """Wait until so many more leases are granted."""
+    """Wait until this many more leases are granted."""
     target = len(book.granted) + count
     async with Peer(url) as peer:
         while len(book.granted) < target:
@@ -115,7 +115,7 @@ async def granted(url: str, book: Book, count: int) -> None:
 
 
 async def history(url: str) -> list[list[dict[str, Any]]]:
-    """Return what every revision has told of leases, from the first."""
+    """Return the changes of leases of every revision, from the first."""
     told: dict[int, list[dict[str, Any]]] = {}
     async with Peer(url) as peer:
         after = "0.0"
@@ -137,7 +137,7 @@ async def history(url: str) -> list[list[dict[str, Any]]]:
 
 
 def audit(revisions: list[list[dict[str, Any]]], book: Book, limit: int = LIMIT) -> int:
-    """Check the whole history; return the most units that were ever held at once."""
+    """Check the whole history; return the most units that were ever occupied at once."""
     held: dict[str, int] = {}
     states: dict[str, set[str]] = {}
     keys: dict[str, set[str]] = {}
@@ -161,7 +161,7 @@ def audit(revisions: list[list[dict[str, Any]]], book: Book, limit: int = LIMIT)
 
 
 def _nothing_lost(states: dict[str, set[str]], book: Book) -> None:
-    """What clients were told was so, and no token was given twice."""
+    """Acknowledged grants are in the history, and no token was issued twice."""
     lost = [
         key for key, (lease, _) in book.granted.items() if "granted" not in states.get(lease, ())
     ]
@@ -173,7 +173,7 @@ def _nothing_lost(states: dict[str, set[str]], book: Book) -> None:
 
 
 async def everything_comes_back(url: str, book: Book, limit: int = LIMIT) -> None:
-    """Whoever wants all units at once gets them: no slot has leaked, whoever died with one."""
+    """One request for all units is granted: no slot has leaked."""
     async with Peer(url) as peer:
         answer = await peer.call("POST", "/v1/leases?wait=50", wish("all of it", limit))
         assert answer.status == 201, answer

@@ -1,4 +1,4 @@
-"""Clients that claim, change and give back without a pause, and know what they were told."""
+"""Clients that claim, change and release without a pause, and remember the answers."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ from tests.e2e.support.peer import Answer, Peer
 
 
 async def stock(peer: Peer, count: int, total: int) -> list[str]:
-    """Make providers with one inventory each."""
+    """Create providers with one inventory each."""
     made = [str(uuid.uuid4()) for _ in range(count)]
     for one in made:
         answer = await peer.call("POST", "/resource_providers", {"name": one, "uuid": one})
@@ -35,14 +35,14 @@ def wish(amounts: dict[str, int], generation: int | None = None) -> dict[str, An
 
 @dataclass
 class Book:
-    """What the clients were told: who holds what, and the generation of each consumer."""
+    """What was acknowledged: the allocations, and the generation of each consumer."""
 
     held: dict[str, dict[str, int]] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
 
     def sums(self, providers: list[str]) -> dict[str, int]:
-        """Add up what is held, by provider."""
+        """Add up the allocations by provider."""
         found = dict.fromkeys(providers, 0)
         for amounts in self.held.values():
             for provider, amount in amounts.items():
@@ -51,7 +51,7 @@ class Book:
 
 
 class Client:
-    """Claims, changes and gives back; a refusal for want of the database must have kept nothing."""
+    """Claims, changes and releases; a request that got 503 must have changed nothing."""
 
     def __init__(self, url: str, book: Book, providers: list[str], seed: int) -> None:
         self.peer = Peer(url)
@@ -61,7 +61,7 @@ class Client:
         self.mine: list[str] = []
 
     async def work(self, enough: asyncio.Event) -> None:
-        """Go on until told to stop."""
+        """Continue until stopped."""
         while not enough.is_set():
             answer = await self._one()
             self.book.statuses[answer.status] += 1
@@ -95,7 +95,7 @@ class Client:
 
 
 async def compare(urls: list[str], book: Book, providers: list[str]) -> None:
-    """Everything that was acknowledged is there, and nothing else, whichever server is asked."""
+    """Everything that was acknowledged is stored, and nothing else, at each server."""
     expected = book.sums(providers)
     for url in urls:
         async with Peer(url) as peer:

@@ -1,4 +1,4 @@
-"""A lean keep-alive client for the tests: exact bytes out, one answer in, and nothing forgiven."""
+"""A small, strict keep-alive client for the tests: exact bytes out, one complete answer in."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ LATEST = ("OpenStack-API-Version", "placement latest")
 
 
 class NoAnswer(Exception):
-    """The server closed the connection, or broke it, without a complete answer."""
+    """The server closed or reset the connection without a complete answer."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """Return the body's meaning."""
+        """Return the decoded body."""
         return json.loads(self.body)
 
 
@@ -37,7 +37,7 @@ def head(method: str, target: str, headers: list[tuple[str, str]], body: bytes |
 
 
 class Peer:
-    """One connection to a server, opened anew when the server has said that it closes."""
+    """One connection to a server, opened again when the server has closed it."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -94,14 +94,14 @@ class Peer:
         return Answer(int(first.split(" ")[1]), headers, body)
 
     async def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._writer is not None:
             self._writer.transport.abort()
         self._reader = self._writer = None
 
 
 async def differences(peer: Peer) -> list[str]:
-    """Ask a server what its own check finds; nothing, when all is well."""
+    """Return the differences that a server's own check finds."""
     answer = await peer.call("POST", "/v1/database/check", {})
     assert answer.status == 200, answer
     found: list[str] = answer.json()["differences"]

@@ -1,7 +1,7 @@
-"""Requests to pools and leases, natively and as clients of Boskos and the lease proxy speak.
+"""Requests to pools and leases, by the native API and as clients of Boskos and the lease proxy.
 
-Sensible ones, ones with one thing wrong, and nonsense. What the answers tell (lease ids, tokens,
-names of slots) is used again, so that a good part of what is sent is carried out.
+Valid ones, ones with one thing wrong, and nonsense. Values from the answers (lease ids, tokens,
+names of slots) are used again, so that many requests succeed.
 """
 
 import json
@@ -15,7 +15,7 @@ from tests.e2e.support.peer import Answer, head
 
 POOLS = ["a", "b", "region/one", "slow", "d1", "d2", "d3", "d4"]
 WISHED = POOLS[:4]
-"""In the others nobody ever is, so that they can be deleted."""
+"""The other pools are never used, so that they can be deleted."""
 
 TYPES = [f"t{n}" for n in range(20)]
 OWNERS = ["me", "you"]
@@ -25,7 +25,7 @@ PIECES = ["%00", "%ff", "%c3%28", "%", "..", "%2e%2e", "x" * 3_000, "\xff", "a;b
 
 
 class Sent(NamedTuple):
-    """One request: to which door (native, second), what it is, its bytes."""
+    """One request: the address (native, second), the kind, the bytes."""
 
     door: str
     what: str
@@ -33,7 +33,7 @@ class Sent(NamedTuple):
 
 
 class Known:
-    """What the answers have told: (id, token) of leases, slots of the lease proxy by name, and of
+    """What the answers have shown: (id, token) of leases, slots of the lease proxy by name, and of
     Boskos as (name, owner, state).
     """
 
@@ -57,7 +57,7 @@ class Known:
 
 
 class PoolFuzzer(Chance):
-    """Makes requests, one after the other, from one source of chance."""
+    """Makes requests, one after the other, from one random source."""
 
     WRONG = 0.25
 
@@ -201,12 +201,12 @@ class PoolFuzzer(Chance):
         return self._proven(result=result, detail="because")
 
     def _slot(self) -> str:
-        """Return the name of one that the lease proxy holds, mostly."""
+        """Return the name of a lease of the lease proxy, usually."""
         there = self._known.slots
         return self.choice.choice(there) if there and not self._rarely(0.1) else "t0-a"
 
     def _held(self) -> tuple[str, str, str]:
-        """Return one that a client of Boskos holds, mostly."""
+        """Return a slot of a client of Boskos, usually."""
         there = self._known.held
         one = ("t1-b", "me", "busy")
         return self.choice.choice(there) if there and not self._rarely(0.1) else one
@@ -238,9 +238,9 @@ class PoolFuzzer(Chance):
 
 
 def complaint(sent: Sent, answer: Answer) -> str:
-    """Say what is wrong with an answer; nothing, if it is as it should be."""
+    """Return what is wrong with an answer; empty if it is valid."""
     if sent.door == "second":
-        # The lease proxy's word for every failure is 500; then it says which.
+        # The lease proxy answers every failure with 500; its body names the reason.
         told = sent.what.startswith("/lease/") and answer.body.startswith(b"Failed to ")
         return "a server error" if answer.status >= 500 and not told else ""
     if answer.status >= 500:

@@ -1,8 +1,8 @@
-"""Follows a server and writes down what it is told; made to be killed at any moment.
+"""Follows a server and writes down the changes; made to be killed at any moment.
 
     python -m tests.e2e.support.reader URL FILE
 
-Each line of the file is a cursor and the change before it. It begins after the last whole line.
+Each line of the file is a cursor and the change before it. It begins after the last complete line.
 """
 
 import json
@@ -15,7 +15,7 @@ from moorage.client.watch import Watch
 
 
 def last_cursor(path: Path) -> str:
-    """Cut off a line that was not finished; return the cursor to begin after."""
+    """Remove an incomplete last line; return the cursor to begin after."""
     text = path.read_bytes() if path.exists() else b""
     whole = text[: text.rfind(b"\n") + 1]
     path.write_bytes(whole)
@@ -25,7 +25,7 @@ def last_cursor(path: Path) -> str:
 
 
 def main(url: str, path: Path) -> None:
-    """Follow for ever."""
+    """Follow until killed."""
     watch = Watch(Transport(url, "admin"), last_cursor(path))
     with path.open("a") as file:
         for change in watch:

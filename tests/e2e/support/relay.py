@@ -1,4 +1,4 @@
-"""A relay before a real server, for faults that a real server cannot be made to show.
+"""A relay before a real server, for faults that a real server cannot be made to have.
 
 Standard library only: other environments use it.
 """
@@ -14,15 +14,14 @@ CHUNK = 65536
 
 
 class Relay:
-    """Hands connections on to a server, and loses or spoils the answers that it is told to.
+    """Forwards connections to a server, and loses or changes answers on request.
 
-    `lose` is how many of the next answers never arrive, although the server was asked and has
-    answered; `stall` the same with a connection that stays open. `lost_answers`, `torn_answers` and
-    `lost_requests` are numbers of requests, counted from 1, whose answer is lost, breaks off after
-    its head, or that never arrive. `spoil` is a
-    word of the answers and what is to stand there instead, of the same length; `spoilt` counts how
-    often it did. `url` is where to reach the relay. `tried` counts connections, `heard` are the
-    first lines of all requests that went through.
+    `lose` is how many of the next answers never arrive, although the server has answered; `stall`
+    the same with a connection that stays open. `lost_answers`, `torn_answers` and `lost_requests`
+    are numbers of requests, counted from 1, whose answer is lost, breaks off after its head, or
+    that never arrive. `spoil` is a word of the answers and its replacement, of the same length;
+    `spoilt` counts the replacements. `url` is the address of the relay. `tried` counts connections,
+    `heard` are the first lines of all forwarded requests.
     """
 
     def __init__(self, url: str) -> None:
@@ -42,14 +41,14 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def aim(self, url: str) -> None:
-        """Hand further connections on to another server."""
+        """Forward further connections to another server."""
         parts = urlsplit(url)
         assert parts.hostname is not None
         assert parts.port is not None
         self._target = (parts.hostname, parts.port)
 
     def cut(self) -> None:
-        """Cut the network: end every connection, and let no further one reach a server."""
+        """Cut the network: end every connection, and refuse new ones."""
         self.aim("http://127.0.0.1:1")
         for client in [*self._open]:
             with suppress(OSError):
@@ -76,7 +75,7 @@ class Relay:
             threading.Thread(target=self._serve, args=(client, self.tried), daemon=True).start()
 
     def _serve(self, client: socket.socket, number: int) -> None:
-        """Carry one request of a connection that is used once, as ours are."""
+        """Forward one request of a connection that is used once, as our clients do."""
         self._open.add(client)
         with client:
             with suppress(OSError):  # the server is gone
@@ -106,7 +105,7 @@ class Relay:
                     answer = server.recv(CHUNK)
 
     def _spoiled(self, answer: bytes) -> bytes:
-        """Replace the word; our server sends each answer at once, so it is never in two parts."""
+        """Replace the word; our server sends each answer at once, so it is never split."""
         if self.spoil is None:
             return answer
         word, instead = self.spoil
@@ -114,7 +113,7 @@ class Relay:
         return answer.replace(word, instead)
 
     def _upwards(self, client: socket.socket, server: socket.socket) -> None:
-        """Hand on what the client says; when it goes away, so does the server's side."""
+        """Forward the client's bytes; when it closes, close the server's side, too."""
         try:
             data = client.recv(CHUNK)
             self.heard.append(data.split(b"\r\n", 1)[0].decode())

@@ -25,16 +25,16 @@ MOORAGE = (sys.executable, "-m", "moorage")
 
 
 class NotStarted(Exception):
-    """The server ended, or said nothing, before its ready line; carries what it had said."""
+    """The server ended before its ready line, or printed none; carries its output."""
 
 
 class Server:
-    """A server, such as `moorage serve`, in a process of its own; use it as a context manager.
+    """A server process, such as `moorage serve`; use it as a context manager.
 
-    It ends when this process does, however that ends.
+    It ends when this process does, in any way.
 
-    `url` is the address from the ready line, `pid` the process, `said` every line it wrote (its
-    standard output and error together) until now.
+    `url` is the address from the ready line, `pid` the process, `said` every line of its standard
+    output and error until now.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Server:
         return self.process.pid
 
     def _read(self, lines: IO[str]) -> None:
-        """Collect what the process says; the ready line, or its end, wakes the starter."""
+        """Collect the process's output; the ready line, or its end, wakes the starter."""
         with lines:
             for line in lines:
                 with self._more:
@@ -92,7 +92,7 @@ class Server:
         self._ready.set()
 
     def wait_for(self, words: str, times: int = 1) -> None:
-        """Return when it has said a line with these words so often. Raises TimeoutError."""
+        """Return when it has printed a line with these words this often. Raises TimeoutError."""
         with self._more:
             if not self._more.wait_for(
                 lambda: sum(words in line for line in self.said) >= times, SAY_SECONDS
@@ -100,7 +100,7 @@ class Server:
                 raise TimeoutError(f"{words!r} is not among {self.said}")
 
     def resident(self) -> int:
-        """Return the bytes of memory that the process has."""
+        """Return the memory of the process, in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024

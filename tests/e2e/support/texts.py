@@ -1,4 +1,4 @@
-"""Every text at every place where a client may put one, in requests that are good otherwise.
+"""Every text in every place where a client may put one, in otherwise valid requests.
 
 A place is a part of an address, a name or a value of a query, a header's value, or a key or a value
 anywhere in a body. `variants` puts one text after another into each place of a request.
@@ -17,13 +17,13 @@ AGGREGATE = "00000001-dddd-4ddd-8ddd-dddddddddddd"
 CONSUMER = "00000001-cccc-4ccc-8ccc-cccccccccccc"
 NOTHING: Final = object()
 GENERATION: Final = object()
-"""Stands for the provider's generation when the request is sent."""
+"""A placeholder for the provider's generation."""
 FRESH: Final = "<a fresh UUID>"
 LEASE: Final = "<the lease that was made last>"
 
 
 def _dense(length: int, first: int, last: int) -> str:
-    """Return a text that no compression makes shorter."""
+    """Return a text that cannot be compressed."""
     choice = Random(length)
     return "".join(chr(choice.randint(first, last)) for _ in range(length))
 
@@ -39,22 +39,22 @@ TEXTS: list[Any] = [
     *("-1", "1.9", "1e999", "nan", "9" * 18, str(1 << 63)),
     *(_dense(200, 0x4E00, 0x9FFF), _dense(255, 0x10000, 0x1F000), _dense(3_000, 0x21, 0x7E)),
 ]
-"""What may stand where a text is expected, or where one can be written."""
+"""Values to put where a text is expected, or where one can be written."""
 
 OTHERS: list[Any] = [
     *(None, True, [], {}, [""], {"\0": 1}, -1, 0, 1 << 31, 1 << 53, (1 << 63) - 1, 1 << 63, 10**30),
     *(0.1, -0.0, 1e308, -1e308, Raw(b'"\xff"'), Raw(b'"\\ud800"'), Raw(b"1e999"), Raw(b"NaN")),
 ]
-"""What may stand in a body besides."""
+"""Further values for bodies."""
 
 NAMES = ["", "\0", "\ud800", "a\\", "{a,b}", "x" * 5_000, *TEXTS[-3:]]
-"""What may stand where a name is expected that nobody makes up."""
+"""Values to put where an existing name is expected."""
 
 HEADERS = ("X-Auth-Token", "X-Roles", "X-Project-Id", "OpenStack-API-Version", "Accept")
 
 
 class Ask(NamedTuple):
-    """A request. `path` has braces for its parts; `sure`: it succeeds as it stands."""
+    """A request. `path` has braces for its parts; `sure`: unchanged, it succeeds."""
 
     method: str
     path: str
@@ -65,11 +65,11 @@ class Ask(NamedTuple):
     sure: bool = True
     version: str = "placement latest"
     headers: bool = False
-    """Are its headers to be varied as well?"""
+    """Whether to vary its headers as well."""
 
     @property
     def ordered(self) -> bool:
-        """Does it need a generation that others change?"""
+        """Whether it needs a generation that other requests change."""
         return "GENERATION" in repr(_named(self.body))
 
 
@@ -80,7 +80,7 @@ def _named(body: Any) -> Any:
 
 
 class Now(NamedTuple):
-    """What is put in when a request is sent."""
+    """Values that are filled in when a request is sent."""
 
     generation: int
     fresh: str
@@ -88,7 +88,7 @@ class Now(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A request with something else in one place: which one, and what."""
+    """A request with another value in one place: which place, and which value."""
 
     ask: Ask
     place: tuple[Any, ...]
@@ -129,7 +129,7 @@ class Variant(NamedTuple):
 
 
 def variants(ask: Ask) -> Iterator[Variant]:
-    """Yield a request as it stands, then with each text in each place."""
+    """Yield the unchanged request, then one with each text in each place."""
     yield Variant(ask, ("as it stands",), None)
     places: list[tuple[Any, ...]] = [("path", n) for n in range(len(ask.parts))]
     places += [("query", n) for n in range(len(ask.query))]
@@ -177,7 +177,7 @@ def _replaced(value: Any, at: list[int], kind: str, text: Any) -> Any:
 
 
 def _put(value: Any, now: Now) -> Any:
-    """Put in what is only known now."""
+    """Fill in the values that are known only now."""
     if isinstance(value, dict):
         return {_put(key, now): _put(inner, now) for key, inner in value.items()}
     if isinstance(value, list):

@@ -14,7 +14,7 @@ from moorage.service.access.roles import Role
 from tests.e2e.support.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, serve_keystone
 from tests.serve.wire import talk
-from tests.service.running import HandClock
+from tests.service.running import ManualClock
 
 SECOND = 1_000_000
 BEGINNING = 1_800_000_000 * SECOND
@@ -29,7 +29,7 @@ def keystone() -> Iterator[Keystone]:
 
 def authenticator_for(
     keystone: Keystone,
-    clock: HandClock,
+    clock: ManualClock,
     password: str = PASSWORD,
     admin_project: str = "admin",
     admin_domain: str = "Default",
@@ -54,7 +54,7 @@ def test_callers_of_tokens(keystone: Keystone) -> None:
     """User, project, roles and scope come from Keystone; an unknown token has no caller."""
     keystone.admit("t1", "Admin", "reader", project=ADMINS)
     keystone.admit("t2", "admin", system={"all": True})
-    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, ManualClock(BEGINNING))
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "t1"}) == Caller(
@@ -104,7 +104,7 @@ def statuses(url: str, token: str) -> list[int]:
 
 def test_answers_are_cached_for_a_minute(keystone: Keystone) -> None:
     """Answers are cached for at most a minute, valid tokens at most until they expire."""
-    clock = HandClock(BEGINNING)
+    clock = ManualClock(BEGINNING)
     keystone.admit("long", "reader")
     keystone.admit("short", "reader", expires_at="2027-01-15T08:00:30.000000Z")  # BEGINNING + 30 s
     authenticator = authenticator_for(keystone, clock)
@@ -131,7 +131,7 @@ def test_answers_are_cached_for_a_minute(keystone: Keystone) -> None:
 def test_concurrent_validations_are_coalesced(keystone: Keystone) -> None:
     """Concurrent requests with the same new token share one validation."""
     keystone.admit("t1", "reader")
-    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, ManualClock(BEGINNING))
     keystone.gate.clear()
 
     async def act() -> None:
@@ -152,7 +152,7 @@ def test_a_lost_login_is_repeated(keystone: Keystone) -> None:
     """If Keystone no longer knows the service's token, the authenticator logs in again."""
     keystone.admit("t1", "reader")
     keystone.admit("t2", "reader")
-    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, ManualClock(BEGINNING))
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "t1"}) is not None
@@ -165,7 +165,7 @@ def test_a_lost_login_is_repeated(keystone: Keystone) -> None:
 
 def test_failures_of_keystone(keystone: Keystone) -> None:
     """If Keystone is down, refuses the login or sends nonsense, the error is 503, never a 401."""
-    clock = HandClock(BEGINNING)
+    clock = ManualClock(BEGINNING)
 
     async def refused(authenticator: KeystoneAuthenticator) -> Code:
         with pytest.raises(Error) as error:
@@ -226,7 +226,7 @@ def test_roles_count_only_in_trusted_projects(
     """Privileged roles count only in projects that the domain's administrator cannot create."""
     keystone.admit("t1", "admin", "service", "member", "reader", **project)
     found = asyncio.run(
-        authenticator_for(keystone, HandClock(BEGINNING)).authenticate({"x-auth-token": "t1"})
+        authenticator_for(keystone, ManualClock(BEGINNING)).authenticate({"x-auth-token": "t1"})
     )
     assert found is not None
     assert found.foreign == foreign
@@ -253,7 +253,7 @@ def test_the_administrators_project_is_a_setting(
     """It is set by name and domain, by id, or `*` for any."""
     keystone.admit("t1", "admin", **project_scope("p1", "ops", "cloud"))
     authenticator = authenticator_for(
-        keystone, HandClock(BEGINNING), admin_project=admin_project, admin_domain=admin_domain
+        keystone, ManualClock(BEGINNING), admin_project=admin_project, admin_domain=admin_domain
     )
     found = asyncio.run(authenticator.authenticate({"x-auth-token": "t1"}))
     assert found is not None
@@ -262,7 +262,7 @@ def test_the_administrators_project_is_a_setting(
 
 def test_unknown_tokens_do_not_delay_known_ones(keystone: Keystone) -> None:
     """However slow the validation of unknown tokens is, a recently valid token comes first."""
-    clock = HandClock(BEGINNING)
+    clock = ManualClock(BEGINNING)
     keystone.admit("known", "reader", project=ADMINS)
     authenticator = authenticator_for(keystone, clock)
     keystone.slow = "junk"
@@ -291,7 +291,7 @@ def test_unknown_tokens_do_not_delay_known_ones(keystone: Keystone) -> None:
 def test_a_flood_from_one_client_does_not_exclude_others(keystone: Keystone) -> None:
     """Any number of unknown tokens from one network delays another client's token only a little."""
     keystone.admit("fresh", "reader", project=ADMINS)
-    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, ManualClock(BEGINNING))
     keystone.slow = "junk"
 
     async def act() -> None:

@@ -16,7 +16,7 @@ from moorage.service.access.roles import Role, Scope, ScopedRole
 from moorage.service.access.tokens import SECRET_PREFIX, USED_EVERY, AccessTokens
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
-from tests.service.running import HandClock
+from tests.service.running import ManualClock
 
 TESTER = Actor("tester", None, "test")
 
@@ -198,9 +198,9 @@ def test_a_project_does_not_look_like_clients_of_boskos(tmp_path: Path, project:
     with_service(tmp_path, act)
 
 
-def with_manual_clock(path: Path, act: Callable[[Service, HandClock], Awaitable[None]]) -> None:
+def with_manual_clock(path: Path, act: Callable[[Service, ManualClock], Awaitable[None]]) -> None:
     """Run a test on a service with a manual clock."""
-    clock = HandClock()
+    clock = ManualClock()
 
     async def run() -> None:
         service = await Service.open(
@@ -217,7 +217,7 @@ def with_manual_clock(path: Path, act: Callable[[Service, HandClock], Awaitable[
 def test_a_token_expires(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It expires on time although it is cached; a later use is logged."""
 
-    async def act(service: Service, clock: HandClock) -> None:
+    async def act(service: Service, clock: ManualClock) -> None:
         access = service.access
         secret, token = await access.create("bob", "service", by=TESTER, lasts=10)
         assert token.expires_at == token.created_at + 10
@@ -240,7 +240,7 @@ def test_a_token_expires(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
 def test_use_of_a_revoked_token_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The log names the token's id, at most once a minute; an unknown token is not logged."""
 
-    async def act(service: Service, clock: HandClock) -> None:
+    async def act(service: Service, clock: ManualClock) -> None:
         secret, token = await service.access.create("bob", "service", by=TESTER)
         await service.access.revoke(token.id, by=TESTER)
         for wait in (0, 59_000_000, 1_000_000):
@@ -259,7 +259,7 @@ def test_rotation(tmp_path: Path) -> None:
     A token can be rotated only once.
     """
 
-    async def act(service: Service, clock: HandClock) -> None:
+    async def act(service: Service, clock: ManualClock) -> None:
         access = service.access
         scope = {"pool": ["a", "b/*"]}
         old, first = await access.create("bob", "janitor", by=TESTER, scope=scope, lasts=1_000)
@@ -293,7 +293,7 @@ def test_rotation(tmp_path: Path) -> None:
 def test_a_grace_does_not_extend_a_token(tmp_path: Path) -> None:
     """A token that expires within the grace keeps its end."""
 
-    async def act(service: Service, clock: HandClock) -> None:
+    async def act(service: Service, clock: ManualClock) -> None:
         old, first = await service.access.create("bob", "service", by=TESTER, lasts=10)
         await service.access.rotate(first.id, grace=1_000, by=TESTER)
         clock.at += 10
@@ -312,7 +312,7 @@ def test_the_last_use_is_stored_once_an_hour(tmp_path: Path) -> None:
         assert [token.used_at for token in await anew.list()] == times
         return times
 
-    async def act(service: Service, clock: HandClock) -> None:
+    async def act(service: Service, clock: ManualClock) -> None:
         secret, _ = await service.access.create("bob", "service", by=TESTER)
         clock.at += 1  # so that the list has it first
         await service.access.create("eve", "service", by=TESTER)

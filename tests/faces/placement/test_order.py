@@ -201,7 +201,7 @@ def test_the_providers_of_a_claim_come_before_its_classes(api: Client) -> None:
 
 
 def test_a_reshape_without_an_inventory_in_use(api: Client) -> None:
-    """The error is a 409 with the code of an inventory in use, whoever uses it."""
+    """The error is a 409 with the code of an inventory in use, for any user."""
     api.provider(RP, VCPU=8, DISK_GB=10)
     consumer = "4e6e6d4c-1111-4000-8000-00000000c001"
     assert api.claim(consumer, RP, DISK_GB=1).status == 204

@@ -1,4 +1,4 @@
-"""What is counted of admission for metrics."""
+"""The counters of admission for metrics."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from tests.service.running import TESTER
 
 
 def test_a_lease_ends_once(tmp_path: Path) -> None:
-    """An outcome that is told after the end is no further end."""
+    """An outcome that is reported after the end does not count as another end."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease
         await admission.release(lease.id, Proof("me"))
@@ -20,4 +20,4 @@ def test_a_lease_ends_once(tmp_path: Path) -> None:
         assert admission.tally.granted == {"p": 1}
         assert admission.tally.ended == {("p", "released"): 1}
 
-    play(f"sqlite:///{tmp_path}/m.sqlite", scene)
+    play(f"sqlite:///{tmp_path}/m.sqlite", scenario)

@@ -1,4 +1,4 @@
-"""One row that nobody can read keeps nobody else from ending, or from being next."""
+"""A single unreadable row does not keep other leases from ending or being granted."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.sweeps import FaultyError
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger import allocation_cases, provider_cases
-from tests.service.pools import MINUTE, ask, by_hand, later, spec
+from tests.service.pools import MINUTE, ask, pass_time, spec, with_manual_clock
 from tests.service.running import TESTER, Running, consumer_id, provider_id
 
 
 @contextmanager
-def broken(path: Path, lease: LeaseId) -> Iterator[None]:
-    """Let nobody be able to read a lease."""
+def unreadable(path: Path, lease: LeaseId) -> Iterator[None]:
+    """Make the row of a lease unreadable."""
     with closing(apsw.Connection(str(path / "m.sqlite"))) as rows:
         good = rows.execute("SELECT body FROM lease WHERE id = ?", (lease,)).get
         rows.execute("UPDATE lease SET body = '{}' WHERE id = ?", (lease,))
@@ -30,10 +30,10 @@ def broken(path: Path, lease: LeaseId) -> Iterator[None]:
         rows.execute("UPDATE lease SET body = ? WHERE id = ?", (good, lease))
 
 
-def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> None:
-    """Who waits for capacity in another pool is tried all the same, also after a new look."""
+def test_a_broken_ticket_keeps_no_other_from_capacity(tmp_path: Path) -> None:
+    """Tickets that wait for capacity in another pool are tried anyway, also after a reload."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission, host, taker = one.service.admission, provider_id(1), consumer_id(9)
         await one.submit(provider_cases.ProviderCreate(host, host))
         await one.submit(provider_cases.InventoryCreate(host, "VCPU", InventorySpec(4)))
@@ -47,7 +47,7 @@ def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> N
                 consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE"
             )
             tickets.append((await ask(admission, name, name, allocations=held)).lease.id)
-        with broken(tmp_path, tickets[1]):
+        with unreadable(tmp_path, tickets[1]):
             admission._capacity_retry.reload()  # as at every start
             await one.submit(allocation_cases.AllocationsDelete(taker))
             async with asyncio.timeout(10):
@@ -56,13 +56,13 @@ def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> N
         await admission.pool_put("sick", spec(6), None, TESTER)
         assert (await admission.queries.lease(tickets[1])).lease.state == "granted"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_what_is_due_for_ever_is_told(tmp_path: Path) -> None:
-    """A due time without its lease is no reason to sweep without a pause."""
+def test_a_due_time_without_its_lease_is_reported(tmp_path: Path) -> None:
+    """The sweep fails, instead of repeating without a pause."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         await one.service.admission.pool_put("p", spec(), None, TESTER)
         await ask(one.service.admission, "a", "p")
         with closing(apsw.Connection(str(tmp_path / "m.sqlite"))) as rows:
@@ -71,13 +71,13 @@ def test_what_is_due_for_ever_is_told(tmp_path: Path) -> None:
                 await one.service.admission.sweeper.sweep()
             rows.execute("DELETE FROM lease_due WHERE lease = 'gone'")
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_a_sweep_passes_over_what_is_broken(tmp_path: Path) -> None:
-    """What is due beside it ends all the same, pools are woken, and the broken one is named."""
+def test_a_sweep_skips_a_broken_lease(tmp_path: Path) -> None:
+    """Other due leases end all the same, pools are woken, and the error names the broken one."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(3), None, TESTER)
         paced = Pacing(interval=60 * SECOND, burst=1, jitter=0)
@@ -85,8 +85,8 @@ def test_a_sweep_passes_over_what_is_broken(tmp_path: Path) -> None:
         sick, *others = [(await ask(admission, str(n), "p")).lease.id for n in range(3)]
         await ask(admission, "first", "paced")
         second = (await ask(admission, "second", "paced", patience=5 * MINUTE)).lease.id
-        with broken(tmp_path, sick):
-            await later(one, 58 * SECOND)
+        with unreadable(tmp_path, sick):
+            await pass_time(one, 58 * SECOND)
             assert (await admission.queries.lease(second)).lease.state == "waiting"
             one.clock.at += 3 * SECOND
             with pytest.raises(FaultyError, match=f"{sick} cannot be swept"):
@@ -97,4 +97,4 @@ def test_a_sweep_passes_over_what_is_broken(tmp_path: Path) -> None:
         await admission.sweeper.sweep()
         assert (await admission.queries.lease(sick)).lease.cause == "ttl_over"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

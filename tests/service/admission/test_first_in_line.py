@@ -1,4 +1,4 @@
-"""Who is first in a pool's line, and what a pool tells of those who hold its units."""
+"""The first ticket of a pool's line, and the holders that its pool names."""
 
 import asyncio
 from pathlib import Path
@@ -9,19 +9,19 @@ from moorage.core.service_time import Moment, When
 from moorage.service.admission.positions import SHORT, Positions
 from moorage.service.admission.service import Admission
 from moorage.store.api import Engine, Plan
-from tests.service.pools import Scene, ask, by_hand, play, spec
+from tests.service.pools import Scenario, ask, play, spec, with_manual_clock
 from tests.service.running import TESTER, Running, T, Watched
 
 
-def played(path: Path, scene: Scene) -> None:
-    """Run a scene on a database in a folder."""
-    play(f"sqlite:///{path}/m.sqlite", scene)
+def run_scenario(path: Path, scenario: Scenario) -> None:
+    """Run a scenario on a database in a folder."""
+    play(f"sqlite:///{path}/m.sqlite", scenario)
 
 
 def test_a_gang_that_lacks_a_unit(tmp_path: Path) -> None:
-    """It is first, and what it waits for is told, though a single unit would be free."""
+    """It is first, and the reason why it waits is shown, though a single unit is free."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(2), None, TESTER)
         await ask(admission, "held", "p")
         assert (await admission.queries.pool("p")).first is None
@@ -34,13 +34,13 @@ def test_a_gang_that_lacks_a_unit(tmp_path: Path) -> None:
         assert (first.standing.position, first.standing.code) == (1, "limit")
         assert "2 needed, 1 free" in first.standing.reason
 
-    played(tmp_path, scene)
+    run_scenario(tmp_path, scenario)
 
 
-def test_it_waits_for_another_pool(tmp_path: Path) -> None:
-    """Who is first here may wait for something there, and this is said."""
+def test_the_first_may_wait_for_another_pool(tmp_path: Path) -> None:
+    """The reason names the other pool and the holder of its unit."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("here", spec(1), None, TESTER)
         await admission.pool_put("there", spec(1), None, TESTER)
         await ask(admission, "held", "there", owner="somebody")
@@ -50,13 +50,13 @@ def test_it_waits_for_another_pool(tmp_path: Path) -> None:
         assert first.standing is not None
         assert "1 of 1 unit of there is held by somebody (1)" in first.standing.reason
 
-    played(tmp_path, scene)
+    run_scenario(tmp_path, scenario)
 
 
 def test_the_youngest_may_be_first(tmp_path: Path) -> None:
-    """However many have come before: the priority decides, and a list of pools tells the same."""
+    """The priority decides, however many came before; a list of pools shows the same."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(1), None, TESTER)
         held = await ask(admission, "held", "p")
         for n in range(130):
@@ -70,13 +70,13 @@ def test_the_youngest_may_be_first(tmp_path: Path) -> None:
         assert first is not None
         assert first.lease.key == "low-0"
 
-    played(tmp_path, scene)
+    run_scenario(tmp_path, scenario)
 
 
 def test_holders_are_counted_in_full(tmp_path: Path) -> None:
-    """The most units first, all of them; of equals who has held for longest."""
+    """All units count; holders with the most units come first, of equals the earliest."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(30), None, TESTER)
         for n in range(25):
             await ask(admission, f"{n}", "p", owner="early")
@@ -88,11 +88,11 @@ def test_holders_are_counted_in_full(tmp_path: Path) -> None:
         assert first.standing is not None
         assert "held by early (25), z (1), y (1) and 3 more" in first.standing.reason
 
-    played(tmp_path, scene)
+    run_scenario(tmp_path, scenario)
 
 
 class FirstLate(Watched):
-    """The first look aside has its answer only when a test lets it go."""
+    """The first `read_aside` returns only when the test permits it."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -108,9 +108,9 @@ class FirstLate(Watched):
 
 
 def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
-    """Who asked before a change is answered, though the pass of those after it was done first."""
+    """A caller from before a change is answered, though a later pass was finished first."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         pool = (await one.service.admission.pool_put("p", spec(1), None, TESTER)).pool
         when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
         engine = FirstLate(one.engine.engine)
@@ -122,11 +122,11 @@ def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
         engine.go.set()
         assert await before is None
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 class Slow(Watched):
-    """Looks aside have their answers only when a test lets them go."""
+    """Each `read_aside` returns only when the test permits it."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -141,9 +141,9 @@ class Slow(Watched):
 
 
 def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
-    """However much changes and however many ask, one is under way, and it is kept for all."""
+    """However much changes and however many ask, one pass runs, and all share its result."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         pool = (await admission.pool_put("p", spec(1), None, TESTER)).pool
         views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(SHORT + 2)))
@@ -156,7 +156,7 @@ def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
         engine.go.clear()
         engine.looks = 0
         passes = standings._lines._passes
-        passes["p"] = (0.0, passes["p"][1])  # it is old by now
+        passes["p"] = (0.0, passes["p"][1])  # now it is old
         asking = []
         for _ in range(10):
             standings.note(Changes(pools={"p": pool}), when)
@@ -167,4 +167,4 @@ def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
         assert await standings.of(ticket) is not None
         assert engine.looks == 1
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

@@ -1,53 +1,53 @@
-"""Many leases that hold something in the ledger, too, begin and end in the same batch."""
+"""Many leases with allocations begin and end in the same batch."""
 
 import asyncio
 from pathlib import Path
 
 from moorage.core.clock import SECOND
 from moorage.service.batch.ledger_share import LeaseAllocations
-from tests.service.pools import ask, by_hand, later, spec
+from tests.service.pools import ask, pass_time, spec, with_manual_clock
 from tests.service.running import TESTER, Running, consumer_id, provider_id
 
 MANY = 150
 
 
-def held(n: int) -> LeaseAllocations:
-    """What the n-th lease holds: one unit of the only host."""
+def claimed_by(n: int) -> LeaseAllocations:
+    """The allocations of the n-th lease: one VCPU of the only host."""
     return LeaseAllocations(
         consumer_id(n), {provider_id(1): {"VCPU": 1}}, "project", "user", "INSTANCE"
     )
 
 
 def test_many_wait_for_capacity(tmp_path: Path) -> None:
-    """However many tickets do not fit, the pool goes on, and all are granted once there is room."""
+    """However many tickets wait with allocations, all are granted once the limit permits it."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=MANY)
         admission = one.service.admission
         await admission.pool_put("p", spec(1), None, TESTER)
         blocker = await ask(admission, "blocker", "p")
         for n in range(MANY):
-            await ask(admission, str(n), "p", allocations=held(n))
+            await ask(admission, str(n), "p", allocations=claimed_by(n))
         await admission.pool_put("p", spec(1_000), None, TESTER)
         assert (await admission.queries.pool("p")).pool.occupied == 1 + MANY
         assert one.used(host) == MANY
         assert blocker.lease.state == "granted"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_many_end_at_once(tmp_path: Path) -> None:
-    """However many are over at the same time, all of them end, in the ledger, too."""
+    """However many leases expire at the same time, all end, and their allocations are freed."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=MANY)
         admission = one.service.admission
         await admission.pool_put("p", spec(1_000), None, TESTER)
-        asking = [ask(admission, str(n), "p", allocations=held(n)) for n in range(MANY)]
+        asking = [ask(admission, str(n), "p", allocations=claimed_by(n)) for n in range(MANY)]
         await asyncio.gather(*asking)
         assert one.used(host) == MANY
-        await later(one, 61 * SECOND)
+        await pass_time(one, 61 * SECOND)
         assert (await admission.queries.pool("p")).pool.occupied == 0
         assert one.used(host) == 0
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

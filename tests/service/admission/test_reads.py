@@ -1,4 +1,4 @@
-"""What a decision reads does not grow with what it is not about."""
+"""A decision does not read rows that are irrelevant to it, however many there are."""
 
 import asyncio
 from pathlib import Path
@@ -24,7 +24,7 @@ from moorage.service.compat.boskos_cases import Acquire, Release, Reset, Update
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import load
 from moorage.store.api import Plan
-from tests.service.pools import ask, by_hand, later, opened, refusal, spec, wish
+from tests.service.pools import ask, opened, pass_time, refusal, spec, wish, with_manual_clock
 from tests.service.running import TESTER, Running
 from tests.support import cluster
 
@@ -33,7 +33,7 @@ WAITING = 60
 
 
 class Slotted(UseCase[None]):
-    """Make a pool with many slots."""
+    """Create a pool with many slots."""
 
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(pools={"s"}))
@@ -52,18 +52,18 @@ class Slotted(UseCase[None]):
         return Changes(admission=made)
 
     def conclude(self, world: World, when: When) -> None:
-        """There is nothing to tell."""
+        """Return nothing."""
 
 
 class Made(Slotted):
-    """The same, with the pool that it is modelled on."""
+    """The same, and load the pool that it copies."""
 
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(pools={"s", "p"}))
 
 
 async def furnished(one: Running) -> None:
-    """Let there be a pool with slots, one of them held, and gangs elsewhere."""
+    """Create a pool with slots and pools with a gang, with a unit of each occupied."""
     admission, transactor = one.service.admission, one.service.transactor
     for name in ("p", "q", "r"):
         await admission.pool_put(name, spec(), None, TESTER)
@@ -74,16 +74,16 @@ async def furnished(one: Running) -> None:
 
 
 async def read(one: Running, case: UseCase[Any]) -> Facts:
-    """Return what a case is decided on."""
+    """Return the facts that a case loads for its decision."""
     keys = case.keys().admission
     assert keys is not None
     return await one.engine.read(load.facts_load(keys))
 
 
 def test_signs_of_life_read_one_row(tmp_path: Path) -> None:
-    """Neither the slots of the pool nor pools with gangs are read for a renewal or a heartbeat."""
+    """A renewal or poll reads neither the slots of the pool nor pools with gangs."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         await furnished(one)
         held = (await ask(one.service.admission, "a", "s")).lease
         for case in (LeaseRenew(held.id, Proof("me")), LeasePoll(held.id)):
@@ -96,13 +96,13 @@ def test_signs_of_life_read_one_row(tmp_path: Path) -> None:
         renewed = await one.service.admission.renew(held.id, Proof("me"))
         assert renewed.lease.heard_until == (held.heard_until or 0) + 10 * SECOND
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_a_janitor_and_a_reaper_read_no_line(tmp_path: Path) -> None:
-    """However many wait: a poll without a request id that finds nothing writes nothing, either."""
+    """They read no waiting tickets; an acquire that fails without a request id writes nothing."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         await furnished(one)
         admission, transactor = one.service.admission, one.service.transactor
         await ask(admission, "all", "s", units=SLOTS)
@@ -118,14 +118,14 @@ def test_a_janitor_and_a_reaper_read_no_line(tmp_path: Path) -> None:
         assert await refusal(transactor.submit(acquire)) is Code.NO_CAPACITY
         assert one.service.index.revision == before
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("patience", [10, 30])
 def test_most_polls_are_not_written(tmp_path: Path, patience: int) -> None:
-    """A ticket is heard of by each poll, and never withdrawn before its patience is over."""
+    """Few polls are written, yet no ticket is withdrawn before its patience is over."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         await ask(admission, "a", "p", ttl=3_000 * SECOND)
@@ -135,16 +135,16 @@ def test_most_polls_are_not_written(tmp_path: Path, patience: int) -> None:
             one.clock.at += patience * SECOND // 10
             deadlines.add((await admission.waited(ticket, 0.0)).lease.heard_until)
         assert len(deadlines) == 7
-        await later(one, patience * SECOND - 1)
+        await pass_time(one, patience * SECOND - 1)
         assert (await admission.queries.lease(ticket)).lease.state == "waiting"
-        await later(one, patience * SECOND // 5 + 2)
+        await pass_time(one, patience * SECOND // 5 + 2)
         assert (await admission.queries.lease(ticket)).lease.cause == "unheard"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def watched(plan: Plan[Any], lines: list[int]) -> Plan[Any]:
-    """Pass a plan on; note how many tickets of lines it reads."""
+    """Forward a plan, and record how many tickets of lines it reads."""
     try:
         statements = plan.send(None)
         while True:
@@ -158,9 +158,9 @@ def watched(plan: Plan[Any], lines: list[int]) -> Plan[Any]:
 
 
 def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
-    """Who is first and why, without a pass over all who wait behind."""
+    """It shows the first tickets and their reasons without a pass over the tickets behind them."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         for name in ("p", "q"):
             await admission.pool_put(name, spec(), None, TESTER)
@@ -182,14 +182,14 @@ def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
         assert (first.lease.key, first.standing.position) == ("0", 1)
         assert pools[1].first is None
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["sqlite", "postgres"])
 def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
-    """What it held before has left its key to what it holds now, and is remembered by its id."""
+    """An ended lease leaves its key to its successor and remains known by its id."""
 
-    async def scene(url: str) -> None:
+    async def scenario(url: str) -> None:
         async with opened(url) as service:
             admission, transactor = service.admission, service.transactor
             await admission.pool_put("p", spec(), None, TESTER)
@@ -208,4 +208,4 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
             assert len({one.lease.key for one in listed}) == 3
             assert {one.lease.cause for one in listed} == {"released"}
 
-    asyncio.run(scene(cluster.fresh() if shared else f"sqlite:///{tmp_path}/m.sqlite"))
+    asyncio.run(scenario(cluster.fresh() if shared else f"sqlite:///{tmp_path}/m.sqlite"))

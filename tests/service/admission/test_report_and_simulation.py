@@ -1,7 +1,7 @@
 """A pool's report and a simulation of the same jobs print the same figures.
 
-Jobs come to a running service and are recorded there; the same jobs are simulated with the same
-settings. What both tell must be equal to the microsecond.
+Jobs run on a real service, which records them, and are simulated with the same settings. Both must
+agree to the microsecond.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.service.admission.service import LeaseRequest
 from moorage.service.native import leases, pools
-from tests.service.pools import by_hand
+from tests.service.pools import with_manual_clock
 from tests.service.running import TESTER, Running
 
 PLAIN = PoolSpec(limit=4, ttl=DAY, ttl_max=DAY)
@@ -43,8 +43,8 @@ SPECS = {
 }
 
 
-def drawn(seed: int) -> list[Job]:
-    """Return jobs of some owners, in crowds and one by one; some want more than there is."""
+def random_jobs(seed: int) -> list[Job]:
+    """Return jobs of some owners, in bursts and one by one; some want more than the limit."""
     dice = Random(seed)
     found, at = [], 0
     for _ in range(40):
@@ -63,14 +63,14 @@ def drawn(seed: int) -> list[Job]:
 
 @dataclass
 class Recorded:
-    """What was seen while jobs came to a service: the most units occupied and jobs waiting."""
+    """The most occupied units and waiting jobs that were seen while the jobs ran."""
 
     running: int = 0
     waiting: int = 0
 
 
 class Recording:
-    """Lets jobs come to the pool `p` of a service, hold their units and release them."""
+    """Runs jobs on the pool `p` of a service: each asks, occupies its units and releases them."""
 
     def __init__(self, one: Running, jobs: list[Job]) -> None:
         self._admission = one.service.admission
@@ -83,7 +83,7 @@ class Recording:
         self.seen = Recorded()
 
     async def play(self) -> Recorded:
-        """Process all events in order of time, as they come to a server."""
+        """Process all events in order of time, as a server does."""
         while (at := await self._next()) is not None:
             self._clock.at = at
             await self._admission.sweeper.sweep()
@@ -96,7 +96,7 @@ class Recording:
         return self.seen
 
     async def _next(self) -> int | None:
-        """Return when something happens next; None: all is over."""
+        """Return the time of the next event; None if there is none."""
         granted, _ = await self._admission.queries.leases(None, 1_000, "p", "granted")
         times = [one.lease.hold_until for one in granted]
         times.append((await self._admission.queries.pool("p")).pool.wake_at)
@@ -121,7 +121,7 @@ class Recording:
             assert refusal.code is Code.UNITS_ABOVE_LIMIT
 
     async def _look(self) -> None:
-        """Note what is occupied, and when new leases will be released; tell how they went."""
+        """Record what is occupied and when new leases will be released; report their outcomes."""
         pool = (await self._admission.queries.pool("p")).pool
         self.seen.running = max(self.seen.running, pool.occupied)
         self.seen.waiting = max(self.seen.waiting, pool.waiting)
@@ -135,21 +135,21 @@ class Recording:
 
 
 def seconds(durations: Any) -> list[float]:
-    """Convert durations as the report does."""
+    """Convert durations to seconds as the report does."""
     return [one / SECOND for one in durations]
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", SPECS)
 def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -> None:
-    """Starts per minute, waits, durations, units in use: recorded, simulated, replayed."""
-    spec, jobs = SPECS[name], drawn(seed)
+    """Starts per minute, waits, durations and units in use: recorded, simulated and replayed."""
+    spec, jobs = SPECS[name], random_jobs(seed)
     stays = simulate_pool("p", spec, jobs)
     started = [stay for stay in stays if stay.started is not None]
     told = summary(stays)
     rates = dict(starts_per_minute(stays))
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec, None, TESTER)
         seen = await Recording(one, jobs).play()
@@ -157,7 +157,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         assert report.leases == told.jobs - told.never == len(started)
         assert told.waited is not None
         assert report.waited == seconds(told.waited)
-        assert report.held == seconds(percentiles(map(held, started)) or ())
+        assert report.held == seconds(percentiles(map(duration_of, started)) or ())
         assert (seen.running, seen.waiting) == (told.running, told.waiting)
         assert {line.limit for line in report.outcomes} == {spec.limit}
         lines = {line.starts_per_minute: line.ok for line in report.outcomes}
@@ -170,20 +170,20 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         again = summary(past)
         assert (again.waited, again.starts_per_minute) == (told.waited, told.starts_per_minute)
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
     assert told.never > 0
 
 
-def held(stay: JobTimes) -> int:
-    """Return how long a job had its units."""
+def duration_of(stay: JobTimes) -> int:
+    """Return how long a job occupied its units."""
     return (stay.ended or 0) - (stay.started or 0)
 
 
 def arrival(stay: JobTimes) -> int:
-    """Return when a job came."""
+    """Return when a job arrived."""
     return stay.arrived
 
 
 def moved(stay: JobTimes, by: int) -> JobTimes:
-    """Return a job's times, counted from another start."""
+    """Return a job's times, shifted by `by`."""
     return JobTimes(stay.arrived + by, (stay.started or 0) + by, (stay.ended or 0) + by, stay.units)

@@ -1,4 +1,4 @@
-"""Pools, leases and tickets on either engine: what a caller is told."""
+"""Pools, leases and tickets on either engine: the answers that callers get."""
 
 import asyncio
 from pathlib import Path
@@ -13,9 +13,9 @@ from tests.service.pools import (
     ask,
     opened,
     play,
-    queued,
     refusal,
     spec,
+    until_queued,
     wish,
 )
 from tests.service.running import TESTER
@@ -24,14 +24,14 @@ from tests.support import cluster
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database of each engine."""
+    """The URL of an empty database of each engine."""
     return cluster.fresh() if request.param == "postgres" else f"sqlite:///{tmp_path}/m.sqlite"
 
 
 def test_granted_at_once_and_the_next_waits(url: str) -> None:
-    """Who comes first has the unit and a token; the next is told its place and why it waits."""
+    """The first gets the unit and a token; the next gets its position and why it waits."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("install/azure", spec(), None, TESTER)
         first = await ask(admission, "a", "install/azure")
         second = await ask(admission, "b", "install/azure")
@@ -44,13 +44,13 @@ def test_granted_at_once_and_the_next_waits(url: str) -> None:
         pool = (await admission.queries.pool("install/azure")).pool
         assert (pool.occupied, pool.waiting) == (1, 1)
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_the_same_key_is_the_same_lease(url: str) -> None:
-    """A repeated request has one lease, and renews it; another with the same key is refused."""
+    """A repeated request returns and renews its lease; a different one with its key is refused."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(5), None, TESTER)
         first = await ask(admission, "k", "p")
         again = await ask(admission, "k", "p")
@@ -63,17 +63,17 @@ def test_the_same_key_is_the_same_lease(url: str) -> None:
         assert other.lease.id != first.lease.id
         assert (await admission.queries.pool("p")).pool.occupied == 2
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_a_release_wakes_the_next(url: str) -> None:
-    """Whoever waits is answered as soon as the unit is free, with a higher token."""
+    """A waiting caller is answered as soon as the unit is free, with a higher token."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         first = await ask(admission, "a", "p")
         waiting = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 30.0))
-        await queued(admission, "p")
+        await until_queued(admission, "p")
         released = await admission.release(first.lease.id, Proof("me"))
         assert (released.lease.state, released.lease.cause) == ("ended", "released")
         second = (await waiting).lease
@@ -82,13 +82,13 @@ def test_a_release_wakes_the_next(url: str) -> None:
         assert second.token is not None
         assert second.token > first.lease.token
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_two_gangs_on_two_units(url: str) -> None:
-    """Two that need both units have them one after the other, never one each."""
+    """Two tickets that need both units get them one after the other, never one each."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(2), None, TESTER)
         one, other = await asyncio.gather(
             ask(admission, "a", "p", units=2), ask(admission, "b", "p", units=2)
@@ -98,13 +98,13 @@ def test_two_gangs_on_two_units(url: str) -> None:
         await admission.release(holder.lease.id, Proof("me"))
         assert (await admission.queries.lease(waiter.lease.id)).lease.state == "granted"
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_gangs_over_pools_never_lock_each_other(url: str) -> None:
-    """Tickets that need two pools each, in either order, all come to their turn."""
+    """Tickets that need two pools each, in either order, are all granted in the end."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         for name in ("a", "b", "c"):
             await admission.pool_put(name, spec(), None, TESTER)
         pairs = [("a", "b"), ("b", "c"), ("a", "c")] * 4
@@ -119,13 +119,13 @@ def test_gangs_over_pools_never_lock_each_other(url: str) -> None:
         ended = [(await admission.queries.lease(one.lease.id)).lease.cause for one in asked]
         assert ended == ["released"] * len(pairs)
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_many_at_once_never_go_over_the_limit(url: str) -> None:
-    """Of a hundred that come together exactly as many are granted as there are units."""
+    """Of a hundred simultaneous requests exactly as many are granted as there are units."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(7), None, TESTER)
         views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(100)))
         granted = [view.lease for view in views if view.lease.state == "granted"]
@@ -133,13 +133,13 @@ def test_many_at_once_never_go_over_the_limit(url: str) -> None:
         assert len({lease.token for lease in granted}) == 7
         assert (await admission.queries.pool("p")).pool.occupied == 7
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_releases_are_told_once_and_again(url: str) -> None:
-    """A second release says what has happened; it frees nothing that others hold by now."""
+def test_a_release_can_be_repeated(url: str) -> None:
+    """A second release reports the same end; it does not free the unit of the next holder."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         first = await ask(admission, "a", "p")
         second = await ask(admission, "b", "p")
@@ -149,13 +149,13 @@ def test_releases_are_told_once_and_again(url: str) -> None:
         assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
         assert (await admission.queries.pool("p")).pool.occupied == 1
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_only_its_holder(url: str) -> None:
-    """Nobody but its owner ends a lease; an old token changes nothing."""
+def test_only_its_holder_changes_a_lease(url: str) -> None:
+    """Only its owner can end a lease, and an outdated token is refused."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease
         assert await refusal(admission.release(lease.id, Proof("thief"))) is Code.HOLDER_MISMATCH
@@ -168,13 +168,13 @@ def test_only_its_holder(url: str) -> None:
         assert await admission.queries.holder("p", str(lease.token)) is None
         assert await refusal(admission.renew(lease.id, Proof("me"))) is Code.LEASE_ENDED
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_what_can_never_be_granted_is_refused(url: str) -> None:
-    """More units than the limit, an unknown pool, a full queue: told at once."""
+    """More units than the limit, an unknown pool, a full line: refused at once."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(2, queue_max=1), None, TESTER)
         assert await refusal(ask(admission, "a", "p", units=3)) is Code.UNITS_ABOVE_LIMIT
         assert await refusal(ask(admission, "a", "nowhere")) is Code.POOL_UNKNOWN
@@ -183,13 +183,13 @@ def test_what_can_never_be_granted_is_refused(url: str) -> None:
         await ask(admission, "b", "p")
         assert await refusal(ask(admission, "c", "p")) is Code.QUEUE_FULL
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_lower_limit_revokes_nobody(url: str) -> None:
-    """A pool over its limit is shown so and grants nothing until it is below; others go on."""
+def test_a_lower_limit_revokes_no_lease(url: str) -> None:
+    """A pool over its limit shows that and grants nothing until it is below the limit again."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(3), None, TESTER)
         held = [(await ask(admission, str(n), "p")).lease for n in range(3)]
         big = (await ask(admission, "big", "p", units=3)).lease
@@ -205,13 +205,13 @@ def test_lower_limit_revokes_nobody(url: str) -> None:
         assert told.standing is not None
         assert told.standing.code == "above_limit"
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_paused_pools_grant_nothing(url: str) -> None:
-    """While a pool is paused everything but granting goes on; resuming grants."""
+    """While a pool is paused everything except granting works; resuming grants."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(2), None, TESTER)
         first = await ask(admission, "a", "p")
         await admission.pool_pause("p", True, TESTER)
@@ -221,13 +221,13 @@ def test_paused_pools_grant_nothing(url: str) -> None:
         await admission.pool_pause("p", False, TESTER)
         assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
 
-    play(url, scene)
+    play(url, scenario)
 
 
 def test_a_retry_is_one_step(url: str) -> None:
-    """Who starts anew has its unit anew, with a new key and a higher token."""
+    """The caller keeps its unit under a new key; to repeat the retry returns the same lease."""
 
-    async def scene(admission: Admission) -> None:
+    async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         first = (await ask(admission, "try-1", "p")).lease
         waiter = (await ask(admission, "other", "p")).lease
@@ -240,13 +240,13 @@ def test_a_retry_is_one_step(url: str) -> None:
         assert (await admission.queries.lease(first.id)).lease.cause == "retried"
         assert (await admission.queries.lease(waiter.id)).lease.state == "waiting"
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_operators_leave_traces(url: str) -> None:
-    """Pools made, changed and removed, leases forced and revoked: each has an audit row."""
+def test_operations_of_operators_are_audited(url: str) -> None:
+    """Each creation, change and deletion of a pool, and each force and revocation, has a row."""
 
-    async def whole() -> None:
+    async def run() -> None:
         async with opened(url) as service:
             admission = service.admission
             await admission.pool_put("p", spec(), None, TESTER)
@@ -268,4 +268,4 @@ def test_operators_leave_traces(url: str) -> None:
                 "pool.delete",
             ]
 
-    asyncio.run(whole())
+    asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Two services on one database grant from the same lines, and wake each other's waiters."""
+"""Two services on one database grant from the same lines and wake each other's callers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,28 +15,28 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.service.admission.service import Admission
-from tests.service.pools import MINUTE, ask, opened, queued, spec, wish
+from tests.service.pools import MINUTE, ask, opened, spec, until_queued, wish
 from tests.service.running import TESTER
 from tests.support import cluster
 
 PATIENT = {"patience": 10 * MINUTE}
 
 
-def play(scene: Callable[[Admission, Admission], Awaitable[None]]) -> None:
-    """Run a scene on two services that share a database."""
+def play(scenario: Callable[[Admission, Admission], Awaitable[None]]) -> None:
+    """Run a scenario on two services that share a database."""
 
-    async def whole() -> None:
+    async def run() -> None:
         url = cluster.fresh()
         async with opened(url) as one, opened(url) as other:
-            await scene(one.admission, other.admission)
+            await scenario(one.admission, other.admission)
 
-    asyncio.run(whole())
+    asyncio.run(run())
 
 
-def test_the_limit_is_one() -> None:
-    """However many ask at both at the same time, never more are granted than there are units."""
+def test_the_limit_is_shared() -> None:
+    """However many ask at both services at once, exactly as many are granted as there are units."""
 
-    async def scene(one: Admission, other: Admission) -> None:
+    async def scenario(one: Admission, other: Admission) -> None:
         await one.pool_put("p", spec(5), None, TESTER)
         both = [one, other]
         views = await asyncio.gather(*(ask(both[n % 2], str(n), "p") for n in range(60)))
@@ -48,29 +48,29 @@ def test_the_limit_is_one() -> None:
             pool = (await holder.queries.pool("p")).pool
             assert (pool.occupied, pool.waiting) == (5, 55)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_release_at_one_wakes_who_waits_at_the_other() -> None:
-    """Whoever waits is told by the process it asked, whichever process has granted."""
+def test_a_release_at_one_wakes_waiting_callers_at_the_other() -> None:
+    """A waiting caller is answered by its process, whichever process made the grant."""
 
-    async def scene(one: Admission, other: Admission) -> None:
+    async def scenario(one: Admission, other: Admission) -> None:
         await one.pool_put("p", spec(), None, TESTER)
         holder = (await ask(one, "0", "p")).lease
         for n in range(1, 20):
             waiting = asyncio.create_task(other.ask(wish(str(n), "p"), TESTER, 30.0))
-            await queued(one, "p")
+            await until_queued(one, "p")
             await one.release(holder.id, Proof("me"))
             holder = (await waiting).lease
             assert holder.state == "granted"
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_line_is_one() -> None:
-    """Tickets asked for at either are granted in the order of their arrival."""
+def test_the_line_is_shared() -> None:
+    """Tickets of both services are granted in the order of their arrival."""
 
-    async def scene(one: Admission, other: Admission) -> None:
+    async def scenario(one: Admission, other: Admission) -> None:
         await one.pool_put("p", spec(), None, TESTER)
         both = [one, other]
         asked: list[LeaseId] = [
@@ -80,13 +80,13 @@ def test_the_line_is_one() -> None:
             assert (await both[n % 2].queries.lease(lease)).lease.state == "granted"
             await both[(n + 1) % 2].release(lease, Proof("me"))
 
-    play(scene)
+    play(scenario)
 
 
-def test_pacing_is_one() -> None:
-    """Two processes pace together: between two grants there is the interval, whoever grants."""
+def test_pacing_is_shared() -> None:
+    """Any two grants are at least the interval apart, whichever process makes them."""
 
-    async def scene(one: Admission, other: Admission) -> None:
+    async def scenario(one: Admission, other: Admission) -> None:
         paced = spec(50, pacing=Pacing(interval=SECOND // 5))
         await one.pool_put("p", paced, None, TESTER)
         both = [one, other]
@@ -97,17 +97,17 @@ def test_pacing_is_one() -> None:
         gaps = [later - earlier for earlier, later in pairwise(times)]
         assert min(gaps) >= SECOND // 5
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_was_missed_is_looked_at_anew() -> None:
-    """A process that missed changes wakes its waiters all the same, and its metrics are right."""
+def test_missed_changes_are_caught_up() -> None:
+    """A process that missed changes still wakes its waiting callers, and its metrics are right."""
 
-    async def scene(one: Admission, other: Admission, url: str) -> None:
+    async def scenario(one: Admission, other: Admission, url: str) -> None:
         await one.pool_put("p", spec(), None, TESTER)
         holder = (await ask(one, "holder", "p")).lease
         waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 30.0))
-        await queued(one, "p")
+        await until_queued(one, "p")
         with psycopg.connect(url, autocommit=True) as rows:
             await one.pool_put("gone", spec(), None, TESTER)
             async with asyncio.timeout(10):
@@ -116,7 +116,7 @@ def test_what_was_missed_is_looked_at_anew() -> None:
             await one.pool_delete("gone", TESTER)
             await one.pool_put("new", spec(), None, TESTER)
             await one.release(holder.id, Proof("me"))
-            # At once, in the same step: nobody else has read the change rows by now.
+            # In the same step of the loop: the other service has not read the change rows yet.
             rows.execute("DELETE FROM change")
             rows.execute("UPDATE clock SET compacted = revision")
         async with asyncio.timeout(10):
@@ -125,25 +125,25 @@ def test_what_was_missed_is_looked_at_anew() -> None:
                 await one.queries.pool("p")
         assert other.tally.pools["p"].occupied == 1
 
-    async def whole() -> None:
+    async def run() -> None:
         url = cluster.fresh()
         async with opened(url) as one, opened(url) as other:
-            await scene(one.admission, other.admission, url)
+            await scenario(one.admission, other.admission, url)
 
-    asyncio.run(whole())
+    asyncio.run(run())
 
 
 def test_waiters_are_woken_although_a_follower_fails() -> None:
-    """The whole state is reported after a fault, long before the end of a wait.
+    """After a fault, the whole state is reported long before the end of a wait.
 
-    So it is when the first reading of that state fails, too.
+    The same holds if the first reading of that state fails, too.
     """
 
-    async def scene(one: Admission, other: Admission) -> None:
+    async def scenario(one: Admission, other: Admission) -> None:
         await one.pool_put("p", spec(), None, TESTER)
         holder = (await ask(one, "holder", "p")).lease
         waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 60.0))
-        await queued(one, "p")
+        await until_queued(one, "p")
         queries: Any = other.queries
         now, note = queries.now, other.waiting.note
         failed: list[str] = []
@@ -167,13 +167,13 @@ def test_waiters_are_woken_although_a_follower_fails() -> None:
             assert (await waiting).lease.state == "granted"
         assert failed == ["note", "now"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_an_end_at_one_wakes_who_watches_at_the_other() -> None:
-    """Whoever waits for the end of a lease is told of it, whichever process has ended it."""
+def test_an_end_at_one_wakes_watchers_at_the_other() -> None:
+    """A caller that waits for the end of a lease is answered, whichever process ended it."""
 
-    async def scene(one: Admission, other: Admission) -> None:
+    async def scenario(one: Admission, other: Admission) -> None:
         await one.pool_put("p", spec(), None, TESTER)
         lease = (await ask(one, "a", "p")).lease.id
         watching = asyncio.create_task(other.until_ended(lease, 30.0))
@@ -184,4 +184,4 @@ def test_an_end_at_one_wakes_who_watches_at_the_other() -> None:
         assert (await watching).lease.cause == "revoked"
         assert asyncio.get_running_loop().time() - begun < 5.0
 
-    play(scene)
+    play(scenario)

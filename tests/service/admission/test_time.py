@@ -1,4 +1,4 @@
-"""What time does to leases and tickets, and a restart, and the ledger."""
+"""Effects of time, restarts and the ledger on leases and tickets."""
 
 import asyncio
 from pathlib import Path
@@ -14,18 +14,18 @@ from moorage.service.ledger import allocation_cases
 from tests.service.pools import (
     MINUTE,
     ask,
-    by_hand,
-    later,
     opened,
-    queued,
+    pass_time,
     spec,
+    until_queued,
     wish,
+    with_manual_clock,
 )
-from tests.service.running import TESTER, HandClock, Running, consumer_id, running
+from tests.service.running import TESTER, ManualClock, Running, consumer_id, running
 
 
 def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
-    """Whoever waits keeps its place, and whoever holds its lease, over an end of the service."""
+    """Tickets keep their places, and holders their leases, when the service restarts."""
     url = f"sqlite:///{tmp_path}/m.sqlite"
 
     async def before() -> list[LeaseId]:
@@ -43,9 +43,9 @@ def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
     asyncio.run(after(asyncio.run(before())))
 
 
-def test_a_quick_restart_takes_no_time_from_a_short_ttl(tmp_path: Path) -> None:
-    """A holder is not silent while nobody listens: afterwards it has what it had before."""
-    clock = HandClock()
+def test_a_restart_does_not_shorten_a_ttl(tmp_path: Path) -> None:
+    """A TTL stops while the service is down: afterwards the rest of it remains."""
+    clock = ManualClock()
     path = tmp_path / "m.sqlite"
 
     async def before() -> LeaseId:
@@ -68,10 +68,10 @@ def test_a_quick_restart_takes_no_time_from_a_short_ttl(tmp_path: Path) -> None:
     asyncio.run(after(lease))
 
 
-def test_nothing_of_the_ledger_without_the_lease(tmp_path: Path) -> None:
-    """It fits and it may start: both are taken together, and given back together."""
+def test_allocations_are_taken_and_freed_with_their_lease(tmp_path: Path) -> None:
+    """A lease and its allocations are granted together and freed together."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=1)
         admission = one.service.admission
         await admission.pool_put("p", spec(5), None, TESTER)
@@ -91,29 +91,29 @@ def test_nothing_of_the_ledger_without_the_lease(tmp_path: Path) -> None:
         await admission.release(first.id, Proof("me"))
         assert (await admission.queries.lease(second.id)).lease.state == "granted"
         assert one.used(host) == 1
-        await later(one, 61 * SECOND)
+        await pass_time(one, 61 * SECOND)
         assert (await admission.queries.lease(second.id)).lease.cause == "ttl_over"
         assert one.used(host) == 0
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_freed_capacity_is_noticed(tmp_path: Path) -> None:
-    """A ticket that waits for capacity is granted when somebody else gives it back."""
+    """A ticket that waits for capacity is granted when another consumer frees it."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=1)
         await one.submit(_claimed(9, host))
         admission = one.service.admission
         await admission.pool_put("p", spec(5), None, TESTER)
         held = LeaseAllocations(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
         waiting = asyncio.create_task(admission.ask(wish("a", "p", allocations=held), TESTER, 30.0))
-        await queued(admission, "p")
+        await until_queued(admission, "p")
         await one.submit(allocation_cases.AllocationsDelete(consumer_id(9)))
         assert (await waiting).lease.state == "granted"
         assert one.used(host) == 1
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def _claimed(n: int, host: Any) -> allocation_cases.AllocationsReplace:
@@ -122,35 +122,35 @@ def _claimed(n: int, host: Any) -> allocation_cases.AllocationsReplace:
     )
 
 
-def test_what_is_not_renewed_is_over(tmp_path: Path) -> None:
-    """A lease lasts its TTL after the last sign of its holder, and no longer than a sweep."""
+def test_leases_that_are_not_renewed_expire(tmp_path: Path) -> None:
+    """A lease ends with the first sweep after its TTL has passed since the last renewal."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease
         for _ in range(5):
-            await later(one, 40 * SECOND)
+            await pass_time(one, 40 * SECOND)
             await admission.renew(lease.id, Proof("me"))
             await one.service.admission.sweeper.sweep()
             assert (await admission.queries.lease(lease.id)).lease.state == "granted"
-        await later(one, 61 * SECOND)
+        await pass_time(one, 61 * SECOND)
         assert (await admission.queries.lease(lease.id)).lease.cause == "ttl_over"
         assert (await admission.queries.pool("p")).pool.occupied == 0
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> None:
-    """While nothing else happens the service is alive all the same: its silence is the holder's."""
+    """The service counts as alive while nothing else happens, so the lease becomes `unheard`."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(expire="keep"), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease
-        await later(one, 56 * SECOND)
+        await pass_time(one, 56 * SECOND)
         assert (await admission.queries.pool("p")).unheard == 0
-        await later(one, 64 * SECOND)
+        await pass_time(one, 64 * SECOND)
         assert (await admission.queries.lease(lease.id)).unheard
         assert (await admission.queries.pool("p")).unheard == 1
         assert [view.unheard for view in (await admission.queries.pools(None, 10))[0]] == [1]
@@ -158,30 +158,30 @@ def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> N
         assert (await admission.queries.lease(lease.id)).unheard
         assert (await admission.queries.pool("p")).pool.occupied == 1
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_ghosts_do_not_keep_a_unit_idle(tmp_path: Path) -> None:
-    """A waiting client that is not heard of for its patience is withdrawn; the next is granted."""
+    """A ticket that is not polled for its patience is withdrawn, and the next is granted."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         holder = (await ask(admission, "a", "p")).lease
         ghost = (await ask(admission, "b", "p")).lease
         alive = (await ask(admission, "c", "p", patience=300 * SECOND)).lease
-        await later(one, 31 * SECOND)
+        await pass_time(one, 31 * SECOND)
         await admission.release(holder.id, Proof("me"))
         assert (await admission.queries.lease(ghost.id)).lease.cause == "unheard"
         assert (await admission.queries.lease(alive.id)).lease.state == "granted"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_who_goes_away_while_waiting_is_a_ghost_soon(tmp_path: Path) -> None:
-    """A long poll whose caller has gone leaves its ticket the patience it asked for, not more."""
+def test_a_ticket_whose_caller_left_is_withdrawn_after_its_patience(tmp_path: Path) -> None:
+    """When the caller of a long poll leaves, its ticket is kept for the patience it asked for."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         await ask(admission, "a", "p")
@@ -191,37 +191,37 @@ def test_who_goes_away_while_waiting_is_a_ghost_soon(tmp_path: Path) -> None:
             await leaving.wait()
 
         polling = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
-        await queued(admission, "p")
+        await until_queued(admission, "p")
         leaving.set()
         ghost = (await polling).lease
-        await later(one, 31 * SECOND)
+        await pass_time(one, 31 * SECOND)
         assert (await admission.queries.lease(ghost.id)).lease.cause == "unheard"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_holds_end_by_themselves(tmp_path: Path) -> None:
-    """A hold ends a lease whether or not it is renewed, and the pacing keeps its distance."""
+    """A hold ends a lease whether or not it is renewed; the pacing delays the next grant."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         paced = spec(2, hold=10 * MINUTE, pacing=Pacing(interval=5 * MINUTE))
         await admission.pool_put("p", paced, None, TESTER)
         first = (await ask(admission, "a", "p", ttl=60 * MINUTE)).lease
         second = (await ask(admission, "b", "p", patience=60 * MINUTE)).lease
         assert second.state == "waiting"
-        await later(one, 5 * MINUTE)
+        await pass_time(one, 5 * MINUTE)
         assert (await admission.queries.lease(second.id)).lease.state == "granted"
-        await later(one, 5 * MINUTE)
+        await pass_time(one, 5 * MINUTE)
         assert (await admission.queries.lease(first.id)).lease.cause == "hold_over"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_a_jump_of_the_wall_clock_ends_nothing(tmp_path: Path) -> None:
-    """Leases end by time that passes, not by the hand that sets the clock, forth or back."""
+    """Leases end by elapsed time, not when the wall clock is set forward or back."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease
@@ -229,16 +229,16 @@ def test_a_jump_of_the_wall_clock_ends_nothing(tmp_path: Path) -> None:
             one.clock.jump += jump
             await one.service.admission.sweeper.sweep()
             assert (await admission.queries.lease(lease.id)).lease.state == "granted"
-        await later(one, 61 * SECOND)
+        await pass_time(one, 61 * SECOND)
         assert (await admission.queries.lease(lease.id)).lease.cause == "ttl_over"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_keys_are_forgotten_after_a_day(tmp_path: Path) -> None:
-    """The same host started again next week is a new lease; within a day it is the one that was."""
+    """A key used again within a day returns its old lease; a week later, a new one."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         first = (await ask(admission, "host-1", "p")).lease
@@ -254,4 +254,4 @@ def test_keys_are_forgotten_after_a_day(tmp_path: Path) -> None:
         assert first.token is not None
         assert again.token > first.token
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""Who waits is not forgotten while it is there, and not kept long when it is gone."""
+"""Callers that wait count as polling until they leave, and no longer."""
 
 import asyncio
 from pathlib import Path
@@ -6,38 +6,38 @@ from pathlib import Path
 from moorage.core.admission.leases import Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.service.admission.service import Admission
-from tests.service.pools import ask, by_hand, later, opened, queued, spec, wish
+from tests.service.pools import ask, opened, pass_time, spec, until_queued, wish, with_manual_clock
 from tests.service.running import TESTER, Running
 
 
-async def there(admission: Admission) -> None:
+async def until_waiting(admission: Admission) -> None:
     """Return as soon as a client waits in a long poll."""
     while not admission.waiting.count:
         await admission.queries.leases(None, 1)
 
 
-def test_who_asks_again_is_heard_of(tmp_path: Path) -> None:
-    """The same request once more, because the answer was lost: it waits as long as it says."""
+def test_a_repeated_request_counts_as_a_poll(tmp_path: Path) -> None:
+    """A request that is repeated because its answer was lost waits as long as it asks to."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         await ask(admission, "a", "p", ttl=300 * SECOND)
         await ask(admission, "b", "p")
-        await later(one, 20 * SECOND)
+        await pass_time(one, 20 * SECOND)
         again = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0))
-        await there(admission)
-        await later(one, 40 * SECOND)
+        await until_waiting(admission)
+        await pass_time(one, 40 * SECOND)
         admission.waiting.close()
         assert (await again).lease.state == "waiting"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_who_leaves_is_looked_for_when_its_patience_is_over(tmp_path: Path) -> None:
-    """The sweeper looks again when the ticket of a caller that has gone is over, not later."""
+def test_the_sweeper_ends_an_abandoned_ticket_when_its_patience_is_over(tmp_path: Path) -> None:
+    """When a caller leaves, the sweeper wakes at the end of its ticket's patience, not later."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with opened(f"sqlite:///{tmp_path}/m.sqlite") as service:
             admission = service.admission
             await admission.pool_put("p", spec(), None, TESTER)
@@ -49,22 +49,22 @@ def test_who_leaves_is_looked_for_when_its_patience_is_over(tmp_path: Path) -> N
 
             wanted = wish("b", "p", patience=SECOND // 10)
             asking = asyncio.create_task(admission.ask(wanted, TESTER, 60.0, gone))
-            await there(admission)
+            await until_waiting(admission)
             ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id
-            await admission.waited(ticket, 0.2)  # by then the sweeper waits for what is due next
+            await admission.waited(ticket, 0.2)  # now the sweeper waits for the next due time
             leaving.set()
             await asking
             future = admission.waiting.expect(ticket, Instant(0))
             async with asyncio.timeout(1.0):
                 assert (await future).cause == "unheard"
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_who_leaves_takes_nobody_else_along(tmp_path: Path) -> None:
-    """A connection breaks, and its client has asked again on another before that is noticed."""
+def test_a_broken_connection_does_not_end_a_newer_poll(tmp_path: Path) -> None:
+    """A client whose connection broke polls on a new one before the service notices the break."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         await ask(admission, "a", "p", ttl=300 * SECOND)
@@ -74,25 +74,25 @@ def test_who_leaves_takes_nobody_else_along(tmp_path: Path) -> None:
             await leaving.wait()
 
         broken = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
-        await queued(admission, "p")
-        await there(admission)
+        await until_queued(admission, "p")
+        await until_waiting(admission)
         ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id
-        await later(one, SECOND)
+        await pass_time(one, SECOND)
         again = asyncio.create_task(admission.waited(ticket, 60.0))
-        await later(one, SECOND)
+        await pass_time(one, SECOND)
         leaving.set()
         await broken
-        await later(one, 50 * SECOND)
+        await pass_time(one, 50 * SECOND)
         admission.waiting.close()
         assert (await again).lease.state == "waiting"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_of_two_who_leave_no_ghost_stays(tmp_path: Path) -> None:
-    """Both connections of a client break, the newer one first: its patience counts from then."""
+def test_a_ticket_whose_two_connections_break_is_withdrawn(tmp_path: Path) -> None:
+    """Both connections of a client break, the newer one first: its patience counts from then on."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         await ask(admission, "a", "p", ttl=300 * SECOND)
@@ -103,29 +103,29 @@ def test_of_two_who_leave_no_ghost_stays(tmp_path: Path) -> None:
             waits.append(asyncio.create_task(admission.waited(ticket, 60.0, one_breaks.wait)))
             while len(admission.waiting._futures.get(ticket, ())) < len(waits):
                 await admission.queries.report("p")
-            await later(one, SECOND)
+            await pass_time(one, SECOND)
         for one_breaks, wait in reversed([*zip(breaks, waits, strict=True)]):
             one_breaks.set()
             await wait
-        await later(one, 4 * SECOND)
+        await pass_time(one, 4 * SECOND)
         assert (await admission.queries.lease(ticket)).lease.state == "waiting"
-        await later(one, 2 * SECOND)
+        await pass_time(one, 2 * SECOND)
         assert (await admission.queries.lease(ticket)).lease.cause == "unheard"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_who_waits_for_the_end_is_told_of_it(tmp_path: Path) -> None:
-    """Whatever ends a lease wakes whoever waits for that; a renewal wakes nobody."""
+def test_callers_that_wait_for_the_end_are_woken(tmp_path: Path) -> None:
+    """Every kind of end wakes the callers that wait for it; a renewal does not."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         for cause in ("revoked", "released", "ttl_over", "hold_over"):
             hold = 20 * SECOND if cause == "hold_over" else None
             lease = (await ask(admission, cause, "p", hold=hold)).lease.id
             watching = asyncio.create_task(admission.until_ended(lease, 60.0))
-            await there(admission)
+            await until_waiting(admission)
             await admission.renew(lease, Proof("me"))
             assert not watching.done()
             if cause == "revoked":
@@ -133,18 +133,18 @@ def test_who_waits_for_the_end_is_told_of_it(tmp_path: Path) -> None:
             elif cause == "released":
                 await admission.release(lease, Proof("me"))
             else:
-                await later(one, 64 * SECOND)
+                await pass_time(one, 64 * SECOND)
             async with asyncio.timeout(5):
                 assert (await watching).lease.cause == cause
             assert admission.waiting.count == 0
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
-def test_to_wait_for_the_end_is_no_sign_of_life(tmp_path: Path) -> None:
-    """It writes nothing: a lease that is not renewed ends, and a ticket that is not polled."""
+def test_waiting_for_the_end_does_not_renew(tmp_path: Path) -> None:
+    """It writes nothing: leases that are not renewed and tickets that are not polled still end."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease.id
@@ -154,35 +154,35 @@ def test_to_wait_for_the_end_is_no_sign_of_life(tmp_path: Path) -> None:
         while admission.waiting.count < 2:
             await admission.queries.report("p")
         assert one.service.index.revision == before
-        await later(one, 31 * SECOND)
+        await pass_time(one, 31 * SECOND)
         async with asyncio.timeout(5):
             assert (await watching[1]).lease.cause == "unheard"
         assert not watching[0].done()
-        await later(one, 30 * SECOND)
+        await pass_time(one, 30 * SECOND)
         async with asyncio.timeout(5):
             assert (await watching[0]).lease.cause == "ttl_over"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_a_wait_for_the_end_has_an_end(tmp_path: Path) -> None:
-    """When the time is over, when the caller has gone, when the service ends: nobody is kept."""
+    """It ends when its time is over, when the caller leaves, and when the service ends."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease.id
         assert (await admission.until_ended(lease, 0.01)).lease.state == "granted"
         leaving = asyncio.Event()
         watching = asyncio.create_task(admission.until_ended(lease, 60.0, leaving.wait))
-        await there(admission)
+        await until_waiting(admission)
         leaving.set()
         assert (await watching).lease.state == "granted"
         watching = asyncio.create_task(admission.until_ended(lease, 60.0))
-        await there(admission)
+        await until_waiting(admission)
         admission.waiting.close()
         assert (await watching).lease.state == "granted"
         assert admission.waiting.count == 0
         assert (await admission.until_ended(lease, 60.0)).lease.state == "granted"
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

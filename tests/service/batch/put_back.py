@@ -1,7 +1,7 @@
-"""A ledger whose snapshots are put back at random, and what was given out meanwhile.
+"""A ledger whose snapshots are restored at random, and a record of its tokens and cursors.
 
-A token belongs to one lease for ever. A cursor stands for one state of the ledger: whoever resumes
-from it and is not refused has, after what it is told, exactly what there is.
+A token belongs to one lease for ever. A cursor stands for one state of the ledger: a reader that
+resumes from it and is not refused knows the exact state after the changes that it gets.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,26 +20,26 @@ POOL = "p"
 
 
 class World(Protocol):
-    """A database with services, which can be put back."""
+    """A database with services that can be restored to earlier states."""
 
     services: list[Service]
 
     async def snapshot(self) -> None:
-        """Keep the state as it is."""
+        """Save the current state."""
         ...
 
     async def put_back(self, n: int) -> None:
-        """Put the n-th snapshot back."""
+        """Restore the n-th snapshot."""
         ...
 
     async def again(self) -> None:
-        """Let the services begin anew."""
+        """Restart the services."""
         ...
 
 
 @dataclass
 class Book:
-    """Everything that was ever given out."""
+    """A record of all tokens and cursors that were ever issued."""
 
     choice: Random
     tokens: dict[tuple[int, ...], str] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class Book:
     resumed: int = 0
 
     async def change(self, service: Service) -> None:
-        """Make or delete a trait."""
-        names = sorted(await held(service))
+        """Create or delete a trait."""
+        names = sorted(await traits_of(service))
         if names and self.choice.random() < 0.3:
             await service.transactor.submit(vocabulary_cases.TraitDelete(self.choice.choice(names)))
         else:
@@ -58,27 +58,27 @@ class Book:
             await service.transactor.submit(vocabulary_cases.TraitEnsure(f"CUSTOM_{self.count}"))
 
     async def grant(self, service: Service) -> None:
-        """Be granted a lease; its token is higher than every token before."""
+        """Get a lease granted; its token must be higher than every token before."""
         self.count += 1
         lease = (await ask(service.admission, f"key-{self.count}", POOL)).lease
         assert lease.token is not None
         token = tuple(map(int, str(lease.token).split(".")))
-        assert token not in self.tokens, f"token {token} was given out twice"
+        assert token not in self.tokens, f"token {token} was issued twice"
         assert all(token > other for other in self.tokens), f"token {token} is not the highest"
         self.tokens[token] = lease.id
 
     async def note(self, service: Service) -> None:
-        """Be given a cursor for what there is."""
+        """Get a cursor for the current state."""
         while True:
             cursor = await service.watch.now()
-            there = await held(service)
+            there = await traits_of(service)
             if await service.watch.now() == cursor:
                 break
         known = self.cursors.setdefault(str(cursor), there)
-        assert known == there, f"cursor {cursor} was given out twice"
+        assert known == there, f"cursor {cursor} was issued twice"
 
     async def resume(self, service: Service) -> None:
-        """Resume from any cursor that was ever given out: refused, or nothing is missed."""
+        """Resume from any issued cursor: it must be refused, or nothing may be missed."""
         if not self.cursors:
             return
         given = list(self.cursors)
@@ -96,11 +96,13 @@ class Book:
             self.refused += 1
             return
         self.resumed += 1
-        assert mine == await held(service), f"whoever resumed from {text} has another ledger"
+        assert mine == await traits_of(service), (
+            f"a reader that resumed from {text} has another ledger"
+        )
 
 
 def follow(mine: set[str], row: ChangeRow) -> None:
-    """Do what a change says."""
+    """Apply a change row."""
     if row.kind == "trait":
         if row.body is None:
             mine.discard(row.key)
@@ -108,13 +110,13 @@ def follow(mine: set[str], row: ChangeRow) -> None:
             mine.add(row.key)
 
 
-async def held(service: Service) -> frozenset[str]:
+async def traits_of(service: Service) -> frozenset[str]:
     """Return the traits of the ledger."""
     return frozenset((await service.index.current()).traits)
 
 
-async def lived(world: World, seed: int, steps: int) -> Book:
-    """Let a ledger live through so many steps of chance."""
+async def run_steps(world: World, seed: int, steps: int) -> Book:
+    """Execute `steps` random steps on a ledger."""
     book = Book(Random(seed))
     await world.services[0].admission.pool_put(POOL, spec(limit=10_000), None, TESTER)
     snapshots = 0
@@ -129,7 +131,7 @@ async def lived(world: World, seed: int, steps: int) -> Book:
             snapshots += 1
         elif snapshots and drawn < 0.2:
             for service in world.services:
-                await service.index.current()  # a process looks once a second, unasked
+                await service.index.current()  # a process reads the changes once a second anyway
             await world.put_back(book.choice.randrange(snapshots))
         elif drawn < 0.23:
             await world.again()

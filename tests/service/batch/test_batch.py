@@ -1,4 +1,4 @@
-"""What requests of one batch do to one another: each sees what the earlier ones did."""
+"""Requests of one batch: each sees the changes of the earlier ones."""
 
 import asyncio
 from pathlib import Path
@@ -19,12 +19,12 @@ DONE = "done"
 
 
 def rename(uuid: Any, name: str) -> provider_cases.ProviderUpdate:
-    """Give a provider another name."""
+    """Rename a provider."""
     return provider_cases.ProviderUpdate(uuid, name)
 
 
 def move(uuid: Any, parent: Any) -> provider_cases.ProviderUpdate:
-    """Put a provider, called as it was made, under another parent."""
+    """Move a provider, which has its original name, below another parent."""
     return provider_cases.ProviderUpdate(
         uuid, f"name-{int(uuid[:8])}", move=True, parent=parent, free=True
     )
@@ -166,10 +166,10 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_batch(tmp_path: Path, case: str) -> None:
-    """All come at the same time, share one batch, and are decided in the order they came."""
+    """Simultaneous requests share one batch and are decided in the order of arrival."""
     steps = CASES[case]
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         for command in SETUP:
             await one.submit(command)
         before = one.engine.transactions
@@ -179,8 +179,8 @@ def test_batch(tmp_path: Path, case: str) -> None:
         assert [answer for answer in answers if isinstance(answer, Exception)] == []
         assert one.engine.transactions == before + 1
 
-    async def whole() -> None:
+    async def run() -> None:
         async with running(tmp_path / "ledger") as one:
-            await scene(one)
+            await scenario(one)
 
-    asyncio.run(whole())
+    asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Which batches lock the rows of admission and of service time."""
+"""Only batches with admission lock the rows of admission and of service time."""
 
 import asyncio
 
@@ -9,10 +9,10 @@ from moorage.service.admission.lease_cases import Sweep
 from tests.service.batch.test_shared import DONE, Pair, claim, play
 
 
-def test_the_ledger_waits_for_no_clock() -> None:
-    """A batch without admission locks neither its row nor that of service time."""
+def test_ledger_batches_wait_for_no_clock() -> None:
+    """A batch without admission locks neither row."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         host = await pair.provider(VCPU=2)
         with psycopg.connect(pair.url) as other:
             other.execute("SELECT 1 FROM admission_clock, service_clock FOR UPDATE")
@@ -26,7 +26,7 @@ def test_the_ledger_waits_for_no_clock() -> None:
             other.rollback()
         await sweep
 
-    play(scene)
+    play(scenario)
 
 
 def blocked(url: str) -> None:

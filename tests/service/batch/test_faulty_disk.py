@@ -1,4 +1,4 @@
-"""A disk that fails once while the service commits: what was acknowledged is there, no more."""
+"""A disk that fails once while the service commits: exactly the acknowledged claims exist."""
 
 import asyncio
 from pathlib import Path
@@ -14,8 +14,8 @@ ROUNDS = 4
 CLAIMS = 3
 
 
-async def life(path: Path, vfs: str) -> tuple[set[int], bool]:
-    """Let a service live on a file system; return who was acknowledged, and whether it is dead."""
+async def run_service(path: Path, vfs: str) -> tuple[set[int], bool]:
+    """Run a service on a file system; return the acknowledged claims, and whether it has failed."""
     acknowledged: set[int] = set()
     fatal: list[Exception] = []
     try:
@@ -23,31 +23,31 @@ async def life(path: Path, vfs: str) -> tuple[set[int], bool]:
             fatal = one.fatal
             await claims(one, acknowledged)
     except StoreError:
-        pass  # it could not start, or not close tidily
+        pass  # it could not start or close properly
     return acknowledged, bool(fatal)
 
 
 async def claims(one: Running, acknowledged: set[int]) -> None:
-    """Claim, several at a time; go on as long as the service does."""
+    """Claim several at a time, as long as the service runs."""
     uuid = one.service.index.catalog.named("name-1")
     assert uuid is not None
     for turn in range(ROUNDS):
         numbers = range(turn * CLAIMS, (turn + 1) * CLAIMS)
         outcomes = await one.outcomes(*(claim(n, uuid, VCPU=1) for n in numbers))
         assert set(outcomes) <= {None, Code.UNAVAILABLE}
-        assert len(set(outcomes)) == 1, "a batch is acknowledged as a whole"
+        assert len(set(outcomes)) == 1, "a batch was acknowledged in part"
         acknowledged.update(n for n, said in zip(numbers, outcomes, strict=True) if said is None)
         assert one.used(uuid) == len(acknowledged)
 
 
 async def prepare(path: Path) -> None:
-    """Make the provider."""
+    """Create the provider."""
     async with running(path) as one:
         await one.provider(1, VCPU=100)
 
 
 async def found(path: Path) -> set[int]:
-    """Open without faults; return whose claims are there. The check at the end finds nothing."""
+    """Open without faults; return the existing claims. The final check must find nothing."""
     async with running(path) as one:
         return {
             n for n in range(ROUNDS * CLAIMS) if await one.service.reads.consumer(consumer_id(n))
@@ -58,17 +58,17 @@ async def found(path: Path) -> set[int]:
     ("operation", "way"), [("write", "error"), ("write", "full"), ("sync", "error")]
 )
 def test_one_failure(tmp_path: Path, operation: str, way: str) -> None:
-    """After a write that failed the service goes on; after a sync that failed it asks to end."""
+    """After a failed write the service continues; after a failed sync it asks to be ended."""
     counting = Faulty(f"service counting {operation} {way}")
     asyncio.run(prepare(tmp_path / "counted"))
-    acknowledged, dead = asyncio.run(life(tmp_path / "counted", counting.name))
+    acknowledged, dead = asyncio.run(run_service(tmp_path / "counted", counting.name))
     assert (len(acknowledged), dead) == (ROUNDS * CLAIMS, False)
     deaths = 0
     for at in range(counting.count[operation]):
         path = tmp_path / str(at)
         asyncio.run(prepare(path))
         system = Faulty(f"service {operation} {way} {at}", operation, way, at)
-        acknowledged, dead = asyncio.run(life(path, system.name))
+        acknowledged, dead = asyncio.run(run_service(path, system.name))
         assert system.happened
         there = asyncio.run(found(path))
         assert acknowledged <= there

@@ -1,4 +1,4 @@
-"""What is durable is answered so, whatever those who follow the commits make of it."""
+"""A commit is final: an exception of a follower never reaches the caller."""
 
 import asyncio
 from pathlib import Path
@@ -11,23 +11,23 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.search import Catalog
 from moorage.core.service_time import When
-from tests.service.pools import ask, by_hand, spec, wish
+from tests.service.pools import ask, spec, wish, with_manual_clock
 from tests.service.running import CLASSES, TESTER, TRAITS, Running, claim
 
 
 class Broken(Catalog):
-    """A catalog that cannot follow what is committed."""
+    """A catalog that cannot apply changes."""
 
     def apply(self, changes: LedgerChanges) -> None:
         raise ZeroDivisionError
 
 
-def test_a_fault_of_a_follower_is_nobodys_answer(
+def test_an_exception_of_a_follower_reaches_no_caller(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who has asked gets its lease, those who follow after it are told, and the fault is logged."""
+    """Callers get their leases, later followers are notified, and the exception is logged."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission, heard = one.service.admission, set[LeaseId]()
 
         def faulty(changes: Changes, when: When) -> None:
@@ -49,16 +49,16 @@ def test_a_fault_of_a_follower_is_nobodys_answer(
         assert heard == {holder.id, second.id}
         assert one.service.transactor.counters.failed == 0
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_an_index_that_cannot_follow_is_read_anew(
+def test_an_index_that_cannot_follow_is_loaded_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The claim stands and is answered so; searches find what is free after it."""
+    """The claim succeeds, and searches see its effect."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         uuid = await one.provider(1, VCPU=8)
         one.service.index.catalog = Broken(CLASSES, TRAITS)
         assert await one.outcomes(claim(1, uuid, VCPU=3)) == [None]
@@ -67,19 +67,19 @@ def test_an_index_that_cannot_follow_is_read_anew(
         assert one.used(uuid) == 6
         assert one.fatal == []
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
     assert "cannot apply revision" in caplog.text
 
 
-def test_an_index_that_cannot_be_read_either_ends_the_process(tmp_path: Path) -> None:
-    """Nothing more is accepted by a process that would search in what is wrong."""
+def test_an_index_that_cannot_be_loaded_either_ends_the_process(tmp_path: Path) -> None:
+    """A process whose index is wrong accepts nothing more."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         uuid = await one.provider(1, VCPU=8)
         broken = one.service.index.catalog = Broken(CLASSES, TRAITS)
-        del broken.standard_classes  # without them no other catalog can be made
+        del broken.standard_classes  # without them no new catalog can be made
         assert await one.outcomes(claim(1, uuid, VCPU=3)) == [None]
         assert [type(error) for error in one.fatal] == [AttributeError]
         assert await one.outcomes(claim(2, uuid, VCPU=3)) == [Code.UNAVAILABLE]
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

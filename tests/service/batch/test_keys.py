@@ -1,9 +1,9 @@
-"""The keys of each case load all that its decision reads, and all that its grants rest on.
+"""The keys of each case load all rows that its decision and its grants read.
 
-What was not loaded looks as if it were not there, and nothing else notices it. So batches that are
-drawn at random are decided twice, at the same moment: with their own keys, and with everything
+A row that is not loaded looks as if it did not exist, and nothing else notices that. Therefore
+random batches are decided twice, at the same moment: with their own keys, and with everything
 loaded. Changes, answers and audit rows must be the same. The sweeps between them are compared, too:
-whatever time alone ends or lets start must be found by its due time.
+the due times must lead to everything that time alone ends or grants.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from moorage.store.admission.reads import leases_window
 from moorage.store.api import Engine, Plan, Transaction
 from moorage.store.open import open_engine
 from tests.service.drawn_cases import Drawing, Maker
-from tests.service.running import HandClock
+from tests.service.running import ManualClock
 from tests.support import cluster
 
 T = TypeVar("T")
@@ -53,17 +53,17 @@ BATCHES_ON_POSTGRES = 60
 SEEDS_OF_CONTROL = 8
 
 STRICTLY = ((Acquire, "ends"), (TakeNamed, "slots"))
-"""What is asked for only where Boskos is spoken to the letter."""
+"""Cases and parts of keys that occur only where Boskos' behavior is followed to the letter."""
 
 LEASES_MAX = 10_000
 BEAT = 10 * SECOND
-"""Time passes in steps of so long, as it does for a service that is alive."""
+"""The step in which time passes, as it does for a service that is alive."""
 
 SWEEPS_MAX = 5
 
 
 class DifferenceError(AssertionError):
-    """Something was decided otherwise than it would be if everything were loaded."""
+    """A decision differs from the one with everything loaded."""
 
 
 class Loading(UseCase[None]):
@@ -79,11 +79,11 @@ class Loading(UseCase[None]):
         return Changes()
 
     def conclude(self, world: World, when: When) -> None:
-        """There is nothing to tell."""
+        """Return nothing."""
 
 
-class Forgetting(UseCase[Any]):
-    """A case that forgets a part of its keys."""
+class OmittingKeys(UseCase[Any]):
+    """A case that omits a part of its keys."""
 
     def __init__(self, case: UseCase[Any], part: str) -> None:
         self._case, self._part = case, part
@@ -104,7 +104,7 @@ class Forgetting(UseCase[Any]):
 
 
 class Timeless:
-    """A transaction that does not tell the database's time: the test's clock is the only one."""
+    """A transaction without the database's time: the test's clock is the only one."""
 
     now = None
 
@@ -118,30 +118,30 @@ class Timeless:
         await self._transaction.commit()
 
 
-class Told(NamedTuple):
-    """What became of a batch, each thing as text."""
+class Results(NamedTuple):
+    """The results of a batch, each as text."""
 
     values: dict[str, str]
     changed: bool
 
 
 class Twice:
-    """Decides each batch twice; what was decided with everything loaded stands."""
+    """Decides each batch twice; the decision with everything loaded is committed."""
 
-    def __init__(self, engine: Engine, forgotten: tuple[type, str] | None = None) -> None:
+    def __init__(self, engine: Engine, omitted: tuple[type, str] | None = None) -> None:
         self.engine = engine
-        self.forgotten = forgotten
-        self.clock = HandClock()
+        self.omitted = omitted
+        self.clock = ManualClock()
         service_clock = ServiceClock(self.clock, alone=not engine.shared)
         self.batches = Batches(self.clock, service_clock, frozenset(), frozenset())
         self.facts = Facts()
-        """All there is, as of the last batch that began."""
+        """The whole state as of the beginning of the last batch."""
         self.everything = AdmissionKeys()
         self.accepted: set[type] = set()
-        """Cases that were not refused."""
+        """The kinds of cases of which one was not refused."""
 
     async def play(self, drawing: Drawing, batches: int) -> None:
-        """Make a world, and let things happen in it. Raises DifferenceError."""
+        """Set up a world and execute random batches in it. Raises DifferenceError."""
         for make in drawing.first():
             await self.step([make])
         for _ in range(batches):
@@ -150,7 +150,7 @@ class Twice:
             await self.step(drawing.cases())
 
     async def wait(self, microseconds: int) -> None:
-        """Let time pass, and what is due be done, until nothing is due any more."""
+        """Let time pass in steps, and sweep after each until nothing is due any more."""
         while True:
             step = min(BEAT, microseconds)
             self.clock.at += step
@@ -160,16 +160,16 @@ class Twice:
                 if not await self.step([partial(Sweep, due)]):
                     break
             else:
-                raise AssertionError(f"{SWEEPS_MAX} sweeps at the same time have found more to do")
+                raise AssertionError(f"after {SWEEPS_MAX} sweeps at the same time more was due")
             if not microseconds:
                 return
 
     async def step(self, makers: Sequence[Maker]) -> bool:
-        """Decide a batch twice; return whether it has changed anything. Raises DifferenceError."""
+        """Decide a batch twice; return whether it changed anything. Raises DifferenceError."""
         await self._look()
         cases = [make() for make in makers]
         own = None
-        if self.forgotten is None or any(isinstance(one, self.forgotten[0]) for one in cases):
+        if self.omitted is None or any(isinstance(one, self.omitted[0]) for one in cases):
             own = await self._with_own_keys(cases)
         whole = await self._decided([make() for make in makers], self.everything)
         if own is not None and own != whole.values:
@@ -192,9 +192,9 @@ class Twice:
             self.facts = await transaction.run(facts_load(self.everything))
 
     async def _with_own_keys(self, cases: Sequence[UseCase[Any]]) -> dict[str, str]:
-        if self.forgotten is not None:
-            kind, part = self.forgotten
-            cases = [Forgetting(one, part) if isinstance(one, kind) else one for one in cases]
+        if self.omitted is not None:
+            kind, part = self.omitted
+            cases = [OmittingKeys(one, part) if isinstance(one, kind) else one for one in cases]
         try:
             return (await self._decided(cases)).values
         except Exception as fault:
@@ -202,8 +202,8 @@ class Twice:
 
     async def _decided(
         self, cases: Sequence[UseCase[Any]], more: AdmissionKeys | None = None
-    ) -> Told:
-        """Decide a batch; with `more` keys it stands."""
+    ) -> Results:
+        """Decide a batch; with `more` keys, commit it."""
         loop = asyncio.get_running_loop()
         cases = [*([] if more is None else [Loading(more)]), *cases]
         loaded = [Item(loop.create_future(), case, case.keys()) for case in cases]
@@ -214,9 +214,9 @@ class Twice:
                 await transaction.commit()
         if more is not None:
             self.accepted |= {type(item.work) for item in items if item.refusal is None}
-        return self._told(made, items)
+        return self._results(made, items)
 
-    def _told(self, made: Made, items: Sequence[Item]) -> Told:
+    def _results(self, made: Made, items: Sequence[Item]) -> Results:
         changes = made.changes.admission
         assert changes is not None
         values: dict[str, object] = {f"pool {key}": pool for key, pool in changes.pools.items()}
@@ -230,35 +230,35 @@ class Twice:
         values |= {"arrivals": changes.arrivals, "audit": rows}
         texts = {key: json.encode(one, order="deterministic") for key, one in values.items()}
         changed = changes.is_published or bool(changes.heard or changes.postponed)
-        return Told({key: text.decode() for key, text in texts.items()}, changed)
+        return Results({key: text.decode() for key, text in texts.items()}, changed)
 
 
 def _answer(item: Item) -> object:
     refusal = item.refusal
     if isinstance(item.answer, LeaseAt) and refusal is None:
-        return (item.answer.lease, item.answer.when.moment)  # each batch has stamps of its own
+        return (item.answer.lease, item.answer.when.moment)  # each batch has its own stamps
     if refusal is None:
         return item.answer
     return f"{refusal.code}: {refusal.message}" if isinstance(refusal, Error) else repr(refusal)
 
 
 def _kinds(of: type) -> set[type]:
-    """Return the cases of admission that are not only a base of others."""
+    """Return the classes of cases that are not only base classes."""
     subclasses: list[type] = of.__subclasses__()
     below = [one for one in subclasses if one.__module__.startswith("moorage.")]
     below = [one for one in below if one not in (LedgerUseCase, SearchingUseCase, RunPlan)]
     return set().union(*map(_kinds, below)) if below else {of}
 
 
-async def _played(
+async def _play(
     url: str,
     drawing: Drawing,
-    forgotten: tuple[type, str] | None = None,
+    omitted: tuple[type, str] | None = None,
     batches: int = BATCHES,
 ) -> set[type]:
     engine = open_engine(url)
     try:
-        twice = Twice(engine, forgotten)
+        twice = Twice(engine, omitted)
         await twice.play(drawing, batches)
         return twice.accepted
     finally:
@@ -266,19 +266,19 @@ async def _played(
 
 
 def test_each_case_loads_what_it_reads(tmp_path: Path) -> None:
-    """On SQLite; every kind of case there is was decided, and was not refused each time."""
+    """On SQLite; every kind of case occurs, and not only with refusals."""
     accepted: set[type] = set()
     for seed in range(SEEDS):
         drawing = Drawing(seed, strict=bool(seed % 2))
-        accepted |= asyncio.run(_played(f"sqlite:///{tmp_path}/{seed}.sqlite", drawing))
+        accepted |= asyncio.run(_play(f"sqlite:///{tmp_path}/{seed}.sqlite", drawing))
     assert accepted == _kinds(UseCase)
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["safe", "strict"])
 def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
-    """The same on PostgreSQL, whose statements are others."""
+    """The same on PostgreSQL, whose statements differ."""
     drawing = Drawing(SEEDS, strict=strict)
-    asyncio.run(_played(cluster.fresh(), drawing, batches=BATCHES_ON_POSTGRES))
+    asyncio.run(_play(cluster.fresh(), drawing, batches=BATCHES_ON_POSTGRES))
 
 
 @pytest.mark.parametrize(
@@ -299,15 +299,13 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
         (Sweep, "due"),
     ],
 )
-def test_a_part_of_the_keys_that_is_forgotten_is_found(
-    tmp_path: Path, kind: type, part: str
-) -> None:
-    """The same proof fails as soon as a case forgets a part of what it needs."""
+def test_an_omitted_part_of_the_keys_is_found(tmp_path: Path, kind: type, part: str) -> None:
+    """The control: the comparison fails as soon as a case omits a part of its keys."""
     strict = (kind, part) in STRICTLY
     for seed in range(SEEDS_OF_CONTROL):
         drawing, url = Drawing(seed, strict=strict), f"sqlite:///{tmp_path}/{seed}.sqlite"
         try:
-            asyncio.run(_played(url, drawing, (kind, part)))
+            asyncio.run(_play(url, drawing, (kind, part)))
         except DifferenceError:
             return
-    pytest.fail(f"{kind.__name__} without {part} decides as before")
+    pytest.fail(f"{kind.__name__} without {part} makes the same decisions")

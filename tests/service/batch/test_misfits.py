@@ -1,4 +1,4 @@
-"""Tickets that are passed over for long: nobody pays for them, and nobody forgets them."""
+"""Tickets whose allocations do not fit: they delay no other ticket, and are not forgotten."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,14 +27,14 @@ PATIENCE = 60 * MINUTE
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database of each engine."""
+    """The URL of an empty database of each engine."""
     return cluster.fresh() if request.param == "postgres" else f"sqlite:///{tmp_path}/m.sqlite"
 
 
-def play(url: str, scene: Callable[[Service], Awaitable[None]]) -> None:
-    """Run a scene on a fresh service with two hosts, of which the first has no room left."""
+def play(url: str, scenario: Callable[[Service], Awaitable[None]]) -> None:
+    """Run a scenario on a new service with two hosts, of which the first is full."""
 
-    async def whole() -> None:
+    async def run() -> None:
         async with opened(url) as service:
             for host in (HOST, SIBLING):
                 await service.transactor.submit(provider_cases.ProviderCreate(host, host))
@@ -42,33 +42,33 @@ def play(url: str, scene: Callable[[Service], Awaitable[None]]) -> None:
                 await service.transactor.submit(offer)
             await take(service, OTHER, HOST, 4)
             await service.admission.pool_put("p", spec(1_000, queue_max=1_000), None, TESTER)
-            await scene(service)
+            await scenario(service)
 
-    asyncio.run(whole())
+    asyncio.run(run())
 
 
 async def take(service: Service, consumer: ConsumerId, host: ProviderId, amount: int) -> None:
-    """Let somebody without a lease hold something."""
+    """Claim an amount of a host without a lease."""
     amounts = {host: {"VCPU": amount}}
     request = ConsumerRequest(consumer, amounts, "other", "other", "INSTANCE", None)
     await service.transactor.submit(allocation_cases.AllocationsReplace([request]))
 
 
 async def wanting(service: Service, n: int, host: ProviderId, amount: int = 1) -> LeaseView:
-    """Ask for a unit of the pool together with something of a host."""
+    """Ask for a unit of the pool together with an amount of a host."""
     held = LeaseAllocations(consumer_id(n), {host: {"VCPU": amount}}, "project", "user", "INSTANCE")
     return await ask(service.admission, str(n), "p", allocations=held, patience=PATIENCE)
 
 
 async def crowded(service: Service, host: ProviderId) -> None:
-    """Let many want what there is no room for, and see that others are granted meanwhile."""
+    """Let many tickets wait for a full host, and check that others are granted meanwhile."""
     for n in range(WAITING):
         assert (await wanting(service, n, host)).lease.state == "waiting"
     assert (await ask(service.admission, "plain", "p")).lease.state == "granted"
 
 
 def test_more_wait_than_one_batch_can_try(url: str) -> None:
-    """After a restart nobody knows why they wait: they are tried in turn, and nobody fails."""
+    """After a restart all tickets are untried: they are tried in turn, without a failure."""
 
     async def fill(service: Service) -> None:
         names = [f"{n}" for n in range(2 * CLAIMS_MAX + 9)]
@@ -95,10 +95,10 @@ def test_more_wait_than_one_batch_can_try(url: str) -> None:
     asyncio.run(after())
 
 
-def test_what_was_never_there_is_in_the_way_of_nobody(url: str) -> None:
-    """Many want a host that nobody has made yet, or a consumer that is there already."""
+def test_tickets_for_unknown_hosts_delay_no_others(url: str) -> None:
+    """Many tickets need a host that does not exist yet, or a consumer that exists already."""
 
-    async def scene(service: Service) -> None:
+    async def scenario(service: Service) -> None:
         unknown = provider_id(3)
         for n in range(WAITING):
             assert (await wanting(service, n, unknown)).lease.state == "waiting"
@@ -113,13 +113,13 @@ def test_what_was_never_there_is_in_the_way_of_nobody(url: str) -> None:
         await service.transactor.submit(allocation_cases.AllocationsDelete(consumer_id(998)))
         await granted_at_last(service, "0", "1", "998", "plain")
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_what_others_end_is_forgotten() -> None:
-    """A process remembers no ticket that is gone, whoever has ended it."""
+def test_tickets_that_a_peer_ends_are_forgotten() -> None:
+    """A process remembers no ended ticket, even if a peer has ended it."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         url = cluster.fresh()
         async with opened(url) as one, opened(url) as other:
             await one.transactor.submit(provider_cases.ProviderCreate(HOST, HOST))
@@ -132,44 +132,44 @@ def test_what_others_end_is_forgotten() -> None:
                 while len(known):
                     await one.admission.queries.pool("p")
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 async def granted(service: Service) -> list[str]:
-    """Return the keys of all that is granted, by arrival."""
+    """Return the keys of all granted leases, by arrival."""
     views, _ = await service.admission.queries.leases(None, 1_000, "p", "granted")
     return [view.lease.key for view in views]
 
 
 async def granted_at_last(service: Service, *keys: str) -> None:
-    """Return once just these are granted; the trial after a change of the ledger takes a moment."""
+    """Return once exactly these are granted; the trial after a change takes a moment."""
     async with asyncio.timeout(20):
         while await granted(service) != list(keys):
             pass
 
 
 def held_by(service: Service, host: ProviderId) -> int:
-    """Return what the index says is used of a host."""
+    """Return how much of a host is used according to the index."""
     record = service.index.catalog.record(host)
     assert record is not None
     return record.inventories["VCPU"].used
 
 
-def test_room_that_somebody_gives_back_goes_to_the_first(url: str) -> None:
-    """Whoever did not fit is granted in the order of the line once the ledger has room."""
+def test_freed_capacity_goes_to_the_first(url: str) -> None:
+    """Tickets that did not fit are granted in the order of the line once the ledger has room."""
 
-    async def scene(service: Service) -> None:
+    async def scenario(service: Service) -> None:
         await crowded(service, HOST)
         await service.transactor.submit(allocation_cases.AllocationsDelete(OTHER))
         await granted_at_last(service, "0", "1", "2", "3", "plain")
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_room_that_is_added_goes_to_the_first(url: str) -> None:
-    """A host that offers more lets those start that did not fit."""
+def test_added_capacity_goes_to_the_first(url: str) -> None:
+    """When a host offers more, tickets that did not fit are granted."""
 
-    async def scene(service: Service) -> None:
+    async def scenario(service: Service) -> None:
         await crowded(service, HOST)
         record = service.index.catalog.record(HOST)
         assert record is not None
@@ -179,13 +179,13 @@ def test_room_that_is_added_goes_to_the_first(url: str) -> None:
         await service.transactor.submit(more)
         await granted_at_last(service, "0", "1", "plain")
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_room_that_a_lease_gives_back_is_seen_in_the_same_batch(url: str) -> None:
-    """No moment passes between the end of a lease and the grant of those that did not fit."""
+def test_capacity_that_a_lease_frees_is_granted_in_the_same_batch(url: str) -> None:
+    """The end of a lease and the grants to tickets that did not fit are one batch."""
 
-    async def scene(service: Service) -> None:
+    async def scenario(service: Service) -> None:
         holder = await wanting(service, 500, SIBLING, 4)
         assert holder.lease.state == "granted"
         await crowded(service, SIBLING)
@@ -193,13 +193,13 @@ def test_room_that_a_lease_gives_back_is_seen_in_the_same_batch(url: str) -> Non
         assert await granted(service) == ["0", "1", "2", "3", "plain"]
         assert held_by(service, SIBLING) == 4
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_what_others_hold_by_now_is_theirs(url: str) -> None:
-    """The end of a lease leaves a consumer alone that somebody has made anew."""
+def test_the_end_of_a_lease_keeps_a_recreated_consumer(url: str) -> None:
+    """A consumer that was deleted and created again no longer belongs to the lease."""
 
-    async def scene(service: Service) -> None:
+    async def scenario(service: Service) -> None:
         holder = await wanting(service, 1, SIBLING, 3)
         await service.transactor.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
         await take(service, consumer_id(1), SIBLING, 2)
@@ -207,13 +207,13 @@ def test_what_others_hold_by_now_is_theirs(url: str) -> None:
         assert ended.lease.state == "ended"
         assert held_by(service, SIBLING) == 2
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_what_somebody_has_changed_goes_with_its_lease(url: str) -> None:
-    """A consumer that was only resized goes when its lease ends."""
+def test_the_end_of_a_lease_deletes_a_resized_consumer(url: str) -> None:
+    """A consumer that was only resized still belongs to its lease."""
 
-    async def scene(service: Service) -> None:
+    async def scenario(service: Service) -> None:
         holder = await wanting(service, 1, SIBLING, 3)
         smaller = {SIBLING: {"VCPU": 1}}
         request = ConsumerRequest(consumer_id(1), smaller, "project", "user", "INSTANCE", 1)
@@ -222,13 +222,13 @@ def test_what_somebody_has_changed_goes_with_its_lease(url: str) -> None:
         await service.admission.release(holder.lease.id, Proof("me"))
         assert held_by(service, SIBLING) == 0
 
-    play(url, scene)
+    play(url, scenario)
 
 
-def test_whoever_has_used_up_its_quota_is_next_once_it_has_not(url: str) -> None:
-    """Many tickets of one owner keep nobody up, and the first of them goes on when it may."""
+def test_an_owner_at_its_quota_is_passed_over_until_it_releases(url: str) -> None:
+    """The tickets of an owner at its quota delay no other; the first is granted after a release."""
 
-    async def scene(service: Service) -> None:
+    async def scenario(service: Service) -> None:
         admission = service.admission
         await admission.pool_put("q", spec(100, quota=2, queue_max=1_000), None, TESTER)
         views = [await ask(admission, str(n), "q", patience=PATIENCE) for n in range(WAITING)]
@@ -241,4 +241,4 @@ def test_whoever_has_used_up_its_quota_is_next_once_it_has_not(url: str) -> None
         ]
         assert keys == ["1", "2", "other"]
 
-    play(url, scene)
+    play(url, scenario)

@@ -1,4 +1,4 @@
-"""Snapshots that are put back behind the service's back: nothing is given out twice."""
+"""Snapshots restored without the service's knowledge: no token or cursor is issued twice."""
 
 import asyncio
 import shutil
@@ -14,7 +14,7 @@ from moorage.service.ledger import vocabulary_cases
 from moorage.store.api import Engine
 from moorage.store.high_water_mark import Mark
 from moorage.store.open import open_engine, restore
-from tests.service.batch.put_back import POOL, Book, lived
+from tests.service.batch.put_back import POOL, Book, run_steps
 from tests.service.pools import spec
 from tests.service.running import CLASSES, TESTER, TRAITS, fatal
 from tests.support import cluster
@@ -28,7 +28,7 @@ async def started(engine: Engine) -> Service:
 
 
 class FileWorld:
-    """A SQLite file that is copied while nobody uses it, and copied back."""
+    """A SQLite file that is copied while it is not in use, and copied back."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -68,7 +68,7 @@ class FileWorld:
 class ServerWorld:
     """A PostgreSQL database whose rows are replaced while services are connected.
 
-    With `epoch_file` nobody is connected meanwhile: what is known is in the file.
+    With `epoch_file` no service is connected meanwhile: the file has the known history.
     """
 
     def __init__(self, epoch_file: Path | None = None) -> None:
@@ -118,7 +118,7 @@ class ServerWorld:
         if self._epoch_file:
             await self._stop()
             await self._start()
-        else:  # one stays: somebody must know how far it was
+        else:  # one process stays, because it must know the last revision
             await self.services[1].stop()
             self.services[1] = await started(open_engine(self._url))
 
@@ -133,14 +133,14 @@ def world_of(kind: str, folder: Path) -> World:
     return ServerWorld(folder / "epoch" if kind == "server, cold" else None)
 
 
-def life(kind: str, folder: Path, seed: int, steps: int) -> Book:
-    """Let a ledger of some kind live."""
+def run_world(kind: str, folder: Path, seed: int, steps: int) -> Book:
+    """Execute random steps on a ledger of some kind."""
 
-    async def whole() -> Book:
+    async def run() -> Book:
         async with world_of(kind, folder) as world:
-            return await lived(world, seed, steps)
+            return await run_steps(world, seed, steps)
 
-    return asyncio.run(whole())
+    return asyncio.run(run())
 
 
 KINDS = ("file", "server", "server, cold")
@@ -148,29 +148,29 @@ KINDS = ("file", "server", "server, cold")
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_given_out_twice(kind: str, seed: int, tmp_path: Path) -> None:
-    """Whatever is put back, and when: tokens rise, and a cursor means the same or is refused."""
-    book = life(kind, tmp_path, seed, 100)
+def test_nothing_is_issued_twice(kind: str, seed: int, tmp_path: Path) -> None:
+    """After any restore tokens rise, and a cursor keeps its meaning or is refused."""
+    book = run_world(kind, tmp_path, seed, 100)
     assert min(len(book.tokens), book.resumed, book.refused) > 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_the_comparison_it_is(
+def test_without_the_comparison_tokens_are_issued_twice(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: a service that believes what it finds gives the same out twice."""
+    """The control: a service that trusts whatever it finds issues tokens or cursors twice."""
     monkeypatch.setattr(Mark, "is_missed_by", lambda *_: False)
     monkeypatch.setattr("moorage.store.postgres.known.KnownHistory.taken", lambda *_: None)
-    with pytest.raises(AssertionError, match=r"given out twice|not the highest|another ledger"):
+    with pytest.raises(AssertionError, match=r"issued twice|not the highest|another ledger"):
         for seed in range(1, 6):
             (tmp_path / str(seed)).mkdir()
-            life(kind, tmp_path / str(seed), seed, 150)
+            run_world(kind, tmp_path / str(seed), seed, 150)
 
 
-def test_a_snapshot_of_the_volume_put_back(tmp_path: Path) -> None:
-    """The server is stopped, its files are put back, it is started: a process that stays notices.
+def test_a_restored_snapshot_of_the_volume_is_noticed(tmp_path: Path) -> None:
+    """A running process notices that the files of the server were restored while it was stopped.
 
-    Neither timeline nor identity of the server have changed, and others have written since.
+    The server's timeline and identity are unchanged, and another process has written since.
     """
 
     def copied(source: Path, target: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_snapshot_of_the_volume_put_back(tmp_path: Path) -> None:
         for path in (target, *target.rglob("*")):
             shutil.chown(path, *owner)
 
-    async def whole() -> None:
+    async def run() -> None:
         with cluster.Cluster() as server:
             url = server.create("ledger")
             one, other = [await started(open_engine(url)) for _ in range(2)]
@@ -206,13 +206,13 @@ def test_a_snapshot_of_the_volume_put_back(tmp_path: Path) -> None:
             for service in (one, other):
                 await service.stop()
 
-    asyncio.run(whole())
+    asyncio.run(run())
 
 
-def test_told_by_the_command(tmp_path: Path) -> None:
-    """Without any memory the command begins an epoch that never was, put back how often ever."""
+def test_the_command_begins_an_unused_epoch(tmp_path: Path) -> None:
+    """However often the database is restored, the command begins an epoch that was never used."""
 
-    async def whole() -> None:
+    async def run() -> None:
         url = cluster.fresh()
         epochs = []
         for _ in range(2):
@@ -223,11 +223,11 @@ def test_told_by_the_command(tmp_path: Path) -> None:
             await service.stop()
             with psycopg.connect(url) as server:
                 server.execute("UPDATE clock SET epoch = 1")
-                while True:  # the database's clock moves on by itself
+                while True:  # wait for the database's clock
                     found = server.execute("SELECT extract(epoch FROM clock_timestamp())")
                     if int(found.fetchone()[0]) > epochs[-1]:  # type: ignore[index]  # one row
                         break
         assert epochs[0] < epochs[1]
         cluster.shared().drop(cluster.database_of(url))
 
-    asyncio.run(whole())
+    asyncio.run(run())

@@ -1,4 +1,4 @@
-"""A restore of a PostgreSQL under running processes: all are told so, and then all goes on."""
+"""A restore of a PostgreSQL database under running processes: requests fail until its end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from tests.support import cluster
 POOL = "p"
 
 TAKEN_AWAY = "ALTER SCHEMA public RENAME TO aside; CREATE SCHEMA public"
-"""As after the DROPs of `pg_restore --clean`: there are no tables."""
+"""The state after the DROPs of `pg_restore --clean`: there are no tables."""
 
 EMPTY = """
 DO $$ DECLARE name text; BEGIN
@@ -30,7 +30,7 @@ CREATE VIEW clock_now AS
 SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
 FROM clock ORDER BY id DESC LIMIT 1
 """
-"""Before it copies the rows: tables without rows and keys."""
+"""The state before it copies the rows: tables without rows and keys."""
 
 BACK = "DROP SCHEMA public CASCADE; ALTER SCHEMA aside RENAME TO public"
 
@@ -58,22 +58,22 @@ NEEDS_ROWS: dict[str, Asked] = {
 
 
 async def refused(asked: Asked, service: Service) -> bool:
-    """Ask; if that is refused, then only as something that passes."""
+    """Return whether the request is refused; only a temporary error is permitted."""
     try:
         await asked(service)
     except Error as error:
         assert error.code is Code.UNAVAILABLE
         return True
-    except Unavailable:  # of chores, which nobody waits for
+    except Unavailable:  # raised by chores, which have no caller
         return True
     return False
 
 
 @pytest.mark.parametrize("connected", [True, False])
 def test_a_restore_under_a_running_process(connected: bool) -> None:
-    """Requests get 503, never 500, whatever is there already; afterwards nothing is broken.
+    """Requests get 503, never 500, at any stage of the restore; afterwards everything works.
 
-    With connections from before, which have prepared their statements, and with new ones.
+    This holds for old connections, which have prepared their statements, and for new ones.
     """
 
     def sql(text: str) -> None:
@@ -85,7 +85,7 @@ def test_a_restore_under_a_running_process(connected: bool) -> None:
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
 
-    async def whole() -> None:
+    async def run() -> None:
         async with opened(url) as service:
             for asked in (*NEEDS_THE_CLOCK.values(), *NEEDS_ROWS.values()):
                 assert not await refused(asked, service)
@@ -102,5 +102,5 @@ def test_a_restore_under_a_running_process(connected: bool) -> None:
                 assert not await refused(asked, service), name
 
     url = cluster.fresh()
-    asyncio.run(whole())
+    asyncio.run(run())
     cluster.shared().drop(cluster.database_of(url))

@@ -1,23 +1,23 @@
-"""What time it is for admission, when the wall clock is another machine's."""
+"""Service time, when the wall clock is that of another machine."""
 
 from moorage.core.clock import SECOND
 from moorage.core.service_time import BEAT, Timeline
 from moorage.service.batch.service_clock import ServiceClock
-from tests.service.running import HandClock
+from tests.service.running import ManualClock
 
 LONG = 20 * SECOND
 
 
-def begun(clock: HandClock) -> tuple[ServiceClock, Timeline]:
-    """A process that has just had its first batch."""
+def begun(clock: ManualClock) -> tuple[ServiceClock, Timeline]:
+    """The clock and timeline of a process after its first batch."""
     service_clock = ServiceClock(clock, alone=False)
     timeline, _ = service_clock.read(Timeline(), clock.now(), clock.monotonic())
     return service_clock, timeline
 
 
-def test_to_be_stopped_is_no_jump() -> None:
-    """A process is stopped after it was told the time: then that is old, and no clock was set."""
-    clock = HandClock()
+def test_a_stop_of_the_process_is_no_jump() -> None:
+    """A process that is stopped after it read the time has an old time; no clock was set."""
+    clock = ManualClock()
     service_clock, timeline = begun(clock)
     for stop in (LONG, 0, 0):
         clock.at += SECOND
@@ -27,9 +27,9 @@ def test_to_be_stopped_is_no_jump() -> None:
         assert (moment.at, timeline.skew) == (wall, 0)
 
 
-def test_to_wait_for_the_lock_is_no_jump() -> None:
-    """The time is told once the lock is there, however long that takes."""
-    clock = HandClock()
+def test_a_wait_for_the_lock_is_no_jump() -> None:
+    """The time is read once the lock is granted, however long that takes."""
+    clock = ManualClock()
     service_clock, timeline = begun(clock)
     for wait in (LONG, 0, 0):
         clock.at += SECOND
@@ -39,10 +39,10 @@ def test_to_wait_for_the_lock_is_no_jump() -> None:
         assert (moment.at, timeline.skew) == (clock.now(), 0)
 
 
-def test_a_jump_is_seen_whichever_way() -> None:
-    """A wall clock that is set does not move the time."""
+def test_a_jump_is_seen_in_both_directions() -> None:
+    """Setting the wall clock does not change the service time."""
     for jump in (LONG, -LONG):
-        clock = HandClock()
+        clock = ManualClock()
         service_clock, timeline = begun(clock)
         clock.at += SECOND
         clock.jump = jump
@@ -50,10 +50,10 @@ def test_a_jump_is_seen_whichever_way() -> None:
         assert (moment.at, timeline.skew) == (clock.at, -jump)
 
 
-def test_only_a_process_alone_knows_that_nobody_served_before_it() -> None:
-    """Beside others, a short gap is theirs: they were alive."""
+def test_only_a_single_process_counts_a_short_gap_as_an_outage() -> None:
+    """With peers, the service may have been alive during the gap."""
     for alone, outage in ((True, 4 * SECOND), (False, 0)):
-        clock = HandClock()
+        clock = ManualClock()
         _, stored = begun(clock)
         clock.at += 4 * SECOND
         service_clock = ServiceClock(clock, alone=alone)
@@ -65,9 +65,9 @@ def test_only_a_process_alone_knows_that_nobody_served_before_it() -> None:
 
 
 def test_a_jump_is_saved_at_once_and_time_every_few_seconds() -> None:
-    """A process that starts later would take an unsaved jump for time that has passed."""
+    """A process that starts later would count an unsaved jump as elapsed time."""
     for jump, passed, saved in ((0, SECOND, False), (0, BEAT, True), (LONG, SECOND, True)):
-        clock = HandClock()
+        clock = ManualClock()
         service_clock, stored = begun(clock)
         clock.at += passed
         clock.jump = jump

@@ -1,4 +1,4 @@
-"""Two services on one database: whatever they do at the same time, one of them was first."""
+"""Two services on one database: simultaneous operations take effect one after the other."""
 
 import asyncio
 import random
@@ -37,11 +37,11 @@ class Pair:
         self.services = (one, other)
 
     async def one(self, command: Any) -> Any:
-        """Carry out a command at the first service."""
+        """Execute a command at the first service."""
         return await self.services[0].transactor.submit(command)
 
     async def both(self, *commands: Any) -> list[Outcome]:
-        """Carry out commands at the same time, in turn at one and at the other."""
+        """Execute commands at the same time, alternately at both services."""
         answers = await asyncio.gather(
             *(
                 self.services[n % 2].transactor.submit(command)
@@ -52,7 +52,7 @@ class Pair:
         return [_outcome(answer) for answer in answers]
 
     async def provider(self, parent: ProviderId | None = None, **totals: int) -> ProviderId:
-        """Make a provider with these inventories."""
+        """Create a provider with these inventories."""
         uuid = ProviderId(str(uuid4()))
         await self.one(provider_cases.ProviderCreate(uuid, f"name {uuid}", parent))
         specs = {name: InventorySpec(total) for name, total in totals.items()}
@@ -61,8 +61,8 @@ class Pair:
         return uuid
 
 
-class Held:
-    """An engine that keeps what it has read to itself until it is told to go on."""
+class HoldingEngine:
+    """An engine that can hold back the result of a call until the test permits it."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -71,7 +71,7 @@ class Held:
         self.go: dict[str, asyncio.Event] = {}
 
     def hold(self, name: str, after: int = 1) -> None:
-        """Hold back what the call of this name reads that comes as so many-th from now on."""
+        """Hold back the result of the `after`-th call of method `name` from now on."""
         self._calls[name], self.reached[name] = after, asyncio.Event()
         self.go[name] = asyncio.Event()
 
@@ -100,22 +100,22 @@ def _outcome(answer: Any) -> Outcome:
 
 
 def claim(amounts: dict[ProviderId, dict[str, int]]) -> allocation_cases.AllocationsReplace:
-    """Let a new consumer hold these amounts."""
+    """A claim of these amounts for a new consumer."""
     request = ConsumerRequest(ConsumerId(str(uuid4())), amounts, "project", "user")
     return allocation_cases.AllocationsReplace([request])
 
 
-def play(scene: Callable[[Pair], Awaitable[None]]) -> None:
-    """Run a scene with two services; both must find the ledger sound, and alike, at the end."""
+def play(scenario: Callable[[Pair], Awaitable[None]]) -> None:
+    """Run a scenario with two services; at the end both must find the same, correct ledger."""
 
-    async def whole() -> None:
+    async def run() -> None:
         url = cluster.fresh()
         services = [
             await Service.start(open_engine(url), SystemClock(), CLASSES, TRAITS, on_fatal=fatal)
             for _ in range(2)
         ]
         try:
-            await scene(Pair(url, *services))
+            await scenario(Pair(url, *services))
             for service in services:
                 assert await service.operations.check() == []
             one, other = [await service.index.current() for service in services]
@@ -125,13 +125,13 @@ def play(scene: Callable[[Pair], Awaitable[None]]) -> None:
                 await service.stop()
         cluster.shared().drop(cluster.database_of(url))
 
-    asyncio.run(whole())
+    asyncio.run(run())
 
 
 def test_a_name_is_given_once() -> None:
-    """Two create a provider with the same name: one does, the other is told that it exists."""
+    """Of two creations of a provider with the same name one succeeds, the other is refused."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         for n in range(ROUNDS):
             uuids = [ProviderId(str(uuid4())) for _ in range(2)]
             outcomes = await pair.both(
@@ -139,13 +139,13 @@ def test_a_name_is_given_once() -> None:
             )
             assert sorted(outcomes) == sorted([DONE, Code.DUPLICATE_PROVIDER])
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_parent_stays_while_it_has_children() -> None:
-    """One adds a child while the other deletes the parent: only one of them can."""
+    """One adds a child while the other deletes the parent: only one of them succeeds."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         for n in range(ROUNDS):
             parent, child = await pair.provider(), ProviderId(str(uuid4()))
             add, delete = (
@@ -159,13 +159,13 @@ def test_a_parent_stays_while_it_has_children() -> None:
                 {DONE, Code.PARENT_UNKNOWN},
             )
 
-    play(scene)
+    play(scenario)
 
 
 def test_no_loop_of_two_trees() -> None:
-    """Each puts the other's tree below its own while others claim: only one of them can."""
+    """Each moves its tree below the other's while others claim: only one of them succeeds."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         for _ in range(ROUNDS):
             a, b = await pair.provider(), await pair.provider()
             below_a = await pair.provider(a, VCPU=100)
@@ -178,13 +178,13 @@ def test_no_loop_of_two_trees() -> None:
             assert sorted(outcomes[:2]) == sorted([DONE, Code.TREE_LOOP])
             assert outcomes[2:] == [DONE] * 6
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_word_is_made_once() -> None:
-    """Two create the same class: one does; two ensure the same trait: both may, once."""
+def test_a_class_or_trait_is_created_once() -> None:
+    """Of two creations of a class one succeeds; of two calls that ensure a trait one creates it."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         for n in range(ROUNDS):
             made = vocabulary_cases.ClassCreate(f"CUSTOM_{n}")
             assert sorted(await pair.both(made, made)) == sorted([DONE, Code.CLASS_EXISTS])
@@ -196,13 +196,13 @@ def test_a_word_is_made_once() -> None:
             )
             assert sorted(new for _, new in ensured) == [False, True]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_word_in_use_stays() -> None:
-    """One begins to use a class or a trait while the other deletes it: only one of them can."""
+def test_a_class_or_trait_in_use_stays() -> None:
+    """One begins to use a class or trait while the other deletes it: only one of them succeeds."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         for n in range(ROUNDS):
             uuid, name = await pair.provider(), f"CUSTOM_{n}"
             await pair.one(vocabulary_cases.ClassCreate(name))
@@ -215,13 +215,13 @@ def test_a_word_in_use_stays() -> None:
             outcomes = set(await pair.both(vocabulary_cases.TraitDelete(name), use))
             assert outcomes in ({DONE, Code.TRAIT_IN_USE}, {DONE, Code.TRAIT_UNKNOWN})
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_class_is_renamed_while_others_claim() -> None:
-    """Claims of the old name are before the renaming or refused; releases always work."""
+    """Claims of the old name come before the renaming or are refused; releases always succeed."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         await pair.one(vocabulary_cases.ClassCreate("CUSTOM_0"))
         uuid = await pair.provider(CUSTOM_0=10_000, VCPU=10_000)
         holders: list[ConsumerId] = []
@@ -239,13 +239,13 @@ def test_a_class_is_renamed_while_others_claim() -> None:
                 if outcome == DONE
             ]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_storm_ends_exactly_full() -> None:
-    """Both claim far more than there is, on providers in any order: exactly all of it is taken."""
+def test_many_claims_fill_the_ledger_exactly() -> None:
+    """Both claim far more than there is, on providers in any order: all of it is taken, no more."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         choice = random.Random(7)
         uuids = [await pair.provider(VCPU=50) for _ in range(4)]
         commands = [claim({u: {"VCPU": 1} for u in choice.sample(uuids, 2)}) for _ in range(400)]
@@ -258,13 +258,13 @@ def test_a_storm_ends_exactly_full() -> None:
             assert record is not None
             assert record.inventories["VCPU"].used == 50
 
-    play(scene)
+    play(scenario)
 
 
-def test_other_processes_changes_arrive_unasked() -> None:
-    """A service that nobody asks follows the others by what it hears."""
+def test_changes_of_a_peer_arrive_without_requests() -> None:
+    """A service without requests follows its peers by their notifications."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         one, other = pair.services
         uuid = await pair.provider()
         async with asyncio.timeout(10):
@@ -272,13 +272,13 @@ def test_other_processes_changes_arrive_unasked() -> None:
                 await other.engine.woken(1.0)
         assert other.index.catalog.record(uuid) is not None
 
-    play(scene)
+    play(scenario)
 
 
 def test_forgotten_change_rows_and_a_wiped_ledger() -> None:
-    """Who has missed what was forgotten reads everything anew."""
+    """An index that missed compacted changes is loaded again."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         one, other = pair.services
         await other.feed.stop()
         before = await pair.provider(VCPU=1)
@@ -289,16 +289,16 @@ def test_forgotten_change_rows_and_a_wiped_ledger() -> None:
         assert catalog.record(before) is None
         assert catalog.record(after) is not None
 
-    play(scene)
+    play(scenario)
 
 
-def test_nothing_is_missed_when_the_index_is_read_anew_beside_a_look() -> None:
-    """The snapshot may be older than what the look has begun from: it begins again from there."""
+def test_nothing_is_missed_when_the_index_is_loaded_during_a_look() -> None:
+    """If the loaded snapshot is older than the start of the look, the look begins again from it."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         index, feed = pair.services[1].index, pair.services[1].feed
         await feed.stop()
-        engine = Held(feed._engine)
+        engine = HoldingEngine(feed._engine)
         index._engine = feed._engine = engine
         engine.hold("read_aside", after=2)
         loading = asyncio.create_task(index.load())
@@ -315,13 +315,13 @@ def test_nothing_is_missed_when_the_index_is_read_anew_beside_a_look() -> None:
         catalog = await looking
         assert first in catalog.places and second in catalog.places
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_history_that_lost_its_end() -> None:
-    """A server that has fewer revisions than were seen is believed, not what was seen."""
+    """If the server has fewer revisions than were seen, the server is right."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         kept, lost = await pair.provider(), await pair.provider()
         for service in pair.services:
             assert (await service.index.current()).record(lost) is not None
@@ -334,13 +334,13 @@ def test_a_history_that_lost_its_end() -> None:
             assert catalog.record(kept) is not None
             assert catalog.record(lost) is None
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_revoked_token_is_refused_everywhere() -> None:
-    """The other process, too, refuses a token from the answer on to its revocation or rotation."""
+    """The peer, too, refuses a token as soon as its revocation or rotation has been answered."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         one, other = pair.services
         for _ in range(ROUNDS):
             secret, token = await one.access.create("someone", "reader", by=TESTER)
@@ -355,11 +355,11 @@ def test_a_revoked_token_is_refused_everywhere() -> None:
             assert await other.access.find(old) is None
             assert await other.access.find(new) is not None
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_time_is_the_database_s() -> None:
-    """Whatever the process's clock says: processes that share a ledger share its time."""
+def test_time_comes_from_the_database() -> None:
+    """Processes that share a ledger use the database's clock, not their own."""
 
     class Stopped:
         def now(self) -> Instant:
@@ -373,7 +373,7 @@ def test_the_time_is_the_database_s() -> None:
             told = server.execute("SELECT extract(epoch FROM clock_timestamp()) * 1000000")
             return int(told.fetchone()[0])  # type: ignore[index]  # there is one row
 
-    async def whole() -> None:
+    async def run() -> None:
         url = cluster.fresh()
         service = await Service.start(open_engine(url), Stopped(), CLASSES, TRAITS, on_fatal=fatal)
         before = now(url)
@@ -384,4 +384,4 @@ def test_the_time_is_the_database_s() -> None:
         await service.stop()
         cluster.shared().drop(cluster.database_of(url))
 
-    asyncio.run(whole())
+    asyncio.run(run())

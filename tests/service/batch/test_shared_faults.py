@@ -1,4 +1,4 @@
-"""What goes wrong between processes that share a ledger, and how each of them gets out of it."""
+"""Faults between processes that share a ledger, and how each process recovers."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ from tests.service.running import TESTER, provider_id
 COUNT = "SELECT COUNT(*) FROM batch WHERE created_at < now() - interval '1 hour'"
 
 
-def changed(pair: Pair, rows: list[tuple[str, str, Any]]) -> None:
+def write_changes(pair: Pair, rows: list[tuple[str, str, Any]]) -> None:
     """Write change rows of (kind, key, body) at the next revision, as another process would."""
     with psycopg.connect(pair.url) as server:
         raised = server.execute("UPDATE clock SET revision = revision + 1 RETURNING revision")
@@ -33,16 +33,16 @@ def changed(pair: Pair, rows: list[tuple[str, str, Any]]) -> None:
 
 
 def test_a_change_that_cannot_be_followed() -> None:
-    """Half of a batch is applied when it fails: the index is read anew, and nobody sees the half.
+    """If a batch fails when half of it is applied, the index is loaded again: no reader sees half.
 
-    The rows that are written here say of a provider that its root does not exist.
+    The rows written here give a provider a root that does not exist.
     """
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         there = await pair.provider(VCPU=8)
         whole, torn, root = (provider_id(n) for n in range(3))
         at = 1_700_000_000_000_000
-        changed(
+        write_changes(
             pair,
             [
                 ("provider", whole, Provider(whole, "whole", 0, None, whole, at, at)),
@@ -58,13 +58,13 @@ def test_a_change_that_cannot_be_followed() -> None:
         for service in pair.services:
             assert (await service.index.current()).record(after) is not None
 
-    play(scene)
+    play(scenario)
 
 
-def test_receipts_are_forgotten_by_the_hour() -> None:
-    """All that are old go, in several transactions, while no revision rises."""
+def test_old_receipts_are_deleted() -> None:
+    """All receipts older than an hour are deleted, in several transactions, without a revision."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         one, other = pair.services
         with psycopg.connect(pair.url) as server:
             server.execute(
@@ -77,18 +77,18 @@ def test_receipts_are_forgotten_by_the_hour() -> None:
         with psycopg.connect(pair.url) as server:
             assert server.execute(COUNT).fetchone() == (0,)
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_others_do_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch waits for it twice, then all of it is told; not each request of it one by one.
+def test_a_lock_that_a_peer_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch waits for the lock `HELD_MAX` times, then fails as a whole, not request by request.
 
-    So it is with the clock while a COMMIT of another process waits for a standby.
+    The clock is locked for long while a COMMIT of another process waits for a standby.
     """
     impatient = connection._SETTINGS.replace("'15s'", "'100ms'")
     monkeypatch.setattr(connection, "_SETTINGS", impatient)
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         transactor = pair.services[0].transactor
         asked = [vocabulary_cases.TraitEnsure(f"CUSTOM_{n}") for n in range(8)]
         with psycopg.connect(pair.url) as intruder:
@@ -99,23 +99,23 @@ def test_what_others_do_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
         assert transactor.counters.retries == HELD_MAX
         await asyncio.gather(*map(transactor.submit, asked))
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("raised", [False, True])
 def test_a_batch_on_top_of_another_history(raised: bool) -> None:
-    """A process that has not looked since a restore does not take its own batch for the next one.
+    """A process that has not read since a restore does not treat its own batch as the next one.
 
-    The numbers would fit: the other process has written as many revisions as were lost. `raised`:
-    it has begun an epoch itself, as somebody asked it to.
+    The numbers would fit: the other process has written as many revisions as were lost. With
+    `raised`, the process has begun an epoch itself, on request.
     """
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         one, other = pair.services
         await pair.one(vocabulary_cases.TraitEnsure("CUSTOM_LOST"))
         for service in pair.services:
             assert "CUSTOM_LOST" in (await service.index.current()).traits
-        await other.feed.stop()  # it hears of nothing now
+        await other.feed.stop()  # it gets no notifications from now on
         with psycopg.connect(pair.url) as server:
             server.execute("DELETE FROM trait")
             server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
@@ -129,13 +129,13 @@ def test_a_batch_on_top_of_another_history(raised: bool) -> None:
         assert {"CUSTOM_NEW", "CUSTOM_OTHER"} <= names
         assert "CUSTOM_LOST" not in names
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_token_that_was_revoked_after_a_restore() -> None:
-    """As many are revoked as before it, but others: what is remembered of them is worth nothing."""
+    """As many tokens are revoked as before, but different ones: the peer must read them again."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         one, other = pair.services
         (first, first_token), (second, second_token) = [
             await one.access.create(name, "reader", by=TESTER) for name in ("first", "second")
@@ -150,4 +150,4 @@ def test_a_token_that_was_revoked_after_a_restore() -> None:
         assert await other.access.find(second) is None
         assert await other.access.find(first) is not None
 
-    play(scene)
+    play(scenario)

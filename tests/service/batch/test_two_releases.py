@@ -1,7 +1,7 @@
-"""Two releases on one database: what the newer one stores is kept, and it may shut out the other.
+"""Two releases on one database: the data of the newer one is kept, and it may exclude the older.
 
-The newer release is made by hand: members that this one does not know, in every JSON value that it
-writes again; a kind of change that it does not know; a format that it does not reach.
+The newer release is simulated: members unknown to this release in every JSON value that it writes
+again, an unknown kind of change, and a format that this release does not know.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
 from tests.support import cluster
 
 EXTRA = {"later": [1, {"x": None}]}
-"""What no member of this release is called."""
+"""A member that this release does not know."""
 
 
 class Database:
-    """A database, with a way past the service."""
+    """A database with direct access, bypassing the service."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -69,7 +69,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
         cluster.shared().drop(cluster.database_of(url))
 
 
-async def used(service: Service) -> ProviderId:
+async def store_values(service: Service) -> ProviderId:
     """Store a value of every kind: a provider with inventory, pools with units and with slots."""
     uuid = ProviderId(str(uuid4()))
     await service.transactor.submit(provider_cases.ProviderCreate(uuid, "host"))
@@ -82,7 +82,7 @@ async def used(service: Service) -> ProviderId:
     return uuid
 
 
-async def used_again(service: Service, uuid: ProviderId) -> None:
+async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     """Write each of these values again."""
     await service.transactor.submit(claim(1, uuid, VCPU=3))
     leases, _ = await service.admission.queries.leases(None, 10, "units", None)
@@ -91,7 +91,7 @@ async def used_again(service: Service, uuid: ProviderId) -> None:
 
 
 def added(text: str, path: tuple[str, ...] = ()) -> str:
-    """Add what a newer release would to a JSON object, and to objects inside it."""
+    """Add the unknown member to a JSON object, and to objects inside it."""
     value = json.decode(text)
     value.update(EXTRA)
     for name in path:
@@ -100,8 +100,8 @@ def added(text: str, path: tuple[str, ...] = ()) -> str:
     return json.encode(value).decode()
 
 
-def newer(database: Database) -> None:
-    """Let a newer release write to all rows."""
+def write_as_newer(database: Database) -> None:
+    """Change all rows as a newer release would."""
     for uuid, text in database.sql("SELECT uuid, inventories FROM provider"):
         held = {name: {**one, **EXTRA} for name, one in json.decode(text).items()}
         database.sql(
@@ -114,7 +114,7 @@ def newer(database: Database) -> None:
 
 
 def lacking(database: Database, revision: int) -> list[str]:
-    """Return which values, stored or told of after a revision, lack what was added."""
+    """Return the values, stored or in changes after a revision, that lack the unknown member."""
     found = []
     told = "SELECT kind, key, body FROM change WHERE body IS NOT NULL AND revision > ?"
     for kind, key, text in database.sql(told, revision):
@@ -135,32 +135,32 @@ def lacking(database: Database, revision: int) -> list[str]:
 
 
 def whole(text: str) -> str:
-    """Return a JSON text in one form."""
+    """Return a JSON text in its normal form."""
     return json.encode(json.decode(text)).decode()
 
 
 def rewritten(database: Database) -> list[str]:
-    """Let a newer release write, then this one: what is lacking."""
+    """Let a newer release write, then this one; return which values lack the unknown member."""
 
-    async def scene() -> int:
+    async def scenario() -> int:
         service = await database.started()
-        uuid = await used(service)
+        uuid = await store_values(service)
         if not service.engine.shared:
             await service.stop()
-        newer(database)
+        write_as_newer(database)
         ((revision,),) = database.sql("SELECT revision FROM clock")
         if not service.engine.shared:
             service = await database.started()
-        await used_again(service, uuid)
+        await rewrite_values(service, uuid)
         assert await service.operations.check() == []
         await service.stop()
         return int(revision)
 
-    return lacking(database, asyncio.run(scene()))
+    return lacking(database, asyncio.run(scenario()))
 
 
-def test_what_a_newer_release_has_stored_is_kept(database: Database) -> None:
-    """Rows that are written again keep what is not known, and so do the changes that tell of them.
+def test_members_of_a_newer_release_are_kept(database: Database) -> None:
+    """Rows that are written again keep unknown members, and so do their change rows.
 
     On PostgreSQL the newer release begins while this one is connected.
     """
@@ -169,28 +169,30 @@ def test_what_a_newer_release_has_stored_is_kept(database: Database) -> None:
     assert '"used":3' in database.sql("SELECT inventories FROM provider")[0][0]
 
 
-def test_without_it_nothing_is_kept(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: a service that writes what it knows forgets the rest."""
+def test_without_the_protection_unknown_members_are_lost(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: a service that writes only known members loses the others."""
     for engine in ("sqlite", "postgres"):
         monkeypatch.setattr(f"moorage.store.{engine}.engine.kept", lambda plan: plan)
     assert len(rewritten(database)) > 4
 
 
 async def refused(awaitable: Awaitable[Any]) -> str:
-    """Return the message with which something is UNAVAILABLE."""
+    """Return the message of the expected `UNAVAILABLE` error."""
     with pytest.raises(Error) as caught:
         await awaitable
     assert caught.value.code is Code.UNAVAILABLE
     return caught.value.message
 
 
-def test_a_format_that_is_not_reached(database: Database) -> None:
-    """An older process writes nothing more, and one that starts is told to be upgraded."""
+def test_a_format_that_is_too_new(database: Database) -> None:
+    """A running older process writes nothing more, and one that starts asks for an upgrade."""
     raise_ = "UPDATE clock SET minimum_version = ?, newest_version = ?"
 
-    async def scene() -> None:
+    async def scenario() -> None:
         service = await database.started()
-        await used(service)
+        await store_values(service)
         before = database.sql("SELECT * FROM clock")
         if not service.engine.shared:
             await service.stop()
@@ -207,15 +209,15 @@ def test_a_format_that_is_not_reached(database: Database) -> None:
         database.sql(raise_, FORMAT, FORMAT)
         assert database.sql("SELECT * FROM clock") == before
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_a_kind_of_change_that_is_not_known(database: Database) -> None:
-    """It is not skipped: neither searches nor followers go on as if nothing had happened."""
+def test_an_unknown_kind_of_change(database: Database) -> None:
+    """It is not skipped: searches and the change feed fail instead."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         service = await database.started()
-        await used(service)
+        await store_values(service)
         cursor = await service.watch.now()
         ((revision,),) = database.sql("SELECT revision FROM clock")
         database.sql("INSERT INTO change VALUES (?, 0, 0, 'consumer', 'x', '{}')", revision + 1)
@@ -228,4 +230,4 @@ def test_a_kind_of_change_that_is_not_known(database: Database) -> None:
         database.sql("UPDATE clock SET revision = revision - 1")
         await service.stop()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""Boskos' configuration file: what it may say, and how it is told what is wrong."""
+"""Boskos' configuration file: what it may contain, and how errors are reported."""
 
 import pytest
 
@@ -14,18 +14,18 @@ SUBDOMAIN = (
 
 
 def problem(text: str) -> str:
-    """What is wrong with a configuration."""
+    """Return the error of a configuration."""
     with pytest.raises(ConfigFileError) as found:
         slot_config_parse(text)
     return str(found.value)
 
 
 def entries(*lines: str) -> str:
-    """A configuration with these entries, in one line each."""
+    """A configuration with these entries, each in one line."""
     return "resources:\n" + "".join(f"- {line}\n" for line in lines)
 
 
-def test_a_whole_one() -> None:
+def test_a_complete_configuration() -> None:
     """Static and dynamic types, with anchors, comments, unknown keys and keys in other cases."""
     text = """
 defaults: &free free
@@ -58,7 +58,7 @@ Resources:
 
 @pytest.mark.parametrize("text", ["", "resources: []", "resources:", "other: 1", "[]", "just text"])
 def test_empty(text: str) -> None:
-    """A configuration without resources is none."""
+    """A configuration without resources is refused."""
     assert problem(text) == "empty config"
 
 
@@ -110,25 +110,25 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_faults(name: str) -> None:
-    """Every fault is told where it is; several of them in brackets."""
+    """Every error is reported with its place; several errors are in brackets."""
     lines, expected = CASES[name]
     assert problem(entries(*lines)) == expected
 
 
 def test_needs_that_are_met() -> None:
-    """Dynamic types count with their most."""
+    """Dynamic types count with their maximum."""
     text = entries("{type: t, max-count: 2, needs: {u: 2}}", "{type: u, max-count: 4}")
     assert [entry.pool for entry in slot_config_parse(text).entries] == ["t", "u"]
 
 
 @pytest.mark.parametrize("text", ["a: [", "\tb: 1", "- !!python/object:os.system x\n- {", "\x00"])
 def test_no_yaml(text: str) -> None:
-    """What is not YAML is refused in one line."""
+    """Text that is not YAML is refused with a message of one line."""
     said = problem(text)
     assert said.startswith("it is not YAML: ") and "\n" not in said
 
 
-def test_tags_make_nothing() -> None:
-    """A tag cannot make an object."""
+def test_tags_create_no_objects() -> None:
+    """A tag that names a Python object is ignored."""
     text = "resources:\n- type: !!python/object/apply:os.getcwd []\n  names: [a]\n"
     assert problem(text) == ".0.type: must be set"

@@ -1,4 +1,4 @@
-"""What the lease proxy holds for callers that go away at a bad moment."""
+"""The lease proxy frees the leases of callers that leave at a bad moment."""
 
 import asyncio
 from collections import deque
@@ -11,12 +11,12 @@ from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat.lease_proxy import CallerGoneError, Confirm, LeaseProxy
 from moorage.store.api import Unavailable
-from tests.service.pools import by_hand, spec
+from tests.service.pools import spec, with_manual_clock
 from tests.service.running import TESTER, Running
 
 
 class Leaving:
-    """A caller hangs up while its lease is confirmed, and releases fail at first."""
+    """Simulates a caller that leaves while its lease is confirmed, and releases that first fail."""
 
     def __init__(self, one: Running, failures: int) -> None:
         self._one = one
@@ -25,7 +25,7 @@ class Leaving:
         self.away = asyncio.Event()
 
     async def submit(self, case: UseCase[Any]) -> Any:
-        """Submit it, with what goes wrong."""
+        """Submit a case, with the simulated faults."""
         if isinstance(case, LeaseRelease) and self._failures:
             self._one.engine.failures.append(self._failures.popleft())
         answer = await self._real(case)
@@ -36,10 +36,10 @@ class Leaving:
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2])
-def test_nothing_is_left_for_who_has_gone(tmp_path: Path, failures: int) -> None:
-    """However often giving back fails: confirmed leases end by nothing else."""
+def test_a_caller_that_left_keeps_no_lease(tmp_path: Path, failures: int) -> None:
+    """The release is repeated until it succeeds, because nothing else ends a confirmed lease."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission, transactor = one.service.admission, one.service.transactor
         await admission.pool_put("p", spec(1), None, TESTER)
         leaving = Leaving(one, failures)
@@ -51,4 +51,4 @@ def test_nothing_is_left_for_who_has_gone(tmp_path: Path, failures: int) -> None
             while (await admission.queries.pool("p")).pool.occupied:
                 await admission.queries.report("p")
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

@@ -11,7 +11,7 @@ from moorage.service.compat.boskos_cases import Acquire, Release, Sync
 from moorage.service.ids import lease_id_new
 from moorage.service.native.pools import shown
 from moorage.wire import admission as wire
-from tests.service.pools import MINUTE, by_hand, spec
+from tests.service.pools import MINUTE, spec, with_manual_clock
 from tests.service.running import TESTER, Running
 
 NAMED = SlotConfig((ResourceType("t", names=("a", "b", "c")),))
@@ -30,14 +30,14 @@ async def acquired(one: Running, dest: str) -> str:
 
 
 async def pool(one: Running, name: str = "t") -> wire.Pool:
-    """Return a pool as clients see it, as of now."""
+    """Return a pool as clients see it now."""
     return shown(await one.service.admission.queries.pool(name))
 
 
 def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
-    """However a pool is made: after a jump of the clock it has the time that people read there."""
+    """This holds after a jump of the clock, however the pool is created."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await admission.pool_put("before", spec(), None, TESTER)
         one.clock.jump = -DAY
@@ -47,26 +47,26 @@ def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
         assert configured.created_at == configured.updated_at == made.created_at
         assert (await admission.queries.pool("t")).pool.created_at == one.clock.now()
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_a_slot_in_use_is_not_free_whatever_its_state(tmp_path: Path) -> None:
-    """A client of Boskos may call the state of what it has `free`."""
+    """A client of Boskos may give an occupied slot the state `free`."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         await synced(one, NAMED)
         await acquired(one, "free")
         told = await pool(one)
         assert (told.units, told.occupied, told.free, told.resting) == (3, 1, 2, 0)
         assert told.slots == {"free": 3}
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_cooldowns_of_slots_are_counted_by_slot(tmp_path: Path) -> None:
-    """A slot that is taken out of its cooldown by a change of its state is not resting any more."""
+    """A slot that leaves the configuration during its cooldown no longer counts as resting."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await synced(one, NAMED)
         cool = PoolSpec(limit=None, ttl=MINUTE, ttl_max=DAY, cooldown=MINUTE)
@@ -85,13 +85,13 @@ def test_cooldowns_of_slots_are_counted_by_slot(tmp_path: Path) -> None:
         told = await pool(one)
         assert (told.free, told.resting) == (2, 0)
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)
 
 
 def test_the_pacing_of_a_growing_pool_keeps_following_its_units(tmp_path: Path) -> None:
-    """Its units are the slots that it may have, for the server and for the command line."""
+    """The server and the command line count the slots that it may have as its units."""
 
-    async def scene(one: Running) -> None:
+    async def scenario(one: Running) -> None:
         admission = one.service.admission
         await synced(one, GROWING)
         paced = PoolSpec(limit=None, ttl=MINUTE, ttl_max=DAY, hold=10 * MINUTE)
@@ -103,4 +103,4 @@ def test_the_pacing_of_a_growing_pool_keeps_following_its_units(tmp_path: Path) 
         unpaced = await admission.pool_put("t", paced, None, TESTER)
         assert changed_of(shown(unpaced), {"quota": 3}).pacing is None
 
-    by_hand(tmp_path, scene)
+    with_manual_clock(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""A process that follows the others: window by window, woken by what is new, through new epochs."""
+"""A process follows its peers window by window, woken by new changes, across new epochs."""
 
 import asyncio
 from contextlib import aclosing
@@ -10,42 +10,42 @@ import pytest
 from moorage.service.feed.change_rows import ChangesGone, tails
 from moorage.service.ledger import vocabulary_cases
 from moorage.store.changelog import FOLLOWED_KINDS, ROWS_MAX
-from tests.service.batch.test_shared import Held, Pair, play
+from tests.service.batch.test_shared import HoldingEngine, Pair, play
 from tests.service.running import TESTER
 from tests.support import cluster
 
 
 async def traits(pair: Pair, count: int) -> None:
-    """Make so many traits at the first service, each with one change row."""
+    """Create `count` traits at the first service, each with one change row."""
     commands = [vocabulary_cases.TraitEnsure(f"CUSTOM_{n}") for n in range(count)]
     await asyncio.gather(*map(pair.services[0].transactor.submit, commands))
 
 
 def epochs(pair: Pair) -> list[tuple[Any, ...]]:
-    """Return the epoch that the database is in."""
+    """Return the epoch of the database."""
     return cluster.ask(pair.url, "SELECT epoch FROM clock_now")
 
 
 def test_many_changes_are_followed() -> None:
-    """Whoever is several windows behind follows them: nothing is read anew."""
+    """An index that is several windows behind follows them and is not loaded again."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         index = pair.services[1].index
         await pair.provider()
         catalog = await index.current()
-        await pair.services[1].feed.stop()  # nobody looks until it is asked
+        await pair.services[1].feed.stop()  # it reads no changes until it is asked
         await traits(pair, 3 * ROWS_MAX)
         assert await index.current() is catalog
         assert len(catalog.traits) >= 3 * ROWS_MAX
         assert index.revision == pair.services[0].index.revision
 
-    play(scene)
+    play(scenario)
 
 
-def test_another_history_from_the_next_window_on() -> None:
-    """Windows of two histories are not put together."""
+def test_windows_of_two_histories_are_not_mixed() -> None:
+    """If the history changes between two windows, the second is refused."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         await pair.provider()
         index = pair.services[1].index
         await index.current()
@@ -64,13 +64,13 @@ def test_another_history_from_the_next_window_on() -> None:
         async with aclosing(tails(index._engine, began, FOLLOWED_KINDS)) as found:
             assert sum([len(tail.batches) async for tail in found]) == index.revision - began
 
-    play(scene)
+    play(scenario)
 
 
-def test_who_waits_is_woken_by_what_is_new() -> None:
-    """A look that finds nothing wakes nobody: whoever waits would look again for each request."""
+def test_waiting_readers_are_woken_by_changes_only() -> None:
+    """A look without changes wakes no reader, which would otherwise read again for each request."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         index, feed = pair.services[1].index, pair.services[1].feed
         await pair.provider(VCPU=1)
         await index.current()
@@ -87,18 +87,18 @@ def test_who_waits_is_woken_by_what_is_new() -> None:
         assert ring.is_set()
         assert index.epoch == epoch
 
-    play(scene)
+    play(scenario)
 
 
 def test_an_epoch_that_is_raised_during_a_look() -> None:
-    """What the look has found is of before, and that is no loss: nothing is read anew."""
+    """What the look has found is older, but still valid: the index is not loaded again."""
 
-    async def scene(pair: Pair) -> None:
+    async def scenario(pair: Pair) -> None:
         service = pair.services[0]
         index = service.index
         await pair.provider()
         catalog = await index.current()
-        engine = Held(service.engine)
+        engine = HoldingEngine(service.engine)
         service.feed._engine = engine
         engine.hold("look")
         looking = asyncio.create_task(index.current())
@@ -113,4 +113,4 @@ def test_an_epoch_that_is_raised_during_a_look() -> None:
         assert await index.current() is catalog
         assert index.epoch == epoch
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""Readers of the change rows: from every place, woken in time, told what they have missed."""
+"""Readers of the change rows: they resume anywhere, are woken in time, and notice gaps."""
 
 import asyncio
 from pathlib import Path
@@ -16,8 +16,8 @@ START = Cursor(1, 0)
 LONG = 60.0
 
 
-async def busy(one: Running) -> None:
-    """Make revisions with one change and with several."""
+async def make_revisions(one: Running) -> None:
+    """Create revisions with one change and with several."""
     first, second = await one.provider(1, VCPU=8), await one.provider(2, VCPU=8)
     await one.submit(vocabulary_cases.ClassCreate("CUSTOM_A"))
     await one.outcomes(claim(1, first, VCPU=1), claim(2, second, VCPU=2))
@@ -25,7 +25,7 @@ async def busy(one: Running) -> None:
 
 
 async def followed(one: Running, after: Cursor, rows_max: int) -> list[Seen]:
-    """Everything after a cursor, window by window."""
+    """Return all changes after a cursor, read window by window."""
     found: list[Seen] = []
     while True:
         window = await one.service.watch.window(after, rows_max=rows_max)
@@ -36,12 +36,12 @@ async def followed(one: Running, after: Cursor, rows_max: int) -> list[Seen]:
             return found
 
 
-def test_every_change_from_every_place(tmp_path: Path) -> None:
-    """Whatever the size of the windows, a reader that resumes at any cursor misses nothing."""
+def test_a_reader_gets_every_change_from_every_cursor(tmp_path: Path) -> None:
+    """Whatever the size of the windows, a reader that resumes at any cursor misses no change."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await make_revisions(one)
             everything = await followed(one, START, 500)
             assert len({(seen.row.revision, seen.row.n) for seen in everything}) == len(everything)
             assert everything[-1].cursor == Cursor(1, one.service.index.revision)
@@ -51,15 +51,15 @@ def test_every_change_from_every_place(tmp_path: Path) -> None:
                 assert await followed(one, seen.cursor, 2) == everything[n + 1 :]
                 assert Cursor.parse(str(seen.cursor)) == seen.cursor
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_kinds(tmp_path: Path) -> None:
-    """Whoever asks for some kinds is told these, and goes on after the others."""
+    """A reader of some kinds gets only these, and its cursor passes the others."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await make_revisions(one)
             everything = await followed(one, START, 500)
             window = await one.service.watch.window(START, {"consumer"})
             assert window.changes == [seen for seen in everything if seen.row.kind == "consumer"]
@@ -68,13 +68,13 @@ def test_kinds(tmp_path: Path) -> None:
             empty = await one.service.watch.awaited(START, {"trait"}, seconds=0.01, rows_max=2)
             assert (empty.changes, str(empty.next)) == ([], f"1.{one.service.index.revision}")
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_waiting_reader_is_woken_by_a_commit(tmp_path: Path) -> None:
-    """It is told of the next change that it asked for, and of no earlier one."""
+    """It gets the next change of its kinds, and no earlier one."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             await one.provider(1, VCPU=8)
             watch = one.service.watch
@@ -87,13 +87,13 @@ def test_a_waiting_reader_is_woken_by_a_commit(tmp_path: Path) -> None:
             assert [seen.row.key for seen in window.changes] == ["CUSTOM_T"]
             assert window.next == await watch.now()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_nobody_waits_for_a_service_that_ends(tmp_path: Path) -> None:
-    """Whoever waits is answered when the service closes, and nobody waits after that."""
+def test_no_reader_waits_for_a_service_that_ends(tmp_path: Path) -> None:
+    """Waiting readers are answered when the service closes, and later ones do not wait."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             watch = one.service.watch
             readers = [asyncio.create_task(watch.awaited(START, seconds=LONG)) for _ in range(3)]
@@ -102,15 +102,15 @@ def test_nobody_waits_for_a_service_that_ends(tmp_path: Path) -> None:
             assert all(window.changes == [] for window in await asyncio.gather(*readers))
             assert (await watch.awaited(START, seconds=LONG)).changes == []
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_what_is_compacted_is_gone(tmp_path: Path) -> None:
-    """A reader before the mark is told the oldest cursor, from which nothing is missing."""
+def test_compacted_changes_are_gone(tmp_path: Path) -> None:
+    """A reader before the mark gets the oldest cursor, from which no change is missing."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await busy(one)
+            await make_revisions(one)
             everything = await followed(one, START, 500)
             one.clock.at += 2 * CHANGES_KEPT_SECONDS * 1_000_000
             chores = Chores(
@@ -130,14 +130,14 @@ def test_what_is_compacted_is_gone(tmp_path: Path) -> None:
             kept = [seen for seen in everything if seen.row.revision > mark]
             assert await followed(one, oldest, 500) == kept != []
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("after", [Cursor(2, 0), Cursor(0, 0), Cursor(1, 1_000), Cursor(1, 7, 0)])
 def test_cursors_of_another_history_are_refused(tmp_path: Path, after: Cursor) -> None:
-    """Another epoch, or a revision that has not been, cannot be resumed from."""
+    """A reader cannot resume from another epoch or a future revision."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             await one.provider(1, VCPU=8)
             with pytest.raises(ChangesGoneError) as gone:
@@ -147,23 +147,23 @@ def test_cursors_of_another_history_are_refused(tmp_path: Path, after: Cursor) -
             with pytest.raises(ChangesGoneError):
                 await one.service.watch.window(START)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
     "text", ["", "1", "1.2.3.4", "1.x", "-1.0", "1.2.", "1." + "9" * 19, "\u0661.\u0662"]
 )
-def test_what_is_no_cursor_is_refused(text: str) -> None:
-    """Only what the service itself tells is understood."""
+def test_malformed_cursors_are_refused(text: str) -> None:
+    """Only the format of the service's own cursors is accepted."""
     with pytest.raises(Error) as refusal:
         Cursor.parse(text)
     assert refusal.value.code is Code.INVALID
 
 
-def test_a_bell_that_rings_before_one_waits_is_heard() -> None:
-    """Whoever listened before the ring need not wait; a closed bell makes nobody wait."""
+def test_a_bell_that_rings_before_a_wait_is_heard() -> None:
+    """Listeners from before the ring do not wait; nor do listeners of a closed bell."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         bell = Bell()
         heard, bell_of_others = bell.listen(), bell.listen()
         bell.ring()
@@ -174,17 +174,17 @@ def test_a_bell_that_rings_before_one_waits_is_heard() -> None:
         assert bell.closed
         await asyncio.wait_for(bell.listen().wait(), 1)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_the_uuid_of_a_provider_is_its_key(tmp_path: Path) -> None:
-    """Rows are named as the reference says."""
+    """The keys of change rows are those of the reference."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             await one.provider(1, VCPU=8)
             keys = {seen.row.kind: seen.row.key for seen in await followed(one, START, 500)}
             uuid = provider_id(1)
             assert keys == {"provider": uuid, "inventory": f"{uuid}/VCPU"}
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

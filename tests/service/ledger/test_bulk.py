@@ -1,4 +1,4 @@
-"""Bulk changes through the service: small units, no needless write, others in between."""
+"""Bulk changes through the service: small units, no needless writes, other requests in between."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ SSD = frozenset({"STORAGE_DISK_SSD"})
 
 
 def nodes(count: int, total: int = 4, first: int = 0) -> list[ProviderSpec]:
-    """Describe providers, each a tree of its own."""
+    """Describe providers, each a separate tree."""
     specs = {"VCPU": InventorySpec(total)}
     return [
         ProviderSpec(provider_id(n), f"node-{n}", None, specs, SSD, frozenset())
@@ -32,31 +32,31 @@ def nodes(count: int, total: int = 4, first: int = 0) -> list[ProviderSpec]:
 
 
 async def upsert(one: Running, specs: list[ProviderSpec], teach: bool = False) -> list[Any]:
-    """Carry out a bulk request; return the outcomes, of refusals their codes."""
-    return [told(each) for each in await answers(one, specs, teach)]
+    """Execute a bulk request; return the outcomes, and the codes of refusals."""
+    return [outcome_of(each) for each in await answers(one, specs, teach)]
 
 
-def told(answer: Upserted) -> Any:
-    """Return the outcome, of a refusal its code."""
+def outcome_of(answer: Upserted) -> Any:
+    """Return the outcome, or the code of a refusal."""
     return answer.refusal.code if answer.refusal else answer.outcome
 
 
 async def answers(one: Running, specs: list[ProviderSpec], teach: bool = False) -> list[Upserted]:
-    """Carry out a bulk request."""
+    """Execute a bulk request."""
     service = one.service
     pieces = Pieces(service.turns)
     return await providers_upsert(service.index, service.transactor, pieces, TESTER, specs, teach)
 
 
 async def audited(one: Running) -> list[tuple[str, Any]]:
-    """Return what the audit rows tell, newest first."""
+    """Return the targets and contents of the audit rows, newest first."""
     rows, _ = await one.service.audit.page(None, 100)
     assert all((row.who, row.action) == (TESTER.who, "providers.bulk") for row in rows)
     return [(row.target, json.loads(row.after or "")) for row in rows]
 
 
 def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
-    """3,100 providers are created, then found unchanged: no transaction, no generation."""
+    """3,100 unchanged providers need no transaction and get no new generation."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -72,7 +72,7 @@ def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_only_the_difference_is_written(tmp_path: Path) -> None:
-    """Two of a hundred have changed: one transaction, and answers in the order of the request."""
+    """Two changes in a hundred take one transaction; answers are in the order of the request."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -86,8 +86,8 @@ def test_only_the_difference_is_written(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_refused_tree_harms_no_other(tmp_path: Path) -> None:
-    """One tree of a unit is refused whole, the others are changed; so are later units."""
+def test_a_refused_tree_affects_no_other(tmp_path: Path) -> None:
+    """A tree of a unit is refused as a whole; the other trees and later units are changed."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -103,8 +103,8 @@ def test_a_refused_tree_harms_no_other(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_trees_are_made_moved_and_renamed(tmp_path: Path) -> None:
-    """A subtree goes under another root with all that is below it, in one request with its root."""
+def test_trees_are_created_moved_and_renamed(tmp_path: Path) -> None:
+    """A whole subtree moves below another root, which the same request creates."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -120,8 +120,8 @@ def test_trees_are_made_moved_and_renamed(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_new_words(tmp_path: Path) -> None:
-    """Custom classes and traits are refused per provider, unless they may be made."""
+def test_new_classes_and_traits(tmp_path: Path) -> None:
+    """Unknown custom classes and traits are refused per provider, unless they may be created."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -142,17 +142,17 @@ def test_new_words(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_others_come_in_between(tmp_path: Path) -> None:
-    """A request that arrives during a bulk change is carried out before its next unit."""
+def test_other_requests_run_between_units(tmp_path: Path) -> None:
+    """A request that arrives during a bulk change is executed before its next unit."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
-            one.engine.hold()
+            one.engine.hold_commits()
             report = asyncio.ensure_future(upsert(one, nodes(5 * UNIT_PROVIDERS)))
             await one.engine.held.wait()
             other = asyncio.ensure_future(one.submit(vocabulary_cases.ClassEnsure("CUSTOM_A")))
             await asyncio.wait({other}, timeout=0)
-            one.engine.let_go()
+            one.engine.continue_commits()
             await other
             assert len(one.service.index.catalog) <= 2 * UNIT_PROVIDERS
             assert await report == [BulkResult.CREATED] * 5 * UNIT_PROVIDERS
@@ -161,11 +161,11 @@ def test_others_come_in_between(tmp_path: Path) -> None:
 
 
 def test_units_of_several_requests_are_not_piled_up(tmp_path: Path) -> None:
-    """Whoever comes waits for the unit that is under way, however many are to come."""
+    """A request waits only for the unit in progress, however many units are left."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
-            one.engine.hold()
+            one.engine.hold_commits()
             reports = [
                 asyncio.ensure_future(upsert(one, nodes(UNIT_PROVIDERS, first=n * UNIT_PROVIDERS)))
                 for n in range(8)
@@ -175,7 +175,7 @@ def test_units_of_several_requests_are_not_piled_up(tmp_path: Path) -> None:
             assert one.service.transactor.waiting == 0
             other = asyncio.ensure_future(one.submit(vocabulary_cases.ClassEnsure("CUSTOM_A")))
             await asyncio.wait({other}, timeout=0)
-            one.engine.let_go()
+            one.engine.continue_commits()
             await other
             assert len(one.service.index.catalog) == UNIT_PROVIDERS
             await asyncio.gather(*reports)
@@ -184,26 +184,32 @@ def test_units_of_several_requests_are_not_piled_up(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_what_the_index_does_not_know_is_decided_by_the_rows(tmp_path: Path) -> None:
-    """Somebody makes the same provider elsewhere meanwhile: one creates it, the other finds it."""
+def test_changes_unknown_to_the_index_are_decided_by_the_rows(tmp_path: Path) -> None:
+    """Of two requests for the same new provider one creates it, the other finds it unchanged."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
             same = [TreesUpsert([nodes(1)], set(), False, TESTER) for _ in range(2)]
             first, second = await one.outcomes(*same)
-            assert [told(*first), told(*second)] == [BulkResult.CREATED, BulkResult.UNCHANGED]
+            assert [outcome_of(*first), outcome_of(*second)] == [
+                BulkResult.CREATED,
+                BulkResult.UNCHANGED,
+            ]
             elsewhere = [
                 TreesUpsert([[ProviderSpec(provider_id(7), "x", parent)]], set(), False, TESTER)
                 for parent in (None, provider_id(0))
             ]
             third, fourth = await one.outcomes(*elsewhere)
-            assert [told(*third), told(*fourth)] == [BulkResult.CREATED, Code.PROVIDER_GENERATION]
+            assert [outcome_of(*third), outcome_of(*fourth)] == [
+                BulkResult.CREATED,
+                Code.PROVIDER_GENERATION,
+            ]
 
     asyncio.run(main())
 
 
 def test_a_database_that_fails_in_between(tmp_path: Path) -> None:
-    """What was done is told as done, the rest as refused; with nothing done it is an error."""
+    """Finished providers are reported as such, the rest as refused; if none is, it is an error."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -221,7 +227,7 @@ def test_a_database_that_fails_in_between(tmp_path: Path) -> None:
 
 
 def test_every_transaction_that_changes_something_is_audited(tmp_path: Path) -> None:
-    """Each unit counts its own outcomes; one that changes nothing leaves no row."""
+    """Each unit counts its own outcomes; a unit that changes nothing leaves no row."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -237,8 +243,8 @@ def test_every_transaction_that_changes_something_is_audited(tmp_path: Path) -> 
     asyncio.run(main())
 
 
-def test_what_cannot_be_audited_is_not_done(tmp_path: Path) -> None:
-    """The audit row is in the transaction of the change: without it nothing is changed."""
+def test_a_change_that_cannot_be_audited_is_not_made(tmp_path: Path) -> None:
+    """The audit row is in the transaction of the change."""
 
     async def main() -> None:
         path = tmp_path / "m.sqlite"
@@ -261,7 +267,7 @@ def test_what_cannot_be_audited_is_not_done(tmp_path: Path) -> None:
 
 
 def test_bounds(tmp_path: Path) -> None:
-    """Too many providers are refused, so is one that is described twice; none at all is fine."""
+    """Too many providers or one described twice are refused; an empty request is not."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -275,7 +281,7 @@ def test_bounds(tmp_path: Path) -> None:
 
 
 def test_a_unit_holds_whole_trees() -> None:
-    """A tree is never split over units, and units are not larger than they need to be."""
+    """A tree is never split across units, and units are not larger than necessary."""
     top = ProviderId("top")
     tree = [ProviderSpec(ProviderId(f"{n}"), parent=top) for n in range(50)]
     many = [[ProviderSpec(ProviderId(f"x{n}"))] for n in range(40)]

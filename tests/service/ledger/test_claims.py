@@ -1,4 +1,4 @@
-"""Claims choose and take in one batch: side by side, beside others, and again when too late."""
+"""Claims choose providers and take capacity in one batch, together with other requests."""
 
 import asyncio
 from pathlib import Path
@@ -22,13 +22,13 @@ from moorage.store.open import open_engine
 from tests.core.ledger.search import world
 from tests.core.ledger.search.naive import Records
 from tests.core.ledger.search.whole import candidates
-from tests.service.running import HandClock, Running, claim, consumer_id, provider_id, running
+from tests.service.running import ManualClock, Running, claim, consumer_id, provider_id, running
 
 ONE = CandidateQuery((Group("", {"VCPU": 1}),))
 
 
 def wish(n: int, preference: Preference = "pack", query: CandidateQuery = ONE) -> Claim:
-    """Let the n-th consumer have one unit somewhere."""
+    """A claim for the n-th consumer, by default of one VCPU anywhere."""
     return Claim(
         ClaimRequest(
             consumer_id(n), "project", "user", "INSTANCE", query, CandidateOrder(preference, n)
@@ -37,13 +37,13 @@ def wish(n: int, preference: Preference = "pack", query: CandidateQuery = ONE) -
 
 
 async def rack(one: Running, providers: int, **totals: int) -> None:
-    """Make providers that are all the same."""
+    """Create identical providers."""
     await asyncio.gather(*(one.provider(n, **totals) for n in range(providers)))
 
 
 @pytest.mark.parametrize("preference", ["pack", "spread", "random"])
 def test_64_claims_on_64_one_unit_nodes(tmp_path: Path, preference: Preference) -> None:
-    """All succeed at once, each on a node of its own, and the 65th is told that nothing is left."""
+    """All succeed at once, each on a different node; the 65th finds no capacity."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -58,8 +58,8 @@ def test_64_claims_on_64_one_unit_nodes(tmp_path: Path, preference: Preference) 
     asyncio.run(main())
 
 
-def test_questions_that_prefer_the_same_nodes(tmp_path: Path) -> None:
-    """64 different questions want the same few nodes first; all are served, nobody is refused."""
+def test_queries_that_prefer_the_same_nodes(tmp_path: Path) -> None:
+    """64 different queries prefer the same few nodes; all succeed."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -74,12 +74,12 @@ def test_questions_that_prefer_the_same_nodes(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_questions_beyond_the_budget_of_a_batch_are_for_the_next(
+def test_queries_beyond_the_budget_of_a_batch_wait_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 20 questions two are searched for in each batch; none waits for ever, and nobody notices.
+    """Two of 20 different queries are searched for in each batch, until all claims have succeeded.
 
-    What needs no search is not held up by them, nor are claims with a question that is.
+    Requests without a search do not wait for them, nor do claims whose query is searched for.
     """
     monkeypatch.setattr(claims, "QUESTIONS_MAX", 2)
 
@@ -100,7 +100,7 @@ def test_questions_beyond_the_budget_of_a_batch_are_for_the_next(
 
 
 def test_pack_fills_and_spread_spares(tmp_path: Path) -> None:
-    """Who packs fills node after node; who spreads uses all of them alike."""
+    """`pack` fills node after node; `spread` uses all of them equally."""
 
     async def main(preference: Preference) -> list[int]:
         async with running(tmp_path / f"{preference}.sqlite") as one:
@@ -114,7 +114,7 @@ def test_pack_fills_and_spread_spares(tmp_path: Path) -> None:
 
 
 def test_groups_in_trees(tmp_path: Path) -> None:
-    """Eight groups, each on a card of its own: every tree serves one claim, and is full then."""
+    """Claims of eight groups on eight cards: every tree serves one claim and is then full."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -143,8 +143,8 @@ def test_groups_in_trees(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_beside_others_in_one_batch(tmp_path: Path) -> None:
-    """Claims and named allocations that come together never exceed a node, and none is lost."""
+def test_claims_and_allocations_in_one_batch(tmp_path: Path) -> None:
+    """Simultaneous claims and named allocations never exceed a node, and none is lost."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
@@ -173,20 +173,20 @@ def test_the_same_consumer_twice(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_who_has_gone_away_takes_nothing(tmp_path: Path) -> None:
-    """A claim whose caller has gone before its turn is not carried out."""
+def test_a_cancelled_claim_takes_nothing(tmp_path: Path) -> None:
+    """A claim whose caller leaves before its turn is not executed."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
             await rack(one, 1, VCPU=1)
-            one.engine.hold()
+            one.engine.hold_commits()
             first = asyncio.ensure_future(one.submit(vocabulary_cases.ClassEnsure("CUSTOM_A")))
             await one.engine.held.wait()
             gone = asyncio.ensure_future(one.submit(wish(1)))
             await asyncio.wait({gone}, timeout=0)
             assert one.service.transactor.waiting == 1
             gone.cancel()
-            one.engine.let_go()
+            one.engine.continue_commits()
             await first
             assert isinstance((await one.outcomes(wish(2)))[0], Claimed)
 
@@ -194,7 +194,7 @@ def test_who_has_gone_away_takes_nothing(tmp_path: Path) -> None:
 
 
 def fill(records: Records) -> list[list[Any]]:
-    """Return what makes these providers, unused, in steps that may each run at once."""
+    """Return commands that create these providers, in steps; those of a step may run at once."""
     made: list[Any] = [
         vocabulary_cases.ClassEnsure("CUSTOM_NIC"),
         *map(vocabulary_cases.TraitEnsure, world.TRAITS),
@@ -218,7 +218,7 @@ def fill(records: Records) -> list[list[Any]]:
 
 
 async def outcome(service: Service, command: Any) -> Any:
-    """Carry out one command; a refusal is its code."""
+    """Execute one command; a refusal is returned as its code."""
     try:
         return await service.transactor.submit(command)
     except Error as error:
@@ -226,8 +226,8 @@ async def outcome(service: Service, command: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_claims_by_chance(tmp_path: Path, seed: int) -> None:
-    """Never overcommitted; who is refused would find nothing; who is served got a candidate."""
+def test_random_claims(tmp_path: Path, seed: int) -> None:
+    """Nothing is overcommitted, refused claims had no candidate, and others got a candidate."""
     random = Random(f"claims/{seed}")
     records = world.some_fleet(random, random.randint(3, 12))
     queries = [world.some_query(random, len(records)) for _ in range(4)]
@@ -236,7 +236,7 @@ def test_claims_by_chance(tmp_path: Path, seed: int) -> None:
     async def main() -> None:
         engine = open_engine(f"sqlite:///{tmp_path}/m.sqlite")
         standard = world.STANDARD_CLASSES, world.STANDARD_TRAITS
-        clock = HandClock()
+        clock = ManualClock()
         service = await Service.start(engine, clock, *standard, on_fatal=pytest.fail)
         for step in fill(records):
             await asyncio.gather(*(outcome(service, command) for command in step))
@@ -247,7 +247,7 @@ def test_claims_by_chance(tmp_path: Path, seed: int) -> None:
             if isinstance(answer, Claimed):
                 assert sets_of(answer.mappings) in before[id(asked.wish.query)]
             else:
-                # Claims only take: what has room at the end had room when this was refused.
+                # Claims only take: room at the end was room when this was refused.
                 assert answer is Code.NO_CAPACITY
                 assert not answers_of(service.index.catalog, asked.wish.query)
         overfull = [uuid for uuid in records if over(service.index.catalog, uuid)]
@@ -264,12 +264,12 @@ def answers_of(catalog: Catalog, query: CandidateQuery) -> list[Any]:
 
 
 def sets_of(mappings: dict[str, tuple[ProviderId, ...]]) -> dict[str, set[ProviderId]]:
-    """Return mappings without any order."""
+    """Return mappings with unordered providers."""
     return {suffix: set(providers) for suffix, providers in mappings.items()}
 
 
 def over(catalog: Catalog, uuid: ProviderId) -> bool:
-    """Is more used of a provider than it has?"""
+    """Return whether more of a provider is used than it has."""
     record = catalog.record(uuid)
     assert record is not None and record.provider.created_at > Instant(0)
     return any(held.used > max(shown_capacity(held), 0) for held in record.inventories.values())

@@ -1,11 +1,11 @@
-"""Watches what admission does from outside, and says which invariant it breaks.
+"""Watches admission from outside, and reports which invariant it breaks.
 
-It keeps its own books (`books.py`) of what was asked, granted, ended and answered; it computes
-nothing by the package. What is checked, in short: I1 limit, I2 one holder per slot, I3 gangs whole,
-I4 tokens rise and old ones change nothing, I5 nothing leaks, I6 nothing ends before its holder
-believes so, I7 every ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 nothing is
-free that could be granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots
-show exactly their leases. I14 and I20 are the simulation's: restarts, and an end of all faults.
+It keeps its own books (`books.py`) of requests, grants, ends and answers; it computes nothing
+with the package. In short: I1 limit, I2 one holder per slot, I3 gangs whole, I4 tokens rise and
+old ones change nothing, I5 nothing leaks, I6 nothing ends before its holder believes so, I7 every
+ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is free that could be
+granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
+leases. I14 and I20 are the simulation's: restarts, and an end of all faults.
 """
 
 from dataclasses import dataclass
@@ -28,16 +28,16 @@ OUTAGE = 15 * SECOND
 SPARE = 5
 """A ticket may wait this part of its patience longer than it was silent for."""
 TICK = SECOND
-"""What time alone permits is granted so soon after, while the service is up."""
+"""Grants that only need time happen this soon after, while the service is up."""
 
 
 @dataclass
 class Told:
-    """One call that the service has decided, and what it said."""
+    """One call that the service has decided, and its answer."""
 
     call: do.Call
     lease: LeaseId | None
-    """The one that it is about; None: it was refused, or is about none."""
+    """The lease of the call; None: it was refused, or has none."""
     refused: bool
     ended: bool
     """That has ended by now."""
@@ -54,9 +54,9 @@ class Auditor:
         self.told: list[Told] = []
         self.keys: dict[tuple[str, str], tuple[object, LeaseId]] = {}
         self.successors: dict[tuple[str, str], LeaseId] = {}
-        """(owner, key) of new attempts, and what they are to replace."""
+        """(owner, key) of new attempts, and what they replace."""
         self.jumped = False
-        """The wall clock was set while no process looked: nobody can tell that from time."""
+        """The wall clock was set while no process ran: that cannot be distinguished from time."""
         self.began: int | None = None
         """True time at which the only process began, if it has committed nothing yet."""
         self.overdue: dict[LeaseId, int] = {}
@@ -69,7 +69,7 @@ class Auditor:
         self.books.slots |= {(slot.pool, slot.name): slot for slot in slots}
 
     def restarted(self) -> None:
-        """Note that whoever does what time permits was away: its tick begins anew."""
+        """Note that no process was up: the tick of timed work begins again."""
         self.overdue.clear()
 
     # What clients see.
@@ -82,7 +82,7 @@ class Auditor:
         book.believed_until = max(book.believed_until, until)
 
     def answered(self, ask: do.Ask, seen: Lease) -> None:
-        """Check what a client is told of its ticket or lease."""
+        """Check the answer about a ticket or lease."""
         book = self.books.find(seen.id)
         claim(book is not None, "I14", seen.id, "was acknowledged and is not there")
         assert book is not None
@@ -95,11 +95,11 @@ class Auditor:
     # What the service does.
 
     def decided(self, call: do.Call, lease: LeaseId | None, *, refused: bool, ended: bool) -> None:
-        """Note how a call came out, before what it did is `committed`."""
+        """Note the result of a call, before its changes are `committed`."""
         self.told.append(Told(call, lease, refused, ended))
 
     def committed(self, true: int, moment: Moment, changes: Changes, *, swept: bool) -> None:
-        """Check one batch: what it says of time, and all that it has changed."""
+        """Check one batch: its time, and all its changes."""
         self._time(true, moment)
         for name, row in changes.pools.items():
             self._pool(name, row)
@@ -162,7 +162,7 @@ class Auditor:
         book.now(row.spec, row.paused, self.at)
 
     def _call(self, one: Told) -> None:
-        """Check that what was accepted may be accepted, and note what it makes possible."""
+        """Check that an accepted call is acceptable, and note its consequences."""
         call = one.call
         if isinstance(call, do.Retry) and one.lease is not None:
             self.successors[call.ask.owner, call.ask.key] = call.lease
@@ -192,7 +192,7 @@ class Auditor:
             book.may_hold.add(None if call.hold is None else self.at + call.hold)
 
     def _leases(self, changes: Changes) -> list[Lease]:
-        """Take the after-images into the books; return who has been granted."""
+        """Add the after-images to the books; return the granted leases."""
         ended, granted = [], []
         for key, after in changes.leases.items():
             claim(after is not None, "I7", key, "was forgotten")
@@ -240,7 +240,7 @@ class Auditor:
         self.arrivals = max(self.arrivals, after.arrival)
 
     def _ended(self, before: Lease | None, after: Lease) -> None:
-        """Check that there is a cause for an end."""
+        """Check the cause of an end."""
         book = self.books.find(after.id)
         touched = [
             type(one.call)
@@ -270,7 +270,7 @@ class Auditor:
                 claim(False, "I7", after.id, "ended without a cause:", after.cause)
 
     def _unheard(self, book: LeaseBook | None, after: Lease, patience: int | None) -> None:
-        """I6: nobody loses anything before it was silent for long enough, by any clock."""
+        """I6: no lease ends before its holder was silent for long enough, by any clock."""
         assert book is not None
         claim(patience is not None, "I6", after.id, "need not be heard of")
         assert patience is not None
@@ -282,7 +282,7 @@ class Auditor:
             claim(self.at >= grace, "I16", after.id, "ended right after an outage")
 
     def _heard(self, key: LeaseId, until: int | None) -> None:
-        """Note a sign of life, if it is one; then somebody must have given it."""
+        """Note a sign of life, if it is one; then a client must have given it."""
         book = self.books.live.get(key)
         claim(book is not None, "I4", key, "has ended and is heard of")
         assert book is not None
@@ -309,7 +309,7 @@ class Auditor:
                 self.books.slot_rests[need.pool, name] = until
 
     def _in_place(self, new: Lease) -> LeaseId | None:
-        """Return the lease whose units a new attempt has taken over, if it has."""
+        """Return the lease whose units a new attempt has taken over, if any."""
         old = self.books.find(self.successors.get((new.owner, new.key), LeaseId("")))
         if old is None or old.seen.token is None or old.seen.ended_at != self.at or new.forced:
             return None
@@ -347,7 +347,7 @@ class Auditor:
                     (book.pay_perhaps if need.pool in put else book.pay)(self.at, need.units)
 
     def _in_order(self, changes: Changes, granted: list[Lease]) -> None:
-        """I8, I11, I12, I18: who was granted, and who should have been."""
+        """I8, I11, I12, I18: the granted tickets, and those that should have been granted."""
         ranked = [lease for lease in granted if not self._aside(lease)]
         polls = (do.Poll, do.Ask)
         scan = Scan(
@@ -357,7 +357,7 @@ class Auditor:
             {lease.id for lease in ranked},
             frozenset(o.lease for o in self.told if o.lease and isinstance(o.call, polls)),
         )
-        for lease in ranked:  # not yet: the scan gives them what they were given
+        for lease in ranked:  # not yet: the scan grants them itself
             self.books.live[lease.id].seen = structs.replace(lease, state="waiting")
         try:
             scan.run(self.books.waiting())
@@ -373,11 +373,11 @@ class Auditor:
             )
 
     def _aside(self, lease: Lease) -> bool:
-        """Is it granted outside the line: forced, or in the place of what it retries?"""
+        """Return whether it is granted outside the line: forced, or for a retry."""
         return lease.forced or self._in_place(lease) is not None
 
     def _nothing_overdue(self) -> None:
-        """I5, I13: after a sweep nobody is left whose time is over."""
+        """I5, I13: after a sweep no lease is left whose time is over."""
         for key, book in self.books.live.items():
             lease = book.seen
             if lease.hold_until is not None and lease.state == "granted":

@@ -1,4 +1,4 @@
-"""What the auditor writes down: its own sums, from nothing but what it saw granted and ended."""
+"""The auditor's books: sums of the grants and ends that it saw."""
 
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ class PoolBook:
     newest: FencingToken | None = None
 
     def now(self, spec: PoolSpec, paused: bool, at: int) -> None:
-        """Note how it is from now on. A new pacing forgives what is owed beyond its burst."""
+        """Note the new settings. A new pacing forgives debts beyond its burst."""
         pacing = spec.pacing
         if pacing is not None and pacing != self.spec.pacing:
             self.earliest = min(self.earliest, at + pacing.burst * pacing.interval)
@@ -44,7 +44,7 @@ class PoolBook:
         return sum(units for _, units in self.rests)
 
     def paced(self, at: int) -> bool | None:
-        """Does pacing permit a grant? None: that depends on the jitter."""
+        """Return whether pacing permits a grant; None: that depends on the jitter."""
         pacing = self.spec.pacing
         if pacing is None:
             return True
@@ -61,7 +61,7 @@ class PoolBook:
             self.latest = max(at, self.latest) + units * (pacing.interval + pacing.jitter)
 
     def pay_perhaps(self, at: int, units: int) -> None:
-        """Note a grant, of which nobody knows whether it came before this pacing or after."""
+        """Note a grant that may have come before this pacing or after it."""
         pacing, earliest = self.spec.pacing, self.earliest
         if pacing is not None:
             self.pay(at, units)
@@ -71,7 +71,7 @@ class PoolBook:
 
 @dataclass
 class LeaseBook:
-    """One ticket or lease: as it was last seen, and what was heard of its holder."""
+    """One ticket or lease: as last seen, and the signs of life of its holder."""
 
     seen: Lease
     heard_alive: int
@@ -99,7 +99,7 @@ class Books:
     capacity: int = 0
 
     def find(self, lease: LeaseId) -> LeaseBook | None:
-        """Return what is known of a lease."""
+        """Return the record of a lease."""
         return self.live.get(lease) or self.ended.get(lease)
 
     def granted(self) -> list[Lease]:
@@ -116,7 +116,7 @@ class Books:
         return sum(at[0] == pool for at in self.slots) if limit is None else limit
 
     def in_ledger(self) -> int:
-        """Return what leases hold in the ledger."""
+        """Return what leases have allocated in the ledger."""
         return sum(int(lease.allocations) for lease in self.granted() if lease.allocations)
 
 

@@ -1,4 +1,4 @@
-"""What may be asked of admission: the words that clients, server and auditor share."""
+"""The calls of admission: the vocabulary of clients, server and auditor."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -25,14 +25,14 @@ class Ask:
 
 @dataclass(frozen=True)
 class Poll:
-    """Ask how a ticket stands."""
+    """Ask for the state of a ticket."""
 
     lease: LeaseId
 
 
 @dataclass(frozen=True)
 class Touch:
-    """What a holder may do with a lease. Without owner: an operator; without token: the owner."""
+    """The calls of a holder. Without owner: an operator; without token: the owner."""
 
     lease: LeaseId
     owner: str | None
@@ -41,7 +41,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Renew(Touch):
-    """Say that the holder lives."""
+    """Renew the lease."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,21 @@ class Revoke(Touch):
 
 @dataclass(frozen=True)
 class Hold(Touch):
-    """Move the end of its hold; None: no end."""
+    """Change the end of its hold; None: no end."""
 
     hold: int | None
 
 
 @dataclass(frozen=True)
 class Retry(Touch):
-    """Release and ask anew in one step."""
+    """Release and request again in one step."""
 
     ask: Ask
 
 
 @dataclass(frozen=True)
 class Report(Touch):
-    """Tell an outcome."""
+    """Report an outcome."""
 
     result: Literal["ok", "failed", "throttled"]
 
@@ -85,7 +85,7 @@ class PoolPut:
 
 @dataclass(frozen=True)
 class PoolPause:
-    """Drain a pool, or let it go on."""
+    """Pause or resume a pool."""
 
     name: str
     paused: bool
@@ -93,14 +93,14 @@ class PoolPause:
 
 @dataclass(frozen=True)
 class PoolDelete:
-    """Remove a pool in which there is nobody."""
+    """Delete an unused pool."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """End what is over, wake what may be granted by time; look at these pools, too."""
+    """End leases that are over, grant what time permits; look at these pools, too."""
 
     pools: frozenset[str] = frozenset()
 

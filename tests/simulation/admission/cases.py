@@ -1,4 +1,4 @@
-"""The simulator's calls as cases of the service, and what it stores in the simulator's words."""
+"""The simulator's calls as use cases of the service, and stored values as the simulator's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,18 +48,18 @@ class SlottedPut(UseCase[None]):
         return AllChanges(admission=changes)
 
     def conclude(self, world: World, when: When) -> None:
-        """There is nothing to tell."""
+        """Do nothing."""
 
 
 async def provider_make(service: Service, capacity: int) -> None:
-    """Make the one provider whose capacity leases with allocations share."""
+    """Create the provider whose capacity leases with allocations share."""
     await service.transactor.submit(provider_cases.ProviderCreate(PROVIDER, "host"))
     offer = {"VCPU": InventorySpec(capacity)}
     await service.transactor.submit(provider_cases.InventoriesReplace(PROVIDER, 0, offer))
 
 
 def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> UseCase[Any]:
-    """Return what the service is given for a call."""
+    """Return the use case for a call."""
     match call:
         case do.Ask():
             return lease_cases.LeaseAsk(LeaseId(""), ask=_ask(call, new_id()))
@@ -114,7 +114,7 @@ def _ask(ask: do.Ask, lease: LeaseId) -> Ask:
 
 
 def structs_of(ask: do.Ask) -> tuple[Any, ...]:
-    """Return what a request says besides its key."""
+    """Return a request without its key."""
     return (ask.owner, ask.needs, ask.priority, ask.ttl, ask.hold, ask.patience)
 
 
@@ -125,7 +125,7 @@ def _holding(ask: do.Ask) -> str:
 
 
 def plain(changes: Changes) -> Changes:
-    """Return changes with what they hold in the ledger as a number."""
+    """Return changes with the leases' allocations as a number."""
     leases = {
         key: None if lease is None else plain_lease(lease) for key, lease in changes.leases.items()
     }
@@ -141,7 +141,7 @@ def plain(changes: Changes) -> Changes:
 
 
 def plain_lease(lease: Lease) -> Lease:
-    """Return a lease with what it holds in the ledger as a number."""
+    """Return a lease with its allocations as a number."""
     if lease.allocations is None:
         return lease
     request = request_from(lease.allocations)

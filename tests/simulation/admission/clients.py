@@ -1,8 +1,8 @@
-"""Simulated clients: who does well, who crashes, repeats, comes late, sleeps, lies and forgets.
+"""Simulated clients: some behave well, others crash, repeat, come late, sleep, lie or forget.
 
 A client is a generator. It yields a `do.Call` and is sent the answer (`Seen`, `Refused`, or `LOST`
-when none came), or it yields a number of microseconds to wait. It knows true time only as its own
-clock, and acts on a lease only as long as that says it may.
+if none came), or it yields a number of microseconds to wait. It knows true time only through its
+own clock, and uses a lease only as long as that clock permits.
 """
 
 from collections.abc import Generator
@@ -17,7 +17,7 @@ from tests.simulation.admission.server import Refused, Seen
 
 SECOND = 1_000_000
 MARGIN = 100_000
-"""A holder stops so long before it believes that its lease is over."""
+"""A holder stops this long before it believes that its lease is over."""
 
 LOST = Refused("lost")
 """No answer came: whether anything was done is unknown."""
@@ -35,21 +35,21 @@ class World(Protocol):
 
     @property
     def faulty(self) -> bool:
-        """May things go wrong? Once they may not, everybody does one round more, and well."""
+        """Whether faults may happen. Later every client does one more round without faults."""
         ...
 
     def believes(self, lease: LeaseId, until: int) -> None:
-        """Say until when this client will act on a lease."""
+        """Report until when this client will use a lease."""
         ...
 
     def told(self, ask: do.Ask, seen: Lease) -> None:
-        """Say what was answered to an ask."""
+        """Report the answer to a request."""
         ...
 
 
 @dataclass
 class Wishes:
-    """What a client asks for, again and again."""
+    """What a client requests, again and again."""
 
     needs: tuple[Need, ...]
     priority: int = 0
@@ -64,7 +64,7 @@ class Wishes:
 
 @dataclass
 class Client:
-    """One client of its own name, with its own dice, that acts for an owner."""
+    """One client with its own name and random source, that acts for an owner."""
 
     world: World
     name: str
@@ -76,7 +76,7 @@ class Client:
     attempts: int = 0
     rounds: int = 0
     old: list[tuple[LeaseId, FencingToken | None]] = field(default_factory=list)
-    """What it once held."""
+    """Its earlier leases."""
 
     def run(self) -> Steps:
         """Ask, wait, work and give back, until nothing may go wrong any more and it went well."""
@@ -119,7 +119,7 @@ class Client:
         )
 
     def _insist(self, ask: do.Ask) -> Steps:
-        """Ask with one key until there is an answer, or give up."""
+        """Request with one key until there is an answer, or give up."""
         for _ in range(8):
             sent = self.world.now
             answer = yield ask
@@ -140,7 +140,7 @@ class Client:
         self._relies(seen, sent)
 
     def _relies(self, seen: Seen, sent: int) -> int | None:
-        """Say, and return, until when it may act; None: until it says otherwise."""
+        """Report, and return, until when it may use the lease; None: until further notice."""
         if seen.lease.state != "granted":
             return 0
         if seen.remaining is None:
@@ -166,7 +166,7 @@ class Client:
         return seen if seen.lease.state == "granted" else None
 
     def _tries_again(self, seen: Seen) -> Steps:
-        """Go on with a new attempt of the same, in one step."""
+        """Continue with a new attempt, in one step."""
         self.old.append((seen.lease.id, seen.lease.token))
         ask, sent = self._anew(), self.world.now
         for _ in range(4):
@@ -215,7 +215,7 @@ class Client:
         return False
 
     def _goes_astray(self, lease: Lease) -> Steps:
-        """Crash, or be stopped past the TTL and go on with the old token, or lie."""
+        """Crash, or be stopped past the TTL and continue with the old token, or lie."""
         match self.random.randrange(7):
             case 0:
                 return  # it has crashed, and comes back under a new key

@@ -1,9 +1,9 @@
-"""Who may be granted, and who must be: the one rule of the waiting line, told a second time.
+"""Which tickets may be granted, and which must be: the rule of the line, implemented again.
 
-Scan by (priority, arrival). A ticket that fits everywhere is granted; else its needs are set aside
-in each of its pools, as far as something is free, and later tickets see only the rest. Who asks for
-more than the present limit, for a paused pool or above a quota is passed over; likewise who could
-be granted but for the ledger. Where pacing is in doubt for its jitter, what was granted decides.
+Scan by (priority, arrival). A ticket that fits everywhere is granted; otherwise its needs are
+reserved in each of its pools, as far as units are free, and later tickets see only the rest. A
+ticket for more than the present limit, for a paused pool or above a quota is passed over; so is one
+that only the ledger prevents. Where the jitter makes pacing uncertain, the actual grant decides.
 """
 
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from moorage.core.ids import LeaseId
 from tests.simulation.admission.books import Books, claim, units_in
 
 PULL_SILENCE = 10_000_000
-"""A polling client that was not heard of for so long keeps nobody else waiting."""
+"""A client that has not polled for this long does not delay others."""
 
 
 @dataclass
 class Room:
-    """What is left of one pool during a scan."""
+    """The rest of one pool during a scan."""
 
     free: dict[str | None, int]
-    """By the state that is asked for of slots; None: of units without names."""
+    """By the wanted state of slots; None: of units without names."""
     quota: int | None
     held: dict[str, int]
     limit: int
@@ -43,7 +43,7 @@ class Scan:
     doubtful: set[str] = field(default_factory=set)
 
     def run(self, tickets: list[Lease]) -> None:
-        """Judge tickets, in any order given; `books` still without what was granted of them."""
+        """Judge tickets, given in any order; `books` do not yet include their grants."""
         holding = self.books.granted()
         for name, pool in self.books.pools.items():
             limit = self.books.limit(name)
@@ -55,7 +55,7 @@ class Scan:
         self.ledger_free = self.books.capacity - self.books.in_ledger()
         for ticket in sorted(tickets, key=lambda lease: (-lease.priority, lease.arrival)):
             self._judge(ticket)
-        for ticket in tickets:  # the ledger has no order: who came later may have taken it
+        for ticket in tickets:  # the ledger has no order: a later ticket may have taken it
             if ticket.id in self.must and int(ticket.allocations or 0) > self.ledger_free:
                 del self.must[ticket.id]
 

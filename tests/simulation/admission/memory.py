@@ -1,7 +1,7 @@
-"""The store of the simulator: dictionaries that commit as a whole, and load no more than asked for.
+"""The store of the simulator: dictionaries that commit as a whole, and load only what is named.
 
-It loads by the words of `Keys`, lines a few tickets at a time, so that a decision that reads what
-nobody has loaded for it fails here.
+It loads what `Keys` name, lines a few tickets at a time, so a decision that reads something that
+was not loaded fails here.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ DUE_MAX = 100
 
 
 def rank(lease: Lease) -> tuple[int, int]:
-    """Return the order of a line: the higher priority first, then who came first."""
+    """Return the order of a line: higher priority first, then earlier arrival."""
     return (-lease.priority, lease.arrival)
 
 
@@ -44,14 +44,14 @@ class Memory:
     capacity: int = 0
     """Of the ledger."""
     capacity_made: bool = False
-    """There is a provider that has it, where there is a ledger."""
+    """Whether there is a ledger with a provider."""
 
     def find(self, lease: LeaseId) -> Lease | None:
         """Return a lease, ended or not."""
         return self.leases.get(lease) or self.ended.get(lease)
 
     def taken(self) -> int:
-        """Return what leases hold in the ledger."""
+        """Return what leases have allocated in the ledger."""
         return sum(
             int(lease.allocations)
             for lease in self.leases.values()
@@ -59,12 +59,12 @@ class Memory:
         )
 
     def wanting(self) -> frozenset[str]:
-        """Return the pools in which somebody waits who wants something in the ledger, too."""
+        """Return the pools with tickets that also need the ledger."""
         tickets = [lease for lease in self.leases.values() if lease.state == "waiting"]
         return frozenset(need.pool for t in tickets if t.allocations for need in t.needs)
 
     def load(self, keys: Keys) -> Facts:
-        """Return what these keys name, and what stands in `Keys` besides."""
+        """Return what these keys name."""
         leases = {key: lease for key in keys.leases if (lease := self.find(key)) is not None}
         asked = {key: self.asked[key] for key in keys.asked if key in self.asked}
         for key in asked.values():

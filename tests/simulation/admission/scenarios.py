@@ -1,4 +1,4 @@
-"""What a seed's world is made of: pools of every kind, and who comes to them."""
+"""The world of a seed: pools of every kind, and their clients."""
 
 from collections.abc import Iterator
 from random import Random
@@ -36,7 +36,7 @@ def specs(random: Random) -> Iterator[tuple[str, PoolSpec]]:
 
 
 def pacing(random: Random) -> Pacing | None:
-    """Return some pacing, more often none."""
+    """Return a pacing, or more often none."""
     if random.random() < 0.6:
         return None
     interval = random.randrange(SECOND, 5 * SECOND)
@@ -44,7 +44,7 @@ def pacing(random: Random) -> Pacing | None:
 
 
 def slots(random: Random, pool: str) -> list[Slot]:
-    """Return the slots of a pool: two or three, and perhaps one in a state of its own."""
+    """Return the slots of a pool: two or three, and perhaps one in another state."""
     made = [
         Slot(pool, f"slot-{n}", "free", "", None, {}, Instant(0))
         for n in range(random.choice([2, 3]))
@@ -55,7 +55,7 @@ def slots(random: Random, pool: str) -> list[Slot]:
 
 
 def wishes(random: Random, pools: dict[str, PoolSpec]) -> Wishes:
-    """Return what a client wants that can be had while nothing is wrong."""
+    """Return what a client wants and can get without faults."""
     gang = random.random() < 0.35
     names = sorted(
         random.sample(sorted(pools), random.randrange(2, 4))

@@ -35,7 +35,7 @@ class Refused:
 
 @dataclass
 class Seen:
-    """What a client is told of a lease. `remaining`: of its TTL, at the time of the answer."""
+    """A lease as clients see it. `remaining`: of its TTL, at the time of the answer."""
 
     lease: Lease
     remaining: int | None
@@ -43,13 +43,13 @@ class Seen:
 
 @dataclass
 class Batch:
-    """What was decided, before it is committed."""
+    """The decisions of a batch, before the commit."""
 
     moment: Moment
     changes: Changes
     calls: list[do.Call]
     outcomes: list[Any]
-    """Of each call: a lease's id, a `Refused`, or None."""
+    """The result of each call: a lease's id, a `Refused`, or None."""
     timeline: Timeline | None = None
     """To be saved."""
     capacity_freed: bool = False
@@ -58,13 +58,13 @@ class Batch:
 
 @dataclass
 class Server:
-    """A process: all it remembers is what its clocks said last."""
+    """A process; it only remembers its last clock readings."""
 
     memory: Memory
     auditor: Auditor
     new_id: Callable[[], LeaseId]
     last: int | None = None
-    """The service time of its last batch; None: it has only started."""
+    """The service time of its last batch; None: it has just started."""
     monotonic: int = 0
 
     def decide(self, calls: list[do.Call], wall: int, monotonic: int) -> Batch:
@@ -90,7 +90,7 @@ class Server:
         return batch
 
     def commit(self, batch: Batch, true: int) -> None:
-        """Keep a batch, and let the auditor see it; one that has changed nothing is none."""
+        """Commit a batch, and show it to the auditor; an empty one is not committed."""
         if not batch.changes and batch.timeline is None:
             return
         memory = self.memory
@@ -105,7 +105,7 @@ class Server:
         self.auditor.committed(true, batch.moment, batch.changes, swept=swept)
 
     def answer(self, batch: Batch, outcome: Any) -> Any:
-        """Return what is told to whoever made a call."""
+        """Return the answer for the caller."""
         lease = self.memory.find(LeaseId(outcome)) if isinstance(outcome, str) else None
         if lease is None:
             return outcome
@@ -176,7 +176,7 @@ class Server:
         )
 
     def _grant(self, facts: Facts, batch: Batch, wall: Instant) -> None:
-        """Grant what can be granted, loading lines until they are long enough."""
+        """Grant what can be granted, loading more of the lines if needed."""
         free = self.memory.capacity - self.memory.taken()
         for key, lease in batch.changes.leases.items():
             before = self.memory.leases.get(key)
@@ -222,7 +222,7 @@ def pool_put(
 
 
 def keys_of(call: do.Call, moment: Moment) -> Keys:
-    """Return what the decision on a call reads."""
+    """Return the keys of a call's decision."""
     match call:
         case do.Ask():
             return Keys(pools={need.pool for need in call.needs}, asked={(call.owner, call.key)})

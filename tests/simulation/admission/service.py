@@ -1,8 +1,8 @@
-"""The same world around the real service: on a file, on a disk that fails, by a hand-driven clock.
+"""The same world around the real service: on a file, on a failing disk, with a manual clock.
 
-What the service says it has committed goes to the auditor as before. After every end of a process
-the rows themselves are read: all that was acknowledged must be there (I14), and nothing else but
-what nobody knows the outcome of. In the end the change rows alone must give the same state (I15).
+The service's commits go to the auditor as before. After every end of a process the rows are read:
+all that was acknowledged must be there (I14), and nothing else except unanswered calls. At the end
+the change rows alone must give the same state (I15).
 """
 
 import asyncio
@@ -36,14 +36,14 @@ from tests.simulation.admission.simulation import START, Simulation
 from tests.store.sqlite.faulty_disk import Faulty
 
 UNKNOWN = object()
-"""Nobody was told what became of a call."""
+"""The result of a call is unknown."""
 
 FAULTS = (("write", "error"), ("write", "short"), ("write", "full"), ("sync", "error"))
 NAMES = count()
 
 
 class Hands:
-    """The clock of a process: what the simulation says that it is."""
+    """The clock of a process, set by the simulation."""
 
     def __init__(self, world: Simulation) -> None:
         self._world = world
@@ -56,7 +56,7 @@ class Hands:
 
 
 class ServiceSimulation(Simulation):
-    """One seed around a service. `memory` holds what it has said that it has committed."""
+    """One seed around a service. `memory` has what the service has acknowledged."""
 
     shared = False
 
@@ -67,15 +67,15 @@ class ServiceSimulation(Simulation):
         self.loop = asyncio.new_event_loop()
         self.fatal = False
         self.knows = False
-        """The process has read the clock in a batch of its own."""
+        """The process has read the clock in a separate batch."""
         self.unknown: list[do.Call] = []
-        """What was under way when the process died..."""
+        """What was in progress when the process died."""
         self.unknown_at = self.now
         """... and when."""
         self.committed: list[tuple[Changes, When]] = []
 
     def run(self) -> "ServiceSimulation":
-        """Let it happen, and compare what is left."""
+        """Run it, and compare the final state."""
         try:
             super().run()
             for service in list(self.servers):
@@ -123,7 +123,7 @@ class ServiceSimulation(Simulation):
             await engine.close()
             raise
         service.transactor.follow(self._follow)
-        # Nothing happens by itself: the simulation says when.
+        # Nothing happens by itself: the simulation calls everything.
         await service.admission.sweeper.stop()
         await service.admission.stop()
         if not self.memory.capacity_made:
@@ -202,7 +202,7 @@ class ServiceSimulation(Simulation):
         return Seen(lease, None if until is None else until - answer.when.moment.alive)
 
     def _audit(self, calls: list[do.Call], outcomes: list[Any]) -> Changes:
-        """Hand what was committed to the auditor; return it all."""
+        """Pass the commits to the auditor; return all of them as one."""
         whole = Changes()
         for call, outcome in zip(calls, outcomes, strict=True):
             lease = outcome.lease if isinstance(outcome, Seen) else None
@@ -229,7 +229,7 @@ class ServiceSimulation(Simulation):
     # What stands in the rows.
 
     def _compare(self) -> None:
-        """I14: the rows are what was acknowledged, or that and what nobody was told of."""
+        """I14: the rows are what was acknowledged, plus unanswered calls."""
         found, timeline = _rows_read(self.path)
         changes = Changes()
         for name in {*found.pools, *self.memory.pools}:
@@ -251,7 +251,7 @@ class ServiceSimulation(Simulation):
         self.unknown = []
 
     def _take(self, changes: Changes, moment: Moment) -> None:
-        """Take what has happened although nobody was told."""
+        """Accept changes of unanswered calls."""
         keys = {(lease.owner, lease.key): key for key, lease in changes.leases.items() if lease}
         for call in self.unknown:
             if isinstance(call, do.Ask | do.Retry):
@@ -272,7 +272,7 @@ class ServiceSimulation(Simulation):
         self.auditor.jumped = jumped  # if the clock was set, that was after this
 
     def _may(self, call: Any) -> bool:
-        """Is a call one that is let in?"""
+        """Return whether a call is authorised."""
         lease = self.memory.find(call.lease)
         if lease is None or isinstance(call, do.Poll):
             return lease is not None

@@ -1,10 +1,10 @@
-"""One seed: a world in virtual time, in which everything that can go wrong does.
+"""One seed: a world in virtual time, with every kind of fault.
 
-Calls are lost, doubled and late, answers too; processes crash before or after a commit, as they do
+Calls and answers are lost, doubled and late; processes crash before or after a commit, as they do
 when a sync fails, stay away and come back; the disk is full for a while; the wall clock is set
-forth and back; operators change limits, pause and revoke. All dice are the seed's, so a seed
-repeats. In liveness mode the faults stop at some time: then everybody must get what it asks for, in
-bounded time.
+forward and back; operators change limits, pause and revoke. All random choices come from the seed,
+so a seed repeats. In liveness mode the faults stop at some time: then every client must get what it
+requests, in bounded time.
 """
 
 import heapq
@@ -33,7 +33,7 @@ BATCH_MAX = 8
 ALIVE = 5 * SECOND
 PATIENCE_FOR_ANSWERS = 2 * SECOND
 LIVENESS_MAX = 3_000 * SECOND
-"""Faults over, everybody is served within this time: the work that was left is far less."""
+"""After the faults, every client is served within this time: far more than the work needs."""
 
 
 class Simulation:
@@ -81,7 +81,7 @@ class Simulation:
     # Its course.
 
     def run(self) -> "Simulation":
-        """Let it happen; return itself."""
+        """Run it; return itself."""
         try:
             self._begin()
             while self.events and self._goes_on():
@@ -139,7 +139,7 @@ class Simulation:
     # Clients and the net between.
 
     def _step(self, steps: Steps, counts: bool = True) -> Callable[[], None]:
-        """Return what lets a client take its first step."""
+        """Return the first step of a client."""
         return lambda: self._resume(steps, None, counts)
 
     def _resume(self, steps: Steps, answer: Any, counts: bool) -> None:
@@ -236,7 +236,7 @@ class Simulation:
                 self.log.append((self.now, "   ", key[:6], lease.state, lease.cause or ""))
 
     def _is_full(self) -> bool:
-        """Return whether nothing can be written now; the process goes on, and so does time."""
+        """Return whether the disk is full now; the process continues, and so does time."""
         if self.now >= self.full_until and self._chance(0.01):
             self.full_until = self.now + self.random.randrange(30 * SECOND)
             self._later(self.full_until - self.now, self._has_room)
@@ -244,10 +244,10 @@ class Simulation:
 
     def _has_room(self) -> None:
         self.auditor.restarted()
-        self._sweep(self.memory.wanting())  # what the failed batches would have tried
+        self._sweep(self.memory.wanting())  # what the failed batches would have done
 
     def _crash(self, server: Any) -> None:
-        """End a process; what it had not answered is lost, and time goes on without it."""
+        """End a process; its unanswered calls are lost, and time continues without it."""
         self.servers.remove(server)
         self.queue.clear()
         away = self.random.choice([SECOND // 2, 3 * SECOND, 20 * SECOND, 60 * SECOND])
@@ -263,7 +263,7 @@ class Simulation:
             if self.shared or not self.servers:
                 self._start_server()
             self.auditor.restarted()
-            self._sweep(self.memory.wanting())  # who freed something may not have come to it
+            self._sweep(self.memory.wanting())  # a release may not have been processed
 
         self._later(self.random.randrange(1, away), back)
 
@@ -351,7 +351,7 @@ class Simulation:
             for call in (do.PoolPut(name, spec), do.PoolPause(name, False)):
                 while (yield call) is LOST:
                     yield SECOND
-        while True:  # who has crashed and need not be heard of is revoked by hand
+        while True:  # crashed holders without a TTL are revoked by an operator
             yield 5 * SECOND
             for lease in self._in_order():
                 since = lease.granted_at
@@ -378,6 +378,6 @@ class Simulation:
             raise Violation(f"I20: {self.working} clients still wait: {self.auditor.books.live}")
 
     def _all_is_served(self) -> None:
-        """I7, I20: everybody was served, and nobody lost."""
+        """I7, I20: every client was served, and nothing was lost."""
         if self.working:
             raise Violation(f"I20: {self.working} clients stopped half-way")

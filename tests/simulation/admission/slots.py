@@ -1,7 +1,7 @@
-"""Pools of named slots once more, in lists and without any cleverness.
+"""A second implementation of pools of named slots, in lists and as simple as possible.
 
 Boskos' clients, callers of the lease proxy and native clients share the same slots. Everything is
-found by looking at everything. There are no outages, and nobody wants more than one pool.
+found by scanning. There are no outages, and every client needs only one pool.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ BOSKOS, PROXY, NATIVE = "boskos", "proxy", "native"
 
 @dataclass
 class Rules:
-    """What an operator says of a pool."""
+    """An operator's settings of a pool."""
 
     ttl: int
     hold: int | None = None
@@ -42,7 +42,7 @@ class Slot:
 
 @dataclass
 class Lease:
-    """A ticket or lease. `ttl` None: it need not be heard of once it is granted."""
+    """A ticket or lease. `ttl` None: once granted, it needs no renewals."""
 
     id: str
     kind: str
@@ -63,7 +63,7 @@ class Lease:
 
 @dataclass
 class Model:
-    """All pools, and what became of everybody."""
+    """All pools and all leases."""
 
     rules: dict[str, Rules]
     slots: list[Slot]
@@ -82,13 +82,13 @@ class Model:
         return next(lease for lease in self.leases if lease.id == key)
 
     def held_by(self, lease: Lease) -> list[Slot]:
-        """Return what a lease holds."""
+        """Return the slots of a lease."""
         return [slot for slot in self.slots if slot.lease is lease]
 
     # What is asked.
 
     def arrive(self, lease: Lease) -> None:
-        """Let a ticket stand in its line."""
+        """Put a ticket into its line."""
         self.leases.append(lease)
 
     def hear(self, lease: Lease) -> None:
@@ -117,7 +117,7 @@ class Model:
         return None
 
     def confirm(self, lease: Lease) -> None:
-        """Tell a caller of the proxy the names of its slots."""
+        """Confirm a lease of the proxy: its caller got the names of its slots."""
         ends = [lease.hold_until, self.rules[lease.pool].proxy_ttl]
         ends[1] = None if ends[1] is None else self.now + ends[1]
         lease.hold_until = min((end for end in ends if end is not None), default=None)
@@ -139,7 +139,7 @@ class Model:
         slot.lease, slot.state, slot.touched = None, state, self.now
 
     def end(self, lease: Lease, cause: str, state: str = "free") -> None:
-        """Let a ticket or lease be over, and give back all that it holds."""
+        """End a ticket or lease, and free its slots."""
         for slot in self.held_by(lease):
             self.free(slot, state, cause)
         lease.state = cause
@@ -166,7 +166,7 @@ class Model:
             self.let_go(slot, "free", "released")
 
     def reset(self, pool: str, state: str, seconds: int, dest: str) -> list[str]:
-        """Take what nobody was heard of for so long; return the names."""
+        """End leases without a sign of life for this long; return the names."""
         taken = []
         for slot in self.slots:
             lease = slot.lease
@@ -196,7 +196,7 @@ class Model:
         return found
 
     def sweep(self) -> None:
-        """End what is over."""
+        """End leases that are over."""
         for lease in self.leases:
             if lease.state == "waiting" and self.now >= lease.deadline:
                 lease.state = "unheard"
@@ -209,7 +209,7 @@ class Model:
     # Who is granted.
 
     def idle(self, pool: str, state: str) -> list[Slot]:
-        """Return what may be granted, the longest rested first."""
+        """Return the slots that may be granted, the longest free first."""
         found = [
             slot
             for slot in self.slots
@@ -221,7 +221,7 @@ class Model:
         return sorted(found, key=lambda slot: (slot.touched, slot.name))
 
     def admit(self, polled: str | None = None) -> dict[tuple[str, str], int]:
-        """Grant whoever may start; return how many slots are left for others, by pool and state."""
+        """Grant the tickets that may start; return the slots left for others, by pool and state."""
         aside: dict[tuple[str, str], int] = {}
         for lease in self.leases:
             if lease.state != "waiting":
@@ -242,7 +242,7 @@ class Model:
         return {at: len(self.idle(*at)) - aside.get(at, 0) for at in keys}
 
     def grant(self, lease: Lease, slots: list[Slot]) -> None:
-        """Let a ticket become a lease of these slots."""
+        """Turn a ticket into a lease of these slots."""
         lease.state, lease.granted_at = "granted", self.now
         lease.hold_until = None if lease.hold is None else self.now + lease.hold
         if lease.ttl is not None:

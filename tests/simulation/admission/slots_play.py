@@ -1,8 +1,8 @@
 """Boskos, the lease proxy and native clients on the same slots: the service's cases and a model.
 
-One seed is a sequence of calls, and of time that passes between them. After each, every slot and
-every lease must be as the model says. Clients repeat requests, come late, and forget; operators
-revoke; a reaper resets. Names contain what joins the words of a key.
+One seed is a sequence of calls, with time between them. After each, every slot and every lease must
+equal the model's. Clients repeat requests, come late, and forget; operators revoke; a reaper
+resets. Names contain the separators of keys.
 """
 
 from random import Random
@@ -51,7 +51,7 @@ class SlotsPlay:
         self.world = World(LedgerFacts(frozenset(), frozenset()), self.facts)
         self.model = naive.Model({}, [], START)
         self.told: list[str] = []
-        """Names that callers of the proxy have been told and have not released yet."""
+        """Names that callers of the proxy have received and not released yet."""
         for pool in POOLS:
             self._make(pool)
 
@@ -83,7 +83,7 @@ class SlotsPlay:
             self.model.slots.append(naive.Slot(pool, name, state, n))
 
     def run(self) -> "SlotsPlay":
-        """Let it happen; return itself."""
+        """Run it; return itself."""
         acts = [
             *([self._boskos] * 6),
             *([self._boskos_releases, self._heartbeats, self._reaps] * 2),
@@ -115,7 +115,7 @@ class SlotsPlay:
         return When(Moment(at, at), at)
 
     def _do(self, case: UseCase[Any]) -> Any:
-        """Carry out a case as a batch of its own; return its answer or the code of its refusal."""
+        """Run a case as its own batch; return its answer or the code of its refusal."""
         self.log.append(f"{(self.now - START) / SECOND:9.3f} {case}")
         try:
             decided = case.decide(self.world, self.when).admission
@@ -141,7 +141,7 @@ class SlotsPlay:
         self.facts.apply(made)
 
     def _pass(self, span: int) -> None:
-        """Let time pass, with all that it brings at its time."""
+        """Let time pass, with all timed work."""
         until = self.now + span
         while True:
             dues = [due_of(lease) for lease in self.facts.leases.values()]
@@ -228,7 +228,7 @@ class SlotsPlay:
         self._expect(_slot(answer), held[0].name if held else None)
 
     def _janitor(self) -> None:
-        """Ask without a request id: what is left, now or not at all."""
+        """Acquire without a request id: a free slot, now or never."""
         dice = self.dice
         ticket = self._ticket(
             BOSKOS, "janitor", dice.choice(POOLS), wants=dice.choice(STATES), dest="cleaning"
@@ -244,7 +244,7 @@ class SlotsPlay:
         self._expect(_slot(answer), found)
 
     def _by_name(self) -> None:
-        """Take slots by their names: all of them, of what is left, or none."""
+        """Take slots by their names: all of them, the free ones, or none."""
         names = sorted(
             {self.dice.choice(self.model.slots).name for _ in range(self.dice.choice([1, 1, 2]))}
         )
@@ -282,7 +282,7 @@ class SlotsPlay:
             slot.touched = self.now
 
     def _reaps(self) -> None:
-        """Reset what is too old, native leases and those of the proxy included."""
+        """Reset old slots, also those of native leases and of the proxy."""
         pool, state = self.dice.choice(POOLS), self.dice.choice(("busy", LEASED, LEASED))
         seconds, dest = self.dice.choice([3, 6, 20]), self.dice.choice(("free", "dirty"))
         expire = seconds * 1_000_000_000
@@ -373,7 +373,7 @@ class SlotsPlay:
         self.model.admit()
 
     def _confirms(self) -> None:
-        """Tell callers what they were granted; some of them have gone before that."""
+        """Answer callers with their grants; some have disconnected before."""
         for lease in self.model.leases:
             fresh = lease.kind == PROXY and lease.state == "granted" and not lease.confirmed
             if fresh and self.dice.random() < 0.8:
@@ -386,7 +386,7 @@ class SlotsPlay:
                 self.told += [slot.name for slot in self.model.held_by(lease)]
 
     def _proxy_releases(self) -> None:
-        """Release what one was told once, in time or late."""
+        """Release a name received earlier, in time or late."""
         if self.told:
             name = self.told.pop(self.dice.randrange(len(self.told)))
             self._do(GiveBack(name))
@@ -395,6 +395,6 @@ class SlotsPlay:
 
 
 def _slot(answer: Any) -> str | None:
-    """Return the name of the slot that a poll was answered; None: there was none."""
+    """Return the slot's name in the answer to a poll; None: there was none."""
     slot = getattr(answer, "slot", None)
     return None if slot is None else slot.name

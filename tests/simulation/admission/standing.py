@@ -1,4 +1,4 @@
-"""What must hold of pools, leases and slots after every batch, by the auditor's own books."""
+"""Invariants of pools, leases and slots after every batch, by the auditor's own books."""
 
 from collections.abc import Mapping
 
@@ -10,14 +10,14 @@ from moorage.core.ids import LeaseId
 from tests.simulation.admission.books import Books, claim, units_in
 
 GRANTED = ("token", "granted_at", "slots")
-"""What a grant has settled."""
+"""The values fixed by a grant."""
 
 FIXED = ("owner", "key", "digest", "needs", "priority", "arrival", "asked_at", "forced", "pull")
-"""What asking has settled."""
+"""The values fixed by a request."""
 
 
 def went_on(before: Lease, after: Lease, reported: bool) -> None:
-    """I4, I7, I9: what is settled of a lease stays so; what has ended is only told of once."""
+    """I4, I7, I9: fixed values of a lease never change; an ended one only gets its outcome."""
     order = ("waiting", "granted", "ended")
     ahead = order.index(after.state) >= order.index(before.state)
     claim(ahead, "I7", after.id, "went from", before.state, "to", after.state)
@@ -35,7 +35,7 @@ def went_on(before: Lease, after: Lease, reported: bool) -> None:
 
 
 def slots(books: Books, changes: Changes) -> None:
-    """I2, I3, I19: a slot is held exactly by the one live lease that says so."""
+    """I2, I3, I19: a slot belongs to exactly the one live lease that names it."""
     for at, slot in changes.slots.items():
         claim(slot is not None, "I19", at, "is gone")
         assert slot is not None
@@ -61,7 +61,7 @@ def slots(books: Books, changes: Changes) -> None:
 
 
 def sums(books: Books, rows: Mapping[str, Pool]) -> None:
-    """I3, I15: what is stored of a pool is what its leases and tickets add up to."""
+    """I3, I15: the stored sums of a pool are those of its leases and tickets."""
     holding, waiting = books.granted(), books.waiting()
     for name, row in rows.items():
         occupied = units_in(holding, name)
@@ -72,7 +72,7 @@ def sums(books: Books, rows: Mapping[str, Pool]) -> None:
 
 
 def limits(books: Books, granted: list[Lease]) -> None:
-    """I1: no grant of the line's brings more into use than there is."""
+    """I1: no grant exceeds the units of a pool."""
     holding = books.granted()
     for name in {need.pool for lease in granted for need in lease.needs}:
         occupied, limit = units_in(holding, name), books.limit(name)

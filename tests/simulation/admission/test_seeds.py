@@ -1,7 +1,7 @@
-"""Seed after seed of a world in which everything goes wrong, under the eyes of the auditor.
+"""Runs seeds of a world with every kind of fault, checked by the auditor.
 
-`MOORAGE_SEED` repeats one seed. `MOORAGE_SOAK=1` runs twice as many, and goes on with new seeds for
-`SOAK_SECONDS`.
+`MOORAGE_SEED` repeats one seed. `MOORAGE_SOAK=1` runs twice as many, and continues with new seeds
+for `SOAK_SECONDS`.
 """
 
 import os
@@ -39,7 +39,7 @@ def test_one_seed() -> None:
 
 @pytest.mark.skipif(not SOAK, reason="MOORAGE_SOAK is not set")
 def test_new_seeds() -> None:
-    """Seeds that nobody has tried before, for as long as the soak goes."""
+    """New seeds, for as long as the soak lasts."""
     end = monotonic() + SOAK_SECONDS
     seed = random.randrange(10**9)
     while monotonic() < end:

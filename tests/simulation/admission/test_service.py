@@ -1,6 +1,6 @@
-"""The seeded world around the real service, on a disk that fails.
+"""The seeded world around the real service, on a failing disk.
 
-`MOORAGE_SEED` repeats one seed. `MOORAGE_SOAK=1` goes on with new seeds.
+`MOORAGE_SEED` repeats one seed. `MOORAGE_SOAK=1` continues with new seeds.
 """
 
 import random
@@ -19,7 +19,7 @@ CHUNKS = 8
 @pytest.mark.skipif(ONE is not None, reason="MOORAGE_SEED asks for one seed")
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_service_seeds(tmp_path: Path, chunk: int) -> None:
-    """What is acknowledged is there after every end, and no invariant is ever broken."""
+    """Acknowledged changes are there after every end, and no invariant is ever broken."""
     size = SEEDS // CHUNKS
     for seed in range(chunk * size, (chunk + 1) * size):
         (tmp_path / str(seed)).mkdir()
@@ -34,7 +34,7 @@ def test_one_service_seed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SOAK, reason="MOORAGE_SOAK is not set")
 def test_new_service_seeds(tmp_path: Path) -> None:
-    """Seeds that nobody has tried before, for as long as the soak goes."""
+    """New seeds, for as long as the soak lasts."""
     end = monotonic() + SOAK_SECONDS
     seed = random.randrange(10**9)
     while monotonic() < end:

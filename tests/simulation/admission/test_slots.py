@@ -10,7 +10,7 @@ CHUNKS = 8
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_slots(chunk: int) -> None:
-    """After every call each slot and each lease is as the naive model says."""
+    """After every call each slot and each lease equals the naive model's."""
     size = SEEDS // CHUNKS
     plays = [SlotsPlay(seed).run() for seed in range(chunk * size, (chunk + 1) * size)]
     ended = {one.state for play in plays for one in play.model.leases}

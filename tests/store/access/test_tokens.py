@@ -14,7 +14,7 @@ SECOND = AccessToken("t2", "b" * 64, "second", "u", "p", frozenset(), Instant(2)
 
 
 async def write(engine: Engine, plan: Plan[object]) -> object:
-    """Run one plan in a transaction of its own."""
+    """Run one plan in its own transaction."""
     async with engine.transaction() as transaction:
         answer = await transaction.run(plan)
         await transaction.commit()
@@ -63,7 +63,7 @@ def test_no_token_twice(engine: Engine, again: dict[str, str]) -> None:
 
 
 def test_a_token_is_rotated_once(engine: Engine) -> None:
-    """It then ends at a time; neither a revoked one nor one that was rotated is rotated again."""
+    """A rotated token expires; neither a revoked nor a rotated token is rotated again."""
 
     async def rotate(token: str) -> object:
         return await write(engine, access.token_rotate(token, Instant(9), Instant(20)))
@@ -113,7 +113,7 @@ def test_everything_of_a_token_comes_back(engine: Engine) -> None:
 
 
 def test_tokens_in_windows(engine: Engine) -> None:
-    """Tokens of the same instant are told apart by their ids."""
+    """Tokens of the same instant are ordered by their ids."""
     tokens = [
         AccessToken(f"t{n}", str(n) * 64, "name", "u", "p", frozenset(), Instant(n // 2))
         for n in range(5)

@@ -12,7 +12,7 @@ ENDED = ended(granted(ticket(3, "a", "s"), slots={"s": ("two",)}, token=FencingT
 
 
 def told(n: int) -> Outcome:
-    """Return what the n-th lease tells of its start."""
+    """Return the outcome of the n-th lease."""
     return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
 
 

@@ -25,7 +25,7 @@ def lease_id(n: int) -> LeaseId:
 
 
 def pool(name: str, limit: int | None = 4, *, quota: int | None = None, **values: Any) -> Pool:
-    """Return a pool with nobody in it, unless `values` say so."""
+    """Return an unused pool, unless `values` say otherwise."""
     spec = PoolSpec(limit, MINUTE, 10 * MINUTE, quota=quota, labels={"of": name})
     plain = Pool(name, spec, False, 1, 0, 0, 0, (), Instant(0), None, AT, AT)
     return structs.replace(plain, **values)
@@ -69,7 +69,7 @@ def ended(lease: Lease, at: int = AT, **values: Any) -> Lease:
 
 
 def slot(pool_name: str, name: str, **values: Any) -> Slot:
-    """Return a free slot, unless `values` say so."""
+    """Return a free slot, unless `values` say otherwise."""
     return structs.replace(Slot(pool_name, name, "free", "", None, {}, AT), **values)
 
 

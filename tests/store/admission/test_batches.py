@@ -41,7 +41,7 @@ from tests.support import cluster
 
 
 def outcome(n: int) -> Outcome:
-    """Return what the n-th lease tells of its start."""
+    """Return the outcome of the n-th lease."""
     return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
 
 
@@ -82,7 +82,7 @@ def test_change_rows_tell_everything_in_order(engine: Engine) -> None:
 
 
 def test_followers_of_the_ledger_pass_over_it(engine: Engine) -> None:
-    """Every revision is there without a gap, but only the ledger's changes are in it."""
+    """Every revision is there without a gap, with only the ledger's changes."""
 
     async def scenario() -> None:
         await saved(engine, pool("a"), ticket(1, "a"))
@@ -112,7 +112,7 @@ def test_a_key_is_one_leases(engine: Engine) -> None:
 
 
 async def forgotten(engine: Engine, ended_before: int, reported_before: int, most: int) -> int:
-    """Forget in a transaction of its own; return how many leases that was."""
+    """Delete old leases in a separate transaction; return their number."""
     async with engine.transaction() as transaction:
         plan = save.forget(Instant(ended_before), Instant(reported_before), most)
         count = await transaction.run(plan)
@@ -145,7 +145,7 @@ def test_forgetting(engine: Engine) -> None:
 
 
 def test_wiping_empties_admission(engine: Engine) -> None:
-    """A test server starts anew with the ledger and admission empty; its time goes on."""
+    """A test server starts again with an empty ledger and admission; its time continues."""
 
     async def scenario() -> None:
         timeline = Timeline(1, 2, AT, AT)
@@ -219,7 +219,7 @@ def test_statements_per_batch(engine: Engine) -> None:
 
 
 def test_the_usual_keys_need_one_round(engine: Engine) -> None:
-    """Asks, renewals, releases, polls are loaded in one round; what is found otherwise in two."""
+    """Requests, renewals, releases and polls are loaded in one round, others in two."""
 
     def rounds(keys: Keys) -> int:
         """Run the plan by hand against the engine's rows."""
@@ -251,11 +251,11 @@ def test_the_usual_keys_need_one_round(engine: Engine) -> None:
 
 
 def test_two_processes_take_turns() -> None:
-    """Whoever loads waits until the other has committed, and then sees what it has done."""
+    """A load waits until the other process has committed, then sees its changes."""
     url = cluster.fresh()
 
     async def add(engine: Engine, n: int) -> int:
-        """Count one up in the pool and in the timeline, as a decision on what was loaded."""
+        """Count up in the pool and the arrivals, as a decision on the loaded rows."""
 
         def decide(facts: Facts) -> Changes:
             before = facts.pools["a"]

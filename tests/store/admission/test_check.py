@@ -31,7 +31,7 @@ from tests.support import cluster
 
 
 def test_a_sound_admission(engine: Engine) -> None:
-    """What decisions leave is consistent, renewals and forgotten leases included."""
+    """Rows written by decisions are consistent, including renewals and deleted leases."""
 
     async def scenario() -> None:
         await run(engine, Keys(), lambda _: sound(), ALIVE)
@@ -132,7 +132,7 @@ async def found_after(folder: Path, database: str, changes: Changes, *planted: s
 
 
 def crowded(count: int) -> Changes:
-    """Return a pool in which so many wait, or were granted and tell at the same moment."""
+    """Return a pool with this many tickets, and as many outcomes of the same moment."""
     changes = changed(pool("a", waiting=count), *(ticket(n, "a") for n in range(1, count + 1)))
     changes.arrivals = count
     changes.outcomes = [told(n) for n in range(count)]
@@ -141,7 +141,7 @@ def crowded(count: int) -> Changes:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_every_page_is_compared(tmp_path: Path, database: str) -> None:
-    """What stands in the second page is found as well: leases, their rows in pools, outcomes."""
+    """Damage in the second page is found as well: leases, their rows in pools, outcomes."""
     last = lease_id(PAGE + 9)
     found = asyncio.run(
         found_after(
@@ -166,7 +166,7 @@ def test_every_page_is_compared(tmp_path: Path, database: str) -> None:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_so_many_differences_are_told(tmp_path: Path, database: str) -> None:
-    """Where everything is damaged the check ends after a while and says so."""
+    """If everything is damaged, the check stops after a while and reports that."""
     damage = "UPDATE lease_need SET rank = 7"
     found = asyncio.run(found_after(tmp_path, database, crowded(FOUND_MAX + 1), damage))
     assert len(found) == FOUND_MAX + 1
@@ -179,7 +179,7 @@ def test_so_many_differences_are_told(tmp_path: Path, database: str) -> None:
 
 
 def test_a_lease_that_has_given_back_all_slots_of_a_pool(engine: Engine) -> None:
-    """Its row there is gone, and it goes on naming that pool; other names than these are wrong."""
+    """A pool that was deleted may still be named by its leases; other names are wrong."""
     whole = granted(ticket(1, "s", "t"), slots={"s": ("one",), "t": ("two",)})
 
     async def scenario() -> None:

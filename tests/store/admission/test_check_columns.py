@@ -1,4 +1,4 @@
-"""No column of admission can be damaged unseen: also one that is added later, without a check."""
+"""Damage in any column of admission is found, also in one that is added later without a check."""
 
 import asyncio
 import re
@@ -64,7 +64,7 @@ KEYS = {
     "pool": "name",
     "slot": "pool || ' ' || name",
 }
-"""What tells the rows of a table apart."""
+"""The key of each table's rows."""
 
 
 def values_of(engine: Engine, url: str, table: str, column: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def values_of(engine: Engine, url: str, table: str, column: str) -> dict[str, An
 
 
 def damages(column: str, value: Any, kind: str, nullable: bool) -> list[str]:
-    """Return what to put in the place of a value."""
+    """Return a wrong value for a column."""
     if isinstance(value, bool):
         other = f"NOT {column}"
     elif kind == "INTEGER":
@@ -96,7 +96,7 @@ def damages(column: str, value: Any, kind: str, nullable: bool) -> list[str]:
 def test_damage_of_a_column_is_found(
     tmp_path: Path, database: str, table: str, column: str, kind: str, nullable: bool
 ) -> None:
-    """Another value in any column of any row, or none where there may be none, is found."""
+    """Another value in any column of any row, or NULL where it is allowed, is found."""
     url = cluster.fresh() if database == "postgresql" else f"sqlite:///{tmp_path}/a.db"
 
     async def scenario() -> list[str]:
@@ -123,7 +123,7 @@ def test_damage_of_a_column_is_found(
 
 
 def test_both_engines_have_the_same_columns() -> None:
-    """What is judged above, by the tables of one engine, are the columns of the other, too."""
+    """The columns judged above, those of one engine, are those of the other, too."""
     url = cluster.fresh()
     asyncio.run(open_engine(url).close())
     query = b"SELECT table_name, column_name FROM information_schema.columns"

@@ -1,4 +1,4 @@
-"""Lines in rows: in order, page by page, beside what the batch has changed already."""
+"""Lines in rows: in order, page by page, with the changes of the batch so far."""
 
 import asyncio
 from random import Random
@@ -38,7 +38,7 @@ def crowd(seed: int, count: int) -> list[Lease]:
 
 
 def in_order(tickets: list[Lease]) -> list[Lease]:
-    """Return tickets as they stand in a line."""
+    """Return tickets in the order of their line."""
     return sorted(tickets, key=lambda one: (-one.priority, one.arrival))
 
 
@@ -49,7 +49,7 @@ async def lengthened(engine: Engine, facts: Facts, wanted: dict[str, int]) -> No
 
 
 def test_a_line_in_pages(engine: Engine) -> None:
-    """Whatever the pages, the line is that of all waiting tickets by priority and arrival."""
+    """For any page size, the line contains all waiting tickets by priority and arrival."""
 
     async def scenario() -> None:
         tickets = crowd(1, 40)
@@ -98,7 +98,7 @@ async def wrote(engine: Engine, write: Write) -> None:
 
 
 async def line_of(engine: Engine, facts: Facts, stuck: str = "[]") -> list[int]:
-    """Return the arrivals in the line of pool `a`, as far as it is read."""
+    """Return the arrivals in the loaded part of the line of pool `a`."""
 
     def stuck_in(name: str) -> str:
         assert name == "a"
@@ -111,7 +111,7 @@ async def line_of(engine: Engine, facts: Facts, stuck: str = "[]") -> list[int]:
 
 
 def test_a_line_without_those_who_are_passed_over(engine: Engine) -> None:
-    """Who wants more than the pool has, or than its owner may hold, is not read: unless forced."""
+    """Tickets for more units than the pool or the quota has are not loaded, unless forced."""
 
     async def scenario() -> None:
         tickets = [
@@ -211,7 +211,7 @@ def test_tickets_bring_their_newest_deadline(engine: Engine) -> None:
 
 
 def test_gangs_that_are_not_counted(engine: Engine) -> None:
-    """A wrong sum costs a round: what a ticket needs is loaded, what the batch changed stays."""
+    """A wrong sum costs a round trip: the ticket's rows are loaded, the batch's changes stay."""
 
     async def scenario() -> None:
         b, c = pool("b", gangs=1, quota=2), pool("c", gangs=1)
@@ -232,7 +232,7 @@ def test_gangs_that_are_not_counted(engine: Engine) -> None:
 
 
 def test_a_ticket_for_a_pool_that_does_not_exist(engine: Engine) -> None:
-    """It is never decided upon by halves; the message says what to do."""
+    """A ticket with incomplete rows is never decided; the message says what to do."""
 
     async def scenario() -> None:
         await saved(engine, pool("a", gangs=1), ticket(1, "a", "b"))
@@ -264,7 +264,7 @@ def test_the_line_for_positions(engine: Engine, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_lines_leave_and_enter(engine: Engine) -> None:
-    """Who is granted, withdrawn or asks is in the line, or not, from the next batch on."""
+    """Granted, withdrawn and new tickets leave or enter the line with the next batch."""
 
     async def scenario() -> None:
         tickets = [ticket(n, "a") for n in range(3)]

@@ -1,4 +1,4 @@
-"""Pools, leases and slots in rows: what was saved is loaded, keys get what they promise."""
+"""Pools, leases and slots in rows: saved values are loaded, and keys load what they name."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ WHOLE_SPEC = PoolSpec(
 
 
 def test_every_value_comes_back(engine: Engine) -> None:
-    """Pools, leases, slots and the timeline are loaded as they were saved, whatever is in them."""
+    """Pools, leases, slots and service time are loaded as they were saved, with any content."""
     full_pool = pool(
         "install/a\\'b",
         spec=WHOLE_SPEC,
@@ -97,7 +97,7 @@ def test_every_value_comes_back(engine: Engine) -> None:
 
 
 def test_values_are_replaced_and_removed(engine: Engine) -> None:
-    """The last after-image counts; what is gone is gone with all its rows."""
+    """The last after-image counts; a deleted object has no rows left."""
 
     async def scenario() -> None:
         await saved(engine, pool("a"), slot("a", "s"), granted(ticket(1, "a")))
@@ -207,7 +207,7 @@ def test_held_units_are_summed_under_a_quota(engine: Engine) -> None:
 
 
 def test_renewals_move_deadlines_and_nothing_else(engine: Engine) -> None:
-    """What was heard of is due later, without a revision; its hold still ends it."""
+    """A renewed lease is due later, without a revision; its hold still ends it."""
 
     async def scenario() -> None:
         plain, held, kept = (
@@ -266,7 +266,7 @@ def test_what_comes_next(engine: Engine) -> None:
 
 
 def test_an_outage_postpones(engine: Engine) -> None:
-    """What an outage has made later is due later once it was looked at, and is as it was."""
+    """A lease postponed by an outage is due later once it was looked at, and is unchanged."""
 
     async def scenario() -> None:
         lease = ticket(1, "a", ttl=None, heard_until=Instant(AT + 5))
@@ -284,7 +284,7 @@ def test_an_outage_postpones(engine: Engine) -> None:
 
 
 def test_a_lease_that_has_left_a_pool(engine: Engine) -> None:
-    """Who has given back all slots of a pool holds nothing there, and goes on in the others."""
+    """A lease without slots in a pool occupies nothing there, and continues in the others."""
 
     async def scenario() -> None:
         lease = granted(ticket(1, "a", "b", "c"), slots={"a": ("s",), "b": ("s",), "c": ("s",)})

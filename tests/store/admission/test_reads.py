@@ -1,4 +1,4 @@
-"""What faces ask of pools and leases: each in one look, in order, window by window."""
+"""Reads of pools and leases for the faces: each in one round trip, in order, by window."""
 
 import asyncio
 from itertools import product
@@ -73,7 +73,7 @@ def test_pools_in_windows(engine: Engine) -> None:
 
 
 def test_a_lease(engine: Engine) -> None:
-    """A lease comes with what was last heard of it."""
+    """A lease is loaded with its last renewal."""
 
     async def scenario() -> None:
         await timed(engine)
@@ -132,7 +132,7 @@ def test_leases_in_windows(engine: Engine, pool_name: str | None, state: Any) ->
 
 
 def test_holders_are_counted(engine: Engine) -> None:
-    """Who holds units of a pool and how many: the most first, of equals the oldest."""
+    """The holders of a pool with their units: most units first, then the earliest."""
 
     async def scenario() -> None:
         leases = [
@@ -150,7 +150,7 @@ def test_holders_are_counted(engine: Engine) -> None:
 
 
 def test_unheard_leases_are_counted(engine: Engine) -> None:
-    """In each of their pools; not what waits, has ended, need not be heard, or ends by its TTL."""
+    """In each of their pools; not tickets, ended leases, leases without or with an enforced TTL."""
 
     async def scenario() -> None:
         heard = Instant(AT + 9)
@@ -178,14 +178,14 @@ def test_unheard_leases_are_counted(engine: Engine) -> None:
 
 
 def past(n: int, waited: int, held: int, **values: Any) -> Lease:
-    """Return a lease that ended n seconds after the first, having waited and held so long."""
+    """Return a lease that ended n seconds after the first, and waited and lasted this long."""
     end = AT + n * 1_000_000
     lease = granted(ticket(n, "a"), granted_at=Instant(end - held), token=FencingToken(1, 1, n))
     return ended(lease, end, asked_at=Instant(end - held - waited), **values)
 
 
 def test_past_times(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The durations of the leases that ended last; tickets that were never granted have none."""
+    """The durations of the leases that ended last; tickets never granted have none."""
 
     async def scenario() -> None:
         leases = [past(n, waited=n + 1, held=2 * n + 1) for n in range(5)]
@@ -211,9 +211,9 @@ def test_past_times(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_outcomes_are_counted(engine: Engine) -> None:
-    """By the limit when they were told, and by the units that started in the last 60 seconds.
+    """By the limit when they were reported, and by the units that started in the last 60 seconds.
 
-    All that are kept: a limit is chosen by what became of it in weeks, not since yesterday.
+    All stored outcomes: a limit is chosen by the outcomes of weeks, not only of yesterday.
     """
 
     def told(n: int, result: Any, limit: int, at: int = AT, pool_name: str = "a") -> Outcome:
@@ -269,7 +269,7 @@ def test_whose_token_it_is(engine: Engine) -> None:
 
 
 def test_slots_and_their_counts(engine: Engine) -> None:
-    """All slots of a pool by name; of all pools how many are in which state, and whose."""
+    """All slots of a pool by name; of all pools the number by state and owner."""
 
     async def scenario() -> None:
         slots = [slot("a", "1"), slot("a", "2", state="busy", owner="x"), slot("a", "3")]
@@ -285,7 +285,7 @@ def test_slots_and_their_counts(engine: Engine) -> None:
 
 
 def test_the_timeline(engine: Engine) -> None:
-    """At first nothing has happened; then it is what was saved last."""
+    """At first service time is zero; then it is the last saved value."""
 
     async def scenario() -> None:
         assert await engine.read(service_clock.timeline_load()) == Timeline()

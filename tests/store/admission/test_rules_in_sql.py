@@ -70,7 +70,7 @@ def deadlines(dice: Random, count: int) -> list[Lease]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_leases_that_are_not_renewed(engine: Engine, seed: int) -> None:
-    """Whatever the deadlines, outages and times: the count is that of `is_unheard`."""
+    """For any deadlines, outages and times, the count is that of `is_unheard`."""
 
     async def scenario() -> None:
         dice = Random(seed)
@@ -92,7 +92,7 @@ def test_leases_that_are_not_renewed(engine: Engine, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tickets_that_do_not_fit(engine: Engine, seed: int) -> None:
-    """Whatever an inventory was and is: its obstacle stands for SQL as for `Obstacle.stands`."""
+    """For any inventory, an obstacle stands in SQL exactly as in `Obstacle.stands`."""
 
     async def scenario() -> None:
         dice = Random(seed)
@@ -127,7 +127,7 @@ def test_tickets_that_do_not_fit(engine: Engine, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tickets_that_are_passed_over(engine: Engine, seed: int) -> None:
-    """Whatever limit, quota and holdings: the tickets that are not read are those with a `Bar`."""
+    """For any limit, quota and holders, the tickets not loaded are those with a `Bar`."""
 
     async def scenario() -> None:
         dice = Random(seed)
@@ -200,7 +200,7 @@ def slots_of(dice: Random, name: str) -> list[Slot]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_figures_of_pools(engine: Engine, seed: int) -> None:
-    """A pool as it is shown has the units that a decision on all its slots finds."""
+    """A pool as shown has the units that a decision on all its slots finds."""
 
     async def scenario() -> None:
         dice = Random(seed)

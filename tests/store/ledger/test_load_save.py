@@ -1,4 +1,4 @@
-"""What is saved is what is loaded: facts, guards, snapshots, change rows, readings."""
+"""Saved values are loaded: facts, guards, snapshots, change rows, reads."""
 
 import asyncio
 from itertools import islice
@@ -180,7 +180,7 @@ def _named(n: int, name: str) -> Batch:
 
 
 def test_a_class_is_renamed_everywhere(engine: Engine) -> None:
-    """Inventories and allocations follow a renamed class, also those that nobody loaded."""
+    """Inventories and allocations follow a renamed class, also rows that were not loaded."""
 
     async def scenario() -> None:
         await run(engine, word_new("CUSTOM_OLD"))
@@ -201,7 +201,7 @@ def test_a_class_is_renamed_everywhere(engine: Engine) -> None:
 
 @pytest.mark.parametrize("what", ["provider", "consumer"])
 def test_guards(engine: Engine, what: str) -> None:
-    """A provider or consumer that somebody changed meanwhile is a conflict; nothing is kept."""
+    """A provider or consumer changed meanwhile is a conflict; nothing is saved."""
 
     async def scenario() -> None:
         await run(engine, provider_new(0, VCPU=8))
@@ -251,7 +251,7 @@ def test_a_transaction_that_is_left_keeps_nothing(engine: Engine) -> None:
 
 
 def test_a_commit_survives_its_caller(engine: Engine) -> None:
-    """Whoever waits for a commit may be cancelled; the commit ends well or not, by itself."""
+    """A caller that waits for a commit may be cancelled; the commit ends by itself."""
 
     async def scenario() -> None:
         batch = asyncio.create_task(run(engine, provider_new(0)))
@@ -264,7 +264,7 @@ def test_a_commit_survives_its_caller(engine: Engine) -> None:
 
 
 def test_followers_reach_the_same_state(engine: Engine) -> None:
-    """Whoever applies the change rows to an older snapshot has the newest one."""
+    """Applying the change rows to an older snapshot gives the newest one."""
 
     async def scenario() -> None:
         followed, at = Facts(CLASSES, TRAITS), 0
@@ -275,8 +275,8 @@ def test_followers_reach_the_same_state(engine: Engine) -> None:
         place: tuple[int, int] | None = (0, WHOLE)
         while place is not None:
             tail = await engine.read(changelog.changes_load(*place, rows_max=7))
-            for number, (revision, changes, _) in enumerate(tail.batches):
-                # The first may be the rest of one that was cut.
+            for number, (revision, changes, *_) in enumerate(tail.batches):
+                # The first may be the rest of a batch that was cut.
                 assert revision == at + 1 or (revision == at and not number)
                 followed.apply(changes)
                 at = revision
@@ -327,7 +327,7 @@ def test_compaction(engine: Engine) -> None:
 
 
 def test_wipe(engine: Engine) -> None:
-    """After a wipe the ledger is empty and followers must load anew."""
+    """After a wipe the ledger is empty and followers must read a snapshot again."""
 
     async def scenario() -> None:
         for batch in islice(stream(seed=12), 5):

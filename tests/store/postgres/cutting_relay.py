@@ -1,4 +1,4 @@
-"""A relay before a PostgreSQL server that can lose what passes through it, in either direction."""
+"""A relay before a PostgreSQL server that can drop what passes through it, in either direction."""
 
 import asyncio
 import re
@@ -24,17 +24,17 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: list[asyncio.StreamWriter] = []
         self.deaf = False
-        """From now on what clients send is thrown away, and their line is cut."""
+        """From now on drop what clients send, and cut their connection."""
         self.mute = False
-        """From now on what the server answers is thrown away, and the client's line is cut."""
+        """From now on drop what the server answers, and cut the client's connection."""
         self.commits_to_lose = 0
-        """Of so many of the next commits nobody will hear, because the client's line is cut."""
+        """Drop the answers of this many next commits, by cutting the client's connection."""
         self.commits_to_swallow = 0
-        """So many of the next commits the server will not hear of, and the line is cut as well."""
+        """Drop this many next commits before they reach the server, and cut the connection."""
         self.cut = asyncio.Event()
         """A line was cut."""
         self._receipts: dict[asyncio.StreamWriter, bytes] = {}
-        """What the statement of a receipt is called on the line of a client that has left one."""
+        """The prepared name of the receipt statement on a connection that has left a receipt."""
 
     async def __aenter__(self) -> "Relay":
         path = str(self.folder / SOCKET)
@@ -49,7 +49,7 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def heal(self) -> None:
-        """Let new lines be good ones."""
+        """Let new connections pass."""
         self.deaf = self.mute = False
         self.cut.clear()
 

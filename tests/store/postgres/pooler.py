@@ -18,7 +18,7 @@ ENCRYPTED = (80877103, 80877104)
 
 
 class Session:
-    """One session of the server, and what it has said when it began."""
+    """One session of the server, and its startup messages."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -38,8 +38,8 @@ class Session:
 class TransactionPooler:
     """Use it as an asynchronous context manager.
 
-    `order`: of the idle sessions the one that was used last is taken, or the one that has rested
-    longest. At least `least` are there.
+    `order`: which idle session is taken, the one used last or the one idle longest. There are at
+    least `least` sessions.
     """
 
     def __init__(
@@ -71,7 +71,9 @@ class TransactionPooler:
 
     def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
         async def quietly() -> None:
-            with suppress(ConnectionError, asyncio.IncompleteReadError):  # somebody has gone
+            with suppress(
+                ConnectionError, asyncio.IncompleteReadError
+            ):  # a client has disconnected
                 await work()
 
         self._tasks.add(asyncio.get_running_loop().create_task(quietly()))
@@ -112,7 +114,7 @@ class TransactionPooler:
         return session
 
     async def _answers(self, held: list[Session], client: asyncio.StreamWriter) -> None:
-        """Pass on what the session that is held says until it is free again."""
+        """Forward what the session says until it is idle again."""
         (session,) = held
         while True:
             kind, message = await read(session.reader)

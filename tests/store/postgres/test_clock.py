@@ -1,4 +1,4 @@
-"""Each clock of PostgreSQL is one row: found at once, and exact whoever else writes it."""
+"""Each clock of PostgreSQL is one row: found at once, and exact with concurrent writers."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,7 +54,7 @@ def timeline(n: int) -> tuple[str, ...]:
 
 
 def pages(session: Session, text: str, *params: str) -> int:
-    """Return how many pages a statement touches; what it changes is rolled back."""
+    """Return how many pages a statement touches; roll its changes back."""
     with session.transaction(force_rollback=True):
         ((plan,),) = session.execute(
             b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + text.rstrip(";").encode(), params
@@ -79,9 +79,9 @@ LOOKS: dict[str, tuple[str, ...]] = {
 
 
 def test_a_long_snapshot_slows_no_look(url: str) -> None:
-    """However many versions of a clock a snapshot keeps, the newest is found at once.
+    """The newest version of a clock is found at once, however many a snapshot keeps.
 
-    Beside it what must fail: the same look without the key that rises passes all of them.
+    The control must fail: the same read without the rising key passes all versions.
     """
     with connected(url) as writer, psycopg.connect(url) as old:
         old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -99,14 +99,14 @@ def test_a_long_snapshot_slows_no_look(url: str) -> None:
 
 
 def waiting(url: str, asking: "Future[Any]") -> None:
-    """Return when somebody waits for a lock."""
+    """Return when a session waits for a lock."""
     with psycopg.connect(url, autocommit=True) as looking:
         while not looking.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
             assert not asking.done(), asking.result()
 
 
 def test_a_revision_is_given_once(url: str) -> None:
-    """Who has waited for the clock raises what the other one has left, not what it saw before."""
+    """A transaction that waited for the clock raises the committed value, not its snapshot's."""
     with connected(url) as one, connected(url) as other, ThreadPoolExecutor(1) as threads:
         with one.transaction():
             assert raised(one) == (1, 1)
@@ -123,7 +123,7 @@ def test_a_revision_is_given_once(url: str) -> None:
 
 
 def test_revisions_have_no_gaps(url: str) -> None:
-    """Many who raise at the same time, some of whom give up, leave every number to one of them."""
+    """Concurrent raises, some rolled back, give every number to exactly one transaction."""
     kept: list[int] = []
 
     def storm(n: int) -> None:
@@ -162,7 +162,7 @@ def test_a_lock_returns_the_newest_row(
 
 
 def test_a_release_that_knows_no_rising_key(url: str) -> None:
-    """A process of the release before may go on beside this one: both count the same revisions."""
+    """A process of the previous release may run at the same time: both count the same revisions."""
     with connected(url) as new, connected(url) as old, ThreadPoolExecutor(1) as threads:
         before = "UPDATE clock SET revision = revision + 1 RETURNING revision, epoch"
         with old.transaction():

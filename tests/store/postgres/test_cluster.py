@@ -19,7 +19,7 @@ input()
 
 
 def test_ends_with_its_owner() -> None:
-    """Even if the owner is killed: nobody else would ever stop it."""
+    """The server stops even if the process that started it is killed."""
     command = [sys.executable, "-c", OWNER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None

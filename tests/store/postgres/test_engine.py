@@ -1,4 +1,4 @@
-"""What only PostgreSQL has: lines that break during COMMIT, servers that change, migrations."""
+"""What only PostgreSQL has: connections that break during COMMIT, failovers, migrations."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -62,7 +62,7 @@ def url() -> Iterator[str]:
 
 
 def test_schema_is_the_sum_of_the_migrations(url: str) -> None:
-    """`schema.sql`, which people read, is exactly what the migrations make."""
+    """`schema.sql`, written for readers, equals the sum of the migrations."""
     ask(url, files("moorage.store").joinpath("schema/postgres/schema.sql").read_text())
     written = ask(url, CATALOG), ask(url, "SELECT * FROM clock")
     ask(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
@@ -95,7 +95,7 @@ def test_what_is_not_ours_is_refused(url: str, statement: str, words: str) -> No
 
 
 def test_an_older_schema_without_leave_to_migrate(url: str) -> None:
-    """Who may not migrate is told what to run."""
+    """A user that may not migrate learns what to run."""
     with pytest.raises(Unusable, match="run `moorage db migrate`"):
         open_engine(url, migrate=False)
     assert ask(url, CATALOG) == []
@@ -167,12 +167,12 @@ def deaf(relay: Relay) -> None:
 
 
 def mute(relay: Relay) -> None:
-    """The server will commit, and nobody will hear of it."""
+    """The server commits, and its answer is lost."""
     relay.mute = True
 
 
 def through_relay(url: str, scene: Callable[[Relay, PostgresEngine], Awaitable[None]]) -> None:
-    """Run a scene with an engine whose lines can be cut."""
+    """Run steps with an engine whose connections can be cut."""
     migrate(url)
     name = cluster.database_of(url)
 
@@ -216,7 +216,7 @@ def test_committed_and_never_heard_of(url: str) -> None:
 
 
 def test_lost_before_the_commit_was_heard(url: str) -> None:
-    """The server never heard of the commit: Conflict, nothing is there; the next try is good."""
+    """The server never received the commit: Conflict, nothing is there; the next try succeeds."""
 
     async def scene(relay: Relay, engine: PostgresEngine) -> None:
         await run(engine, provider_new(0, VCPU=8))
@@ -231,7 +231,7 @@ def test_lost_before_the_commit_was_heard(url: str) -> None:
 
 
 def test_a_commit_that_arrives_late_is_refused(url: str) -> None:
-    """What was judged lost stays lost, even if the server hears of the commit afterwards."""
+    """A commit judged lost stays lost, even if the server receives it afterwards."""
     migrate(url)
 
     async def judged_lost(receipt: Receipt) -> None:
@@ -252,7 +252,7 @@ def test_a_commit_that_arrives_late_is_refused(url: str) -> None:
 
 
 def test_a_receipt_that_is_asked_for_too_late(url: str) -> None:
-    """Receipts are forgotten: whether such a transaction was kept is not known, and said so."""
+    """Receipts are deleted after a time; then the outcome of such a transaction is unknown."""
     migrate(url)
     ((now,),) = ask(url, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
@@ -275,7 +275,7 @@ def test_a_receipt_that_is_asked_for_too_late(url: str) -> None:
 
 
 def test_a_commit_that_is_under_way_is_waited_for(url: str) -> None:
-    """Whoever asks while the server is still at it hears how it ended."""
+    """A process that asks while the commit is still running learns how it ended."""
     migrate(url)
 
     async def asked(receipt: Receipt) -> None:
@@ -314,7 +314,7 @@ def test_lost_before_the_commit(url: str, cut: Cut) -> None:
 
 
 def test_nobody_there(tmp_path: Path) -> None:
-    """Without a server every way in says Unavailable."""
+    """Without a server every method raises Unavailable."""
 
     async def scene() -> None:
         engine = PostgresEngine(f"postgresql:///d?host={tmp_path}")

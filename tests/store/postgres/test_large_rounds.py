@@ -1,4 +1,4 @@
-"""A round of statements may be larger than what the socket takes at once, in either direction."""
+"""A round of statements may be larger than the socket's buffers, in either direction."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def ran(statements: Sequence[Prepared]) -> list[object]:
 
 @pytest.mark.parametrize("place", range(3))
 def test_a_large_parameter_arrives(place: int) -> None:
-    """Wherever in the round its statement stands, also when none follows that pushes it on."""
+    """At any place in the round, also as the last statement."""
     texts = ["x" * SIZE if n == place else "y" for n in range(3)]
     assert ran([("SELECT length($1::text)", (text,)) for text in texts]) == list(map(len, texts))
 

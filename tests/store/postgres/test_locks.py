@@ -82,7 +82,7 @@ def taken(keys: Keys) -> list[int]:
 
 
 def test_locks_have_one_order() -> None:
-    """Whatever a batch needs: the ledger first, then names, then consumers, then providers."""
+    """For any batch, the order is: the ledger, names, consumers, providers."""
     several = 0
     for chosen in product((False, True), repeat=len(MEMBERS)):
         members = dict(zip(MEMBERS, chosen, strict=True))
@@ -104,7 +104,7 @@ def url() -> Iterator[str]:
 
 
 async def waiting(url: str, count: int, *tasks: "asyncio.Task[Any]") -> None:
-    """Return when so many wait for an advisory lock."""
+    """Return when this many sessions wait for an advisory lock."""
     asked = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as looking:
         while await (await looking.execute(asked)).fetchone() != (count,):
@@ -118,9 +118,9 @@ def class_gone(name: str) -> Batch:
 
 
 def test_a_deleted_class_and_a_new_provider(url: str) -> None:
-    """One deletes a class and makes a provider, another makes one: neither is in the other's way.
+    """One deletes a class and creates a provider, the other creates one: neither blocks the other.
 
-    The locks of the database are held until both wait for them, the one that deletes first.
+    The locks of the database are held until both wait for them, the deleting one first.
     """
 
     async def scene() -> None:

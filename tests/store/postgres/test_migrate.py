@@ -1,4 +1,4 @@
-"""A PostgreSQL database of the release before is brought up to date while that release goes on."""
+"""A PostgreSQL database of an older release is migrated while that release runs."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ BATCH = (
     "UPDATE clock SET revision = revision + 1",
     "INSERT INTO batch (id, revision, kept) SELECT gen_random_uuid(), revision, true FROM clock",
 )
-"""What a batch of the release before does at its end."""
+"""The last statements of an older release's batch."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no migration pause for long."""
+    """Keep the pauses of migrations short."""
     monkeypatch.setattr(postgres_migrate, "PAUSE_SECONDS", 0.01)
 
 
@@ -59,14 +59,14 @@ def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
 
 
 def waiting(url: str) -> None:
-    """Return when somebody waits for a lock."""
+    """Return when a session waits for a lock."""
     with psycopg.connect(url, autocommit=True) as looking:
         while not looking.execute(WAITING.encode()).fetchall():
             pass
 
 
 def test_a_batch_that_is_under_way(url: str) -> None:
-    """It comes to its end, and then the migration does: neither is the other's deadlock."""
+    """The batch ends, then the migration does: there is no deadlock."""
     with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as batch:
         batch.execute("SELECT arrivals FROM admission_clock FOR UPDATE")
         migrating = thread.submit(migrate, url)
@@ -84,7 +84,7 @@ THERE = [table for table in postgres_migrate._ORDER if table != "service_clock"]
 
 @pytest.mark.parametrize("tables", [*permutations(THERE, 2)])
 def test_tables_in_any_order(url: str, tables: tuple[str, str]) -> None:
-    """Whoever reads two tables may have to begin anew; the migration comes to its end."""
+    """A reader of two tables may have to start again; the migration ends."""
     first, second = tables
     with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as reader:
         reader.execute(f"SELECT 1 FROM {first}".encode())
@@ -100,7 +100,7 @@ def test_tables_in_any_order(url: str, tables: tuple[str, str]) -> None:
 
 
 def test_others_go_on_beside_a_long_transaction(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report keeps the migration from the tables, and the migration keeps nobody for long."""
+    """A report blocks the migration, and the migration blocks others only for a short time."""
     monkeypatch.setattr(postgres_migrate, "WAIT_SECONDS", 1)
     with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as report:
         report.execute("SELECT revision FROM clock")
@@ -115,7 +115,7 @@ def test_others_go_on_beside_a_long_transaction(url: str, monkeypatch: pytest.Mo
 
 
 def test_a_transaction_that_does_not_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the end it is said what is in the way, and nothing was changed."""
+    """Finally the message names what blocks it, and nothing was changed."""
     monkeypatch.setattr(postgres_migrate, "WAIT_SECONDS", 1)
     monkeypatch.setattr(postgres_migrate, "TRIES_MAX", 2)
     with psycopg.connect(url) as report:

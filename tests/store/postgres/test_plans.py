@@ -1,4 +1,4 @@
-"""What PostgreSQL makes of our statements: none reads a whole table for every row of another."""
+"""The plans of our statements: none reads a whole table for every row of another."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Servers that do not keep what correctness rests on are refused: at the start, and later on."""
+"""Servers without the guarantees that correctness needs are refused, at the start and later."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from tests.support import cluster
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 FAKES = "&options=-csearch_path%3Dfake,public,pg_catalog"
-"""What is in the schema `fake` takes the place of the server's own."""
+"""Functions in the schema `fake` replace the server's own."""
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def url() -> Iterator[str]:
 
 
 def through(url: str, folder: Path) -> str:
-    """Return the address of the same database at whoever listens in a folder."""
+    """Return the address of the same database at the listener in a folder."""
     return f"postgresql://moorage@/{cluster.database_of(url)}?host={folder}"
 
 
 def test_a_server_as_it_should_be(url: str) -> None:
-    """PostgreSQL itself passes, and nothing is left behind, however many start together."""
+    """PostgreSQL itself passes, and nothing is left behind, also with concurrent starts."""
     for _ in range(3):
         probe.check(url)
     with psycopg.connect(url) as server:
@@ -80,7 +80,7 @@ def test_a_server_as_it_should_be(url: str) -> None:
     ],
 )
 def test_a_server_that_lacks_something(url: str, fake: str, words: str) -> None:
-    """A database that only looks like PostgreSQL is named in one line, with what it lacks."""
+    """A database that only resembles PostgreSQL is refused in one line that names what it lacks."""
     with psycopg.connect(url) as server:
         server.execute("CREATE SCHEMA fake")
         probe.check(url + FAKES)
@@ -114,7 +114,7 @@ def test_a_pooler_that_comes_later(url: str) -> None:
         async with TransactionPooler(folder, cluster.shared().folder):
             engine = PostgresEngine(through(url, folder))
             await run(engine, provider_new(0, VCPU=8))
-            # Somebody else holds the session that was used last.
+            # Another client has the session that was used last.
             async with await psycopg.AsyncConnection.connect(through(url, folder)) as other:
                 await other.execute("SELECT 1")
                 with pytest.raises((Conflict, Unavailable), match="poolers in transaction mode"):
@@ -128,7 +128,7 @@ def test_a_pooler_that_comes_later(url: str) -> None:
 
 
 def test_a_session_that_is_not_ours(url: str) -> None:
-    """Where statements work on any session it shows by what the session remembers."""
+    """If statements work on any session, the state of the session reveals it."""
 
     async def scene() -> None:
         engine = PostgresEngine(url)
@@ -175,7 +175,7 @@ def pgbouncer(folder: Path, mode: str) -> Iterator[None]:
 @pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not installed")
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
 def test_pgbouncer(url: str, mode: str) -> None:
-    """In session mode everything works; in any other nobody can start on it."""
+    """In session mode everything works; in any other mode the start is refused."""
 
     async def scene(address: str) -> None:
         engine = open_engine(address)

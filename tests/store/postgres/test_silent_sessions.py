@@ -1,7 +1,7 @@
-"""Who falls silent in the middle of a transaction keeps its locks from the others for a while only.
+"""A process that falls silent in a transaction blocks the others for a limited time.
 
-A process that is stopped, or a machine that is gone, still has its connection: nobody but the
-server can end that, by `idle_in_transaction_session_timeout`.
+A stopped process or a lost machine still has its connection: only the server can end it, by
+`idle_in_transaction_session_timeout`.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def test_the_private_methods_of_psycopg_that_are_overridden() -> None:
 
 
 def waited(url: str) -> None:
-    """Take all the locks. Raises psycopg.errors.LockNotAvailable when somebody keeps one."""
+    """Take all locks. Raises psycopg.errors.LockNotAvailable if another session has one."""
     with psycopg.connect(url) as other:
         other.execute(f"SET lock_timeout = '{SECONDS_MAX}s'".encode())
         for n in range(LINKS):
@@ -64,7 +64,7 @@ def waited(url: str) -> None:
 
 
 def test_a_broken_line_without_a_name_is_a_lost_one() -> None:
-    """The driver may say of a break that it is some error of the database, without its state."""
+    """The driver may report a break as an error of the database without its state."""
     with pytest.raises(Lost), translated("commit"):
         raise psycopg.DatabaseError("server closed the connection unexpectedly")
     with pytest.raises(psycopg.ProgrammingError), translated("commit"):

@@ -1,4 +1,4 @@
-"""A synchronous standby that goes away: what it has not confirmed is shown to nobody.
+"""A synchronous standby goes away: commits that it has not confirmed are never shown.
 
 `MOORAGE_SOAK` leaves it away for a minute, with the times of the service.
 """
@@ -50,12 +50,12 @@ class Pair:
         self.primary.close()
 
     def waiting(self) -> list[int]:
-        """Return who waits for the standby in a COMMIT."""
+        """Return the sessions that wait for the standby in a COMMIT."""
         with psycopg.connect(self.primary.url("postgres"), autocommit=True) as server:
             return [pid for (pid,) in server.execute(WAITING.encode()).fetchall()]
 
     def cancel(self, pid: int) -> None:
-        """End somebody's wait, as an operator might."""
+        """Cancel a session's wait, as an operator might."""
         with psycopg.connect(self.primary.url("postgres"), autocommit=True) as server:
             server.execute("SELECT pg_cancel_backend(%s)", (pid,))
 
@@ -94,7 +94,7 @@ async def published(
 ) -> tuple[int, bool]:
     """Commit while the standby is away: what others saw then, and whether it was acknowledged.
 
-    The standby is away until the commit has an answer, and for `seconds` at least.
+    The standby is away until the commit has an answer, and for at least `seconds`.
     """
     writer, other = engines
     assert await run(writer, provider_new(1)) == 1
@@ -114,7 +114,7 @@ async def published(
 
 
 async def nothing(_: Pair) -> None:
-    """Nobody does anything."""
+    """Do nothing."""
 
 
 async def cancelled(pair: Pair) -> None:
@@ -143,7 +143,7 @@ async def away_back_and_promoted(pair: Pair, seconds: float) -> None:
 
 
 def test_a_standby_that_goes_away_and_takes_over(pair: Pair) -> None:
-    """Nobody sees the commit before the standby has it; what was seen is there after a failover."""
+    """No reader sees the commit before the standby has it; what was seen survives a failover."""
     asyncio.run(away_back_and_promoted(pair, 0.0))
 
 
@@ -155,7 +155,7 @@ def test_a_standby_that_is_away_for_a_minute() -> None:
 
 
 def test_whoever_cancels_shows_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: a driver that cancels what takes too long shows what a failover takes back."""
+    """The control: a driver that cancels a long wait shows what a failover takes back."""
     monkeypatch.setattr(connection._Connection, "wait", AsyncConnection.wait)
 
     async def whole() -> None:
@@ -169,7 +169,7 @@ def test_whoever_cancels_shows_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_commit_with_a_warning_is_not_done(pair: Pair) -> None:
-    """If somebody else ends the wait, the server says so, and nobody is told that it is durable."""
+    """If another session cancels the wait, the server reports it, and nothing is acknowledged."""
 
     async def whole() -> None:
         engines = [PostgresEngine(pair.url) for _ in range(2)]
@@ -190,9 +190,9 @@ def test_a_commit_with_a_warning_is_not_done(pair: Pair) -> None:
 def test_what_a_server_shows_after_a_crash(
     pair: Pair, believing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A COMMIT that waited is there when the server is back, and on no standby: nobody is shown it.
+    """A COMMIT that waited is on the restarted server but on no standby: it is never shown.
 
-    The control is a process that believes a server which was started again.
+    The control is a process that trusts a restarted server.
     """
 
     async def believe(engine: PostgresEngine, server: str) -> None:

@@ -21,7 +21,7 @@ _CODES = {
 
 
 class Faulty(apsw.VFS):
-    """Counts operations by kind; lets one of them fail."""
+    """Counts operations by kind; makes one of them fail."""
 
     def __init__(self, name: str, operation: str = "", way: str = "", at: int = -1) -> None:
         super().__init__(name, "")
@@ -31,7 +31,7 @@ class Faulty(apsw.VFS):
         self._fault = (operation, way, at)
 
     def fails(self, operation: str) -> str:
-        """Count an operation and say how it shall fail; empty: not at all."""
+        """Count an operation; return how it must fail, or an empty text."""
         number = self.count[operation]
         self.count[operation] += 1
         wanted, way, at = self._fault
@@ -41,7 +41,7 @@ class Faulty(apsw.VFS):
         return way
 
     def error(self, operation: str, way: str) -> Exception:
-        """Return what SQLite is told."""
+        """Return the error code for SQLite."""
         return apsw.exception_for(_CODES[operation, way])
 
     def xOpen(self, name, flags):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite

@@ -1,9 +1,9 @@
-"""A recorder of what reaches the disk, and the images that a power loss could leave of it.
+"""Records what reaches the disk, and the images that a power loss could leave of it.
 
-The recorder stands between SQLite and the file system (a VFS), passes everything on and keeps a
-log. A sync that has ended makes durable what was written to its file before it began. Of
-everything later any part may have reached the disk, in any order, in sectors of 512 bytes; a
-file that grew without its data has zeros or rubbish there. Shared memory is not on the disk.
+The recorder is a VFS between SQLite and the file system; it passes everything on and keeps a log.
+A completed sync makes durable what was written to its file before it began. Of all later writes any
+part may have reached the disk, in any order, in sectors of 512 bytes; a file that grew without its
+data has zeros or garbage there. Shared memory is not on the disk.
 """
 
 import os
@@ -45,7 +45,7 @@ class Recorder(apsw.VFS):
             self.log.append(event)
 
     def acknowledge(self, revision: int) -> None:
-        """A client has been told that this revision is durable."""
+        """A client got the answer that this revision is durable."""
         self.note(Event("ack", revision=revision))
 
     def xOpen(self, name, flags):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite
@@ -83,7 +83,7 @@ class RecordedFile(apsw.VFSFile):
         self._recorder.note(Event("truncate", self._file, newsize))
 
     def xSync(self, flags):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite
-        """Sync; only what was noted before it began is durable afterwards."""
+        """Sync; only what was recorded before it began is durable afterwards."""
         began = len(self._recorder.log)
         super().xSync(flags)
         self._recorder.note(Event("sync", self._file, since=began))
@@ -91,14 +91,14 @@ class RecordedFile(apsw.VFSFile):
 
 @dataclass(slots=True)
 class DiskFile:
-    """One file as the disk has it, and what is still on its way there."""
+    """One file on the disk, and its pending writes."""
 
     content: bytearray = field(default_factory=bytearray)
     durable_name: bool = True
     gone: bool = False
     """Deleted, and the deletion is not durable yet."""
     former: bytes | None = None
-    """What had this name before; it may still be there while this one's name is not durable."""
+    """The previous file of this name; it may still be there while this name is not durable."""
     pending: list[tuple[int, Event]] = field(default_factory=list)
 
     def sync(self, since: int) -> None:
@@ -110,7 +110,7 @@ class DiskFile:
 
 
 class Disk:
-    """What is durable after a prefix of the log. `step` takes the next event."""
+    """The durable state after a prefix of the log. `step` takes the next event."""
 
     def __init__(self, files: dict[str, bytes] | None = None) -> None:
         self.files = {name: DiskFile(bytearray(data)) for name, data in (files or {}).items()}
@@ -118,7 +118,7 @@ class Disk:
         self._at = 0
 
     def step(self, event: Event) -> None:
-        """Let one more thing happen."""
+        """Take the next event."""
         if event.kind == "ack":
             self.acknowledged = event.revision
         elif event.kind == "create":
@@ -162,7 +162,7 @@ class Disk:
 
 
 def _survivors(events: list[Event], random: Random) -> Iterator[Event]:
-    """Choose what had reached the disk: all, nothing, a beginning, any part, any sectors."""
+    """Choose what had reached the disk: all, nothing, a prefix, any writes, any sectors."""
     way = random.choice(["all", "none", "beginning", "some", "sectors"])
     if way == "none":
         return

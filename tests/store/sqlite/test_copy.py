@@ -38,7 +38,7 @@ def filled(path: Path, batches: int, seed: int = 20) -> str:
 
 
 def state(path: Path) -> tuple[int, str]:
-    """Return revision and content of a database file that nobody uses."""
+    """Return revision and content of an unused database file."""
     with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as connection:
         found = digest(connection)
     connection.close()
@@ -46,7 +46,7 @@ def state(path: Path) -> tuple[int, str]:
 
 
 def epoch(url: str) -> int:
-    """Return the epoch of a database that nobody uses."""
+    """Return the epoch of an unused database."""
 
     async def load() -> int:
         engine = open_engine(url)
@@ -59,7 +59,7 @@ def epoch(url: str) -> int:
 
 
 def test_backup_while_writing(sqlite_engine: Engine, tmp_path: Path) -> None:
-    """A copy made while batches go on is one of the states that the ledger really had."""
+    """A copy made while batches run is one of the states that the ledger really had."""
     target = tmp_path / "copy.db"
 
     async def scenario() -> dict[int, str]:
@@ -85,7 +85,7 @@ def test_backup_while_writing(sqlite_engine: Engine, tmp_path: Path) -> None:
 
 
 def test_backup_refuses_an_existing_file(sqlite_engine: Engine, tmp_path: Path) -> None:
-    """Nothing is overwritten, and a folder that is not there is named."""
+    """Nothing is overwritten, and a missing folder is named."""
     target = tmp_path / "copy.db"
     target.write_text("precious")
     with pytest.raises(Unusable, match="exists"):
@@ -119,7 +119,7 @@ def test_restore_raises_the_epoch(tmp_path: Path) -> None:
 
 
 def test_restore_over_a_damaged_file(tmp_path: Path) -> None:
-    """What cannot be read any more is replaced; its epoch is known from the lock file."""
+    """An unreadable database is replaced; its epoch is known from the lock file."""
     url = filled(tmp_path / "a.db", 10)
     copy = tmp_path / "copy.db"
     copy.write_bytes((tmp_path / "a.db").read_bytes())
@@ -136,7 +136,7 @@ def test_restore_over_a_damaged_file(tmp_path: Path) -> None:
 
 
 def test_restore_keeps_what_only_the_log_had(tmp_path: Path) -> None:
-    """A database whose process was killed is kept with everything that was acknowledged."""
+    """A database whose process was killed keeps everything that was acknowledged."""
     url = filled(tmp_path / "copy.db", 3)
     live = open_engine(f"sqlite:///{tmp_path}/live.db")
     asyncio.run(run(live, provider_new(1)))
@@ -190,7 +190,7 @@ def test_two_backups_to_one_name(sqlite_engine: Engine, tmp_path: Path) -> None:
 
 
 def test_a_backup_called_as_an_unfinished_one(tmp_path: Path) -> None:
-    """The next backup would take it for what a killed process has left, and remove it."""
+    """Otherwise the next backup would remove it as the remains of a killed process."""
     source, target = tmp_path / "a.db", tmp_path / "copy.db"
     filled(source, 5)
     with pytest.raises(Unusable, match="only an unfinished backup is called so"):
@@ -221,9 +221,9 @@ def test_a_backup_whose_file_is_taken_away(tmp_path: Path) -> None:
 
 
 def test_restore_refuses(tmp_path: Path) -> None:
-    """A database in use; a backup that is missing, foreign, empty, of a newer release or damaged.
+    """A database in use; a backup that is missing, foreign, empty, newer or damaged.
 
-    The database stays as it is, and nothing else is left behind.
+    The database stays unchanged, and nothing else is left behind.
     """
     url = filled(tmp_path / "a.db", 5)
     before = state(tmp_path / "a.db")

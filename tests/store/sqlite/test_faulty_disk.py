@@ -1,4 +1,4 @@
-"""Whatever the disk refuses, once: a clear error, nothing half done, and life goes on or ends."""
+"""Each disk fault, once: a clear error, nothing half done, and the service continues or ends."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ BATCHES = list(islice(stream(seed=9, providers_count=4), 6))
 
 @dataclass
 class Life:
-    """What a client saw of one life of the database."""
+    """What a client saw in one run of the database."""
 
     acknowledged: int = 0
     errors: list[StoreError] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Life:
 
 
 async def life(path: Path, vfs: str) -> Life:
-    """Open, run every batch, trying again after what may pass, and close."""
+    """Open, run every batch, retrying temporary errors, and close."""
     lived = Life()
     try:
         engine = open_engine(f"sqlite:///{path}", vfs=vfs, checkpoint_pages=25)
@@ -62,7 +62,7 @@ async def _one(engine: SqliteEngine, batch: Batch, lived: Life) -> None:
 
 
 async def states(path: Path) -> dict[int, str]:
-    """Return what the ledger holds at each revision when nothing fails."""
+    """Return the ledger at each revision without faults."""
     engine = open_engine(f"sqlite:///{path}")
     watcher = apsw.Connection(str(path))
     found = dict([digest(watcher)])
@@ -75,7 +75,7 @@ async def states(path: Path) -> dict[int, str]:
 
 
 async def reopened(path: Path) -> tuple[int, str]:
-    """Open without faults; return what is there."""
+    """Open without faults; return the content."""
     engine = open_engine(f"sqlite:///{path}")
     assert await engine.read_aside(differences_load()) == []
     await engine.close()
@@ -97,7 +97,7 @@ def counted(folder: Path) -> dict[str, int]:
     ("operation", "way"), [(operation, way) for operation in FAULTS for way in FAULTS[operation]]
 )
 def test_every_operation_may_fail_once(folder: Path, operation: str, way: str) -> None:
-    """Each operation fails once, in turn; afterwards the file holds what was acknowledged."""
+    """Each operation fails once, in turn; afterwards the file has what was acknowledged."""
     right = asyncio.run(states(folder / "right.db"))
     total = counted(folder)[operation]
     assert total >= {"truncate": 1, "open": 4}.get(operation, 10)

@@ -1,4 +1,4 @@
-"""SQLite's log under a long read: bounded, whoever reads."""
+"""SQLite's log during a long read: bounded for every kind of reader."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ def large(n: int) -> Batch:
 
 
 class Reading:
-    """A read that lasts until it is told to end, or is ended."""
+    """A read that runs until it is stopped or interrupted."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -44,7 +44,7 @@ def opened(path: Path, pages_max: int) -> Engine:
 
 
 def longest(path: Path, pages_max: int) -> tuple[int, int, bool]:
-    """Write while somebody reads; return the log's most, the file's size, and if that ended."""
+    """Write during a read; return the largest log, the file's size, and whether the read ended."""
 
     async def whole() -> tuple[int, int, bool]:
         engine = opened(path, pages_max)
@@ -75,7 +75,7 @@ def longest(path: Path, pages_max: int) -> tuple[int, int, bool]:
 
 
 def test_the_log_is_bounded(tmp_path: Path) -> None:
-    """A read that lasts longer is ended, and is told so; the log then starts anew."""
+    """A longer read is interrupted with an error; the log then starts again."""
     most, size, ended = longest(tmp_path / "a.db", PAGES_MAX)
     assert ended
     assert most < 2 * max(PAGES_MAX * PAGE, size)
@@ -125,7 +125,7 @@ WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) F
 
 
 def beside(path: Path, pages_max: int) -> None:
-    """Read without end, as a command does beside the process that writes."""
+    """Read endlessly, as a command does in another process than the writer's."""
     connection = connect(str(path), writes=False)
     try:
         with _log_watched(str(path), pages_max, connection), translated("read"):
@@ -135,7 +135,7 @@ def beside(path: Path, pages_max: int) -> None:
 
 
 def test_another_process_ends_its_own_read(tmp_path: Path) -> None:
-    """The one that writes cannot: who reads beside it looks how long the log has become."""
+    """The writer cannot interrupt it: the reader watches the size of the log itself."""
 
     async def whole() -> None:
         engine = opened(tmp_path / "a.db", 1 << 40)
@@ -154,7 +154,7 @@ def test_another_process_ends_its_own_read(tmp_path: Path) -> None:
 
 
 def test_a_log_that_was_long_before(tmp_path: Path) -> None:
-    """It keeps nobody from a backup, as long as it does not grow."""
+    """It does not prevent a backup as long as it does not grow."""
     engine = opened(tmp_path / "a.db", 1 << 40)
     asyncio.run(run(engine, large(0)))
     copy_beside(str(tmp_path / "a.db"), str(tmp_path / "copy.db"), 1)
@@ -167,7 +167,7 @@ def test_a_log_that_was_long_before(tmp_path: Path) -> None:
 def test_the_end_of_a_process_beside_a_reader(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends as ever, and says that the log stays; the next start has everything."""
+    """The process ends normally and logs that the log stays; the next start has everything."""
     monkeypatch.setattr("moorage.store.sqlite.file._BUSY_MS", 10)
     path = tmp_path / "a.db"
     engine = opened(path, 1 << 40)

@@ -1,4 +1,4 @@
-"""The SQLite file in its place: one owner by whatever name, and what happens when it is moved."""
+"""The SQLite file in its place: one owner under any name, and what happens when it is moved."""
 
 import asyncio
 import logging
@@ -59,7 +59,7 @@ def test_one_owner_by_any_name(tmp_path: Path) -> None:
 
 
 def test_a_lock_file_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has locked a file that has no name any more has locked nothing, and tries again."""
+    """A lock on a file without a name is worthless: the process tries again."""
     path = str(tmp_path / "a.db")
     real = os.stat
     removed = []
@@ -93,7 +93,7 @@ def refused(engine: Engine, path: Path, n: int) -> int:
 
 @pytest.mark.parametrize("end", ["", "-wal", ".lock"])
 def test_a_file_that_was_moved(sqlite_engine: Engine, url: str, end: str) -> None:
-    """Nothing is written while it is elsewhere; at once when the file is back it goes on."""
+    """Nothing is written while the file is elsewhere; writing continues when it is back."""
     path = Path(f"{url.removeprefix('sqlite:///')}{end}")
     asyncio.run(run(sqlite_engine, provider_new(1)))
     n = 2
@@ -133,7 +133,7 @@ def test_the_place_is_looked_at_now_and_then(
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """No empty ledger begins where there was another; the message says how to go on."""
+    """A missing ledger is not replaced by an empty one; the message says how to continue."""
     path = tmp_path / "a.db"
     written(path, 1)
     shutil.copy(path, tmp_path / "copy.db")
@@ -150,7 +150,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
-    """What a copy that failed leaves is no ledger, unless there was none before."""
+    """The remains of a failed copy are not a ledger, unless there was none before."""
     path = tmp_path / "a.db"
     written(path, 1)
     path.write_bytes(b"")
@@ -163,7 +163,7 @@ def test_an_empty_file(tmp_path: Path) -> None:
 
 
 def test_a_copy_put_over_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It begins another epoch, each time, and says so; to open it again changes nothing."""
+    """Each copy begins another epoch and logs it; opening it again changes nothing."""
     path = tmp_path / "a.db"
     written(path, 1)
     shutil.copy(path, tmp_path / "old.db")
@@ -195,9 +195,9 @@ def test_another_ledger_of_the_same_length(tmp_path: Path) -> None:
 
 
 def test_what_the_lock_file_says(tmp_path: Path) -> None:
-    """An epoch alone, as earlier releases have written it, nothing, and what cannot be read.
+    """A lock file with an epoch alone, as earlier releases wrote it, empty, or unreadable.
 
-    NULs are what a file may hold that had not reached the disk before a loss of power.
+    A file may contain NULs if its data had not reached the disk before a loss of power.
     """
     lock = Lock(str(tmp_path / "a.db"))
     assert lock.mark() == Mark()

@@ -18,11 +18,11 @@ from tests.store.sqlite.powercut import Disk, Recorder, write_image
 
 NAME = "moorage.db"
 EMPTY = "empty"
-"""What a database holds whose tables are not there yet."""
+"""The content of a database without tables."""
 
 
 class Session:
-    """A recorded life of a database: what was written, and what it held at each revision."""
+    """A recorded run: what was written, and the content at each revision."""
 
     def __init__(self, folder: Path, synchronous: str, seed: int, *, beside: bool = False) -> None:
         """With `beside` the next batch does not wait for a checkpoint that is under way."""
@@ -67,7 +67,7 @@ class Session:
         return revision
 
     def judge(self, image: dict[str, bytes], folder: Path, acknowledged: int) -> str:
-        """Open what a power loss left and say what became of it: `sound` or what is wrong.
+        """Open an image of a power loss; return `sound` or what is wrong.
 
         Two images in five have the bytes of an earlier one; those are opened once.
         """
@@ -94,7 +94,7 @@ def fingerprint(image: dict[str, bytes]) -> bytes:
 
 
 def contents(database: Path) -> tuple[int, str] | None:
-    """Return the revision and a hash of what a database holds; None if it is damaged."""
+    """Return the revision and a hash of a database's content; None if it is damaged."""
     connection = apsw.Connection(str(database))
     try:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -110,7 +110,7 @@ def contents(database: Path) -> tuple[int, str] | None:
 
 
 def verdicts(session: Session, folder: Path, images: int, seed: int) -> Counter[str]:
-    """Build images at moments all over the session's log and count what became of them."""
+    """Build images at moments throughout the log and count their states."""
     random = Random(seed)
     log = session.recorder.log
     moments = Counter(random.randrange(len(log)) for _ in range(images))
@@ -138,7 +138,7 @@ async def goes_on(place: Path) -> None:
 
 
 def test_full_loses_nothing(folder: Path) -> None:
-    """Of 6,000 images that a power loss could leave, none lacks an acknowledged write."""
+    """None of 6,000 images of a power loss lacks an acknowledged write."""
     session = Session(folder, "FULL", seed=1)
     session.live(45)
     session.live(15)

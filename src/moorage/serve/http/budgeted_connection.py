@@ -37,9 +37,9 @@ class HoldingProtocol(LeanProtocol):
         """Release all memory of the connection."""
         self.held.unread.leave(self)
         for cycle, _ in self.pipeline:
-            self._let_go(cycle)
+            self._release(cycle)
         if self._running is not None:
-            self._let_go(self._running)
+            self._release(self._running)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -55,7 +55,7 @@ class HoldingProtocol(LeanProtocol):
     def on_response_complete(self) -> None:
         """Release the memory of the answered request, and continue with the next one."""
         if self._running is not None:
-            self._let_go(self._running)
+            self._release(self._running)
         super().on_response_complete()
 
     def cut_off(self) -> None:
@@ -74,7 +74,7 @@ class HoldingProtocol(LeanProtocol):
         request.held_in, request.held_bytes = room, request.held_bytes + size
         return True
 
-    def _let_go(self, cycle: RequestResponseCycle) -> None:
+    def _release(self, cycle: RequestResponseCycle) -> None:
         """Release the memory of a request; does nothing if it was released before."""
         request = cast(Cycle, cycle)
         if request.held_in is not None:

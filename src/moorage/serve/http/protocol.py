@@ -277,7 +277,7 @@ class GuardedProtocol(HoldingProtocol):
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._let_go(cycle)  # it no longer waits
+        self._release(cycle)  # it no longer waits
         self._running = cycle
         self._fresh = self.loop.create_task(cycle.run_asgi(app))
         self._fresh.add_done_callback(self.tasks.discard)
@@ -328,7 +328,7 @@ class GuardedProtocol(HoldingProtocol):
         """
         self._in_body = False
         if self._is_waiting():
-            self._let_go(self.pipeline.popleft()[0])
+            self._release(self.pipeline.popleft()[0])
             return True
         if self._fresh is not None:
             self._fresh.cancel()

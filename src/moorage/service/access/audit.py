@@ -76,7 +76,7 @@ class Audit:
         """Write a row in its own transaction, see `audit_row`. Raises OVERLOADED, UNAVAILABLE."""
         row = audit_row(self._clock.now(), actor, action, target, after=after)
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
-        audit_log.tell([row])
+        audit_log.write([row])
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[AuditRow], str | None]:
         """Return rows, newest first, and the cursor of the next page; None on the last page.

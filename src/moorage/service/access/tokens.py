@@ -130,7 +130,7 @@ class AccessTokens:
             yield from audit_store.audit_insert(row)
 
         await self._transactor.submit(RunPlan(plan))
-        audit_log.tell([row])
+        audit_log.write([row])
         return secret, token
 
     async def rotate(
@@ -174,7 +174,7 @@ class AccessTokens:
                 Code.TOKEN_NOT_FOUND,
                 f"There is no valid token '{token_id}', or it was replaced already.",
             )
-        audit_log.tell([made[1]])
+        audit_log.write([made[1]])
         return secret, made[0]
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
@@ -218,7 +218,7 @@ class AccessTokens:
         self._forget()
         if row is None:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token '{token_id}'.")
-        audit_log.tell([row])
+        audit_log.write([row])
 
     async def find(self, secret: str) -> Token | None:
         """Return the token with this secret; None if there is none or it is no longer valid.

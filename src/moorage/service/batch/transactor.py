@@ -280,7 +280,7 @@ class Transactor:
             if made.written:
                 await transaction.commit()
         if made.rows:
-            audit_log.tell(made.rows)
+            audit_log.write(made.rows)
         await self._publish(made)
         self.counters.batches += 1
         self.counters.requests += sum(not item.again for item in batch)

@@ -136,9 +136,9 @@ class LeaseProxy:
                 if not leaving.done():
                     return names
         except BaseException:
-            await self._let_go(lease)
+            await self._release(lease)
             raise
-        await self._let_go(lease)
+        await self._release(lease)
         if leaving.done():
             raise CallerGoneError
         return None
@@ -155,7 +155,7 @@ class LeaseProxy:
             raise
         raise Error(Code.LIMIT_EXCEEDED, f"one request may acquire {PROXY_UNITS_MAX} units at most")
 
-    async def _let_go(self, lease: LeaseId) -> None:
+    async def _release(self, lease: LeaseId) -> None:
         """Release a lease; if that fails, keep trying in the background.
 
         A confirmed lease may have no deadline at all, so it might never end by itself.

@@ -13,7 +13,7 @@ from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.web import Limits, Message, Scope
 from moorage.service.app import Service
-from tests.service.running import HandClock
+from tests.service.running import ManualClock
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Client:
         self.url = url or f"sqlite:///{folder / 'ledger.sqlite'}"
         self.limits = limits
         self.runner = asyncio.Runner()
-        self.clock = HandClock(BEGINNING)
+        self.clock = ManualClock(BEGINNING)
         self.faults: list[Exception] = []
         self.prefix = ""
         self._open()

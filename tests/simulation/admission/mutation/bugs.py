@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 RULES, SLOTS, SERVICE = "rules", "slots", "service"
-"""What hunts a bug: seeds on the rules, of all who share slots, or around the whole service."""
+"""What finds a bug: seeds on the rules, on shared slots, or around the whole service."""
 
 
 @dataclass(frozen=True)
 class Bug:
-    """What is broken: invariant, what it is in words, where, and which text becomes which."""
+    """A planted bug: invariant, description, file, and which text is replaced by which."""
 
     invariant: str
     said: str

@@ -2,7 +2,7 @@
 
 Run it as `python -m tests.simulation.admission.mutation.hunt rules|slots|service`.
 
-Says which, and why. Ends with 1 if one has failed, with 0 if all have passed: nothing was caught.
+Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
 
 import logging

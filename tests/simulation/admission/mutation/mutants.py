@@ -1,9 +1,9 @@
-"""Plants one bug after the other and looks whether the simulator catches it.
+"""Plants one bug after the other and checks that the simulator catches it.
 
 Run it as `python -m tests.simulation.admission.mutation.mutants`.
 
-Each bug is a replacement of text in a copy of the tree; nothing is changed here. A bug whose text
-is not there any more is an error: it is to be planted anew. Ends with 1 if one of them is missed.
+Each bug is a replacement of text in a copy of the tree. A bug whose text no longer exists is an
+error: plant it again. Exit code 1: at least one was missed.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from tests.simulation.admission.mutation.bugs import BUGS, Bug
 
 ROOT = Path(__file__).resolve().parents[4]
 SECONDS_MAX = 120
-"""Longer than any bug takes to be caught; who goes round in circles has not passed either."""
+"""Longer than any bug takes to be caught; an endless loop counts as caught, too."""
 
 
 def broken(bug: Bug) -> str:

@@ -8,7 +8,7 @@ from tests.simulation.admission.mutation.mutants import broken
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.invariant} {bug.said}")
 def test_bugs_can_be_planted(bug: Bug) -> None:
-    """What a bug replaces stands there once, and what it becomes is Python, or SQL as before."""
+    """The replaced text exists once, and the result is valid Python, or SQL as before."""
     planted = broken(bug)
     if bug.path.endswith(".py"):
         compile(planted, bug.path, "exec")
