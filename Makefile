@@ -1,5 +1,5 @@
-# Everything needs only make and Python 3.11 or later; uv is used where it is on the PATH.
-# The first target that needs it builds .venv from the pinned requirements; later runs are quick.
+# All targets need only make and Python 3.11 or later; uv is used if it is on the PATH.
+# The first target that needs .venv builds it from the pinned requirements; later runs are quick.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,19 +10,19 @@ OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
 GENERATORS_VENV := .venv-generators
 SOURCES := src tests bench
-# Three workers of `make test` fit two cores: they wait a lot, for a server to start or a TTL to end.
-# Those of a soak and of a comparison have a core each.
+# `make test` has three workers for two cores, because they often wait for a server or a TTL.
+# `make soak` and `make compare` have one worker per core.
 WORKERS ?= 3
 BUSY_WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
-# What `make e2e` runs: targets of their own.
+# The targets that `make e2e` runs.
 E2E := osc-placement nova compare generators
-# Runs a command beside a PostgreSQL in a folder.
+# Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
-# Runs a suite on SQLite, then on PostgreSQL, whatever the first comes to.
+# Runs a suite on SQLite, then on PostgreSQL, even if the first fails.
 define on-both-engines
 @failed=0; \
 $(1) || failed=1; \
@@ -30,11 +30,11 @@ $(CLUSTER) - sh -c '$(1) --database "$$MOORAGE_DATABASE"' || failed=1; \
 exit $$failed
 endef
 
-# Python keeps what it has compiled, whatever the environment says: the tests start hundreds of servers,
-# and each would compile everything again, which doubles the processor time of a start.
+# Python must keep its compiled files: the tests start hundreds of servers, and if each compiled
+# everything again, a start would need twice the processor time.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What `make run`, `make bench` and `make soak` hand on, for example: make run ARGS="--listen 127.0.0.1:9000"
+# Arguments for `make run`, `make bench` and others, such as: make run ARGS="--listen 127.0.0.1:9000"
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -42,22 +42,22 @@ ARGS ?=
 	conformance conformance-sqlite conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
-help: ## Say what there is
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger in ./moorage.sqlite
+run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its database in ./moorage.sqlite
 	@exec $(BIN)/moorage serve $(ARGS)
 
-run-postgres: $(VENV)/dev.stamp ## The same with its ledger in a PostgreSQL of its own, in ./moorage-postgres
+run-postgres: $(VENV)/dev.stamp ## Start Moorage with its own PostgreSQL, in ./moorage-postgres
 	@exec $(CLUSTER) moorage-postgres $(BIN)/moorage serve $(ARGS)
 
-test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run every test, then the original's own suite (about a quarter of an hour)
+test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 15 minutes)
 	@failed=0; \
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS) || failed=1; \
 	$(MAKE) --no-print-directory conformance || failed=1; \
 	exit $$failed
 
-e2e: ## Run real clients' own functional tests, then compare answers with the original's
+e2e: ## Run the functional tests of real clients, then compare answers with OpenStack Placement
 	@failed=0; \
 	for theme in $(E2E); do \
 		began=$$(date +%s); \
@@ -72,19 +72,19 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
-# Clients made from the native API's description by two generators, used on a server.
+# Tests clients that two generators make from the OpenAPI description of the native API.
 generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp
 	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage
 
-check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
+check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q tests/floorplan tests/docs
 
-# Both engines at the same time; make shows what each has said when it has ended, one after the other.
-conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placement's own functional suite against Moorage, on both engines
+# Both engines at once; make prints the output of each when it has ended.
+conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run the functional suite of OpenStack Placement against Moorage, on both engines
 	@$(MAKE) --no-print-directory --keep-going -j 2 --output-sync=target conformance-sqlite conformance-postgresql
 
 conformance-sqlite: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
@@ -95,43 +95,43 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 	@echo "conformance: on PostgreSQL"
 	@$(CLUSTER) - sh -c '$(CONFORMANCE) --moorage $(BIN)/moorage --database "$$MOORAGE_DATABASE"'
 
-environments: ## Build all environments of the tests, several at a time
+environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp
 
-compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to the original and to Moorage (ARGS="--help")
+compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
 
-client: $(CLIENT_VENV)/stamp ## Build the environment of the stock openstack client that the README's tour uses
+client: $(CLIENT_VENV)/stamp ## Build the virtual environment of the openstack client that the README's tour uses
 
-bench: $(VENV)/dev.stamp ## Measure beside the original, half an hour (ARGS="--quick": 3; ARGS="--help": more)
+bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement, 30 minutes (ARGS="--quick": 3; ARGS="--help")
 	@$(MAKE) --no-print-directory $(ORIGINAL_VENV)/stamp || \
-		echo "bench: goes on without the original (uwsgi needs a C compiler and Python's headers)" >&2
+		echo "bench: continues without the original (uwsgi needs a C compiler and Python's headers)" >&2
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 
-soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and those that take minutes
+soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) tests/simulation \
 		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/store | grep -v test_loop) $(ARGS)
 
-mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
+mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator finds all (a minute)
 	$(BIN)/python -m tests.simulation.admission.mutation.mutants
 
-format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
+format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-zipapp: ## Build dist/moorage.pyz: `moorage run` in one file for any Python from 3.9 on
+zipapp: ## Build dist/moorage.pyz: `moorage run` in one file, for Python 3.9 or later
 	scripts/zipapp
 
-lock: ## Pin the dependencies of pyproject.toml anew (needs uv)
+lock: ## Update the pinned dependencies (needs uv)
 	scripts/lock
 
-openapi: $(VENV)/run.stamp ## Write the native API's description to docs/reference/openapi.json anew
+openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI description of the native API
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json.new
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
-clean: ## Remove environments and caches; the ledger in moorage.sqlite stays
+clean: ## Remove virtual environments and caches, but no database
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -144,7 +144,7 @@ $(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
 	scripts/environment $(VENV) requirements-dev.lock
 	@touch $@
 
-# The original and its clients pin other versions than we do: an environment for each.
+# OpenStack Placement and its clients pin other versions, so each has its own environment.
 $(CONFORMANCE_VENV)/stamp: tests/conformance/requirements.lock scripts/environment
 	scripts/environment $(CONFORMANCE_VENV) tests/conformance/requirements.lock
 	@touch $@
