@@ -1,4 +1,4 @@
-"""`python -m bench`: the original and Moorage in turn, the same fleets; table, JSON, charts."""
+"""Measure the original and Moorage with the same fleets; write a table, JSON and charts."""
 
 import argparse
 import asyncio
@@ -31,43 +31,43 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         action="store_const",
         dest="plan",
         const="quick",
-        help="small fleets, short lines: about three minutes",
+        help="small fleets, short measurements: about three minutes",
     )
     size.add_argument(
         "--tiny",
         action="store_const",
         dest="plan",
         const="tiny",
-        help="only to see that everything works: seconds, and figures that mean nothing",
+        help="only check that everything works: takes seconds, and the figures mean nothing",
     )
     size.add_argument(
         "--million",
         action="store_const",
         dest="plan",
         const="million",
-        help="one fleet of a million flat hosts, on SQLite alone: some minutes, 4 GB of disk",
+        help="one fleet of a million flat hosts, on SQLite only: a few minutes, 4 GB of disk",
     )
     parser.add_argument(
         "--service",
         action="append",
         default=[],
-        help="measure only services whose names contain this; may be given several times",
+        help="measure only services whose names contain this; can be given several times",
     )
     parser.add_argument(
         "--original",
         type=Path,
         default=ROOT / ".venv-original",
-        help="the environment that the original is installed in",
+        help="the virtual environment in which the original is installed",
     )
-    parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--directory", type=Path, help="where the databases are made (its disk!)")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--directory", type=Path, help="create the databases in this folder")
     parser.add_argument(
         "--write-docs",
         type=Path,
         nargs="?",
         const=ROOT / "docs",
         metavar="FOLDER",
-        help="put tables and charts into performance.md and scale.md (of docs/, if none is named)",
+        help="write tables and charts to performance.md and scale.md in FOLDER (default: docs)",
     )
     parser.add_argument(
         "--from",
@@ -76,68 +76,68 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         type=Path,
         default=[],
         metavar="JSON",
-        help="measure nothing; show the figures of this run; given several times, of all of them",
+        help="measure nothing, use the figures of this run; can be given several times",
     )
     return parser.parse_args(words)
 
 
 @contextlib.contextmanager
 def workspace(where: Path | None) -> Iterator[Path]:
-    """Make a folder that the database's user, too, may enter."""
+    """Create a temporary folder that the user of the database can enter, too."""
     with tempfile.TemporaryDirectory(prefix="moorage-bench-", dir=where) as folder:
         path = Path(folder)
         path.chmod(0o755)
         yield path
 
 
-def measured(asked: argparse.Namespace, plan: Plan) -> dict[str, Any]:
-    """Measure everything; show each line as soon as it is known."""
+def measure_all(options: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    """Measure everything; print each line as soon as it is measured."""
     found: list[Measurement] = []
     checks: list[Check] = []
 
-    def shown(one: Measurement | Check) -> None:
+    def show(one: Measurement | Check) -> None:
         if isinstance(one, Check):
             checks.append(one)
-            print(report.checked(one), flush=True)
+            print(report.check_line(one), flush=True)
         else:
             found.append(one)
             print(report.line(one), flush=True)
 
-    with workspace(asked.directory) as directory:
-        about = {**machine.told(directory), "code": machine.code(ROOT)}
-        print(documents.machine_told(about), flush=True)
-        run = Run(directory, plan, asked.original, asked.service, shown)
+    with workspace(options.directory) as directory:
+        about = {**machine.describe(directory), "code": machine.code(ROOT)}
+        print(documents.machine_line(about), flush=True)
+        run = Run(directory, plan, options.original, options.service, show)
         started = time.perf_counter()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(run.everything())
+            runner.run(run.measure_all())
     print(f"\n{report.comparison(found)}\n")
     about["minutes"] = (time.perf_counter() - started) / 60
-    return report.document(about, plan.told(), run.skipped, found, checks)
+    return report.document(about, plan.describe(), run.skipped, found, checks)
 
 
 def main() -> int:
-    """Measure; 0 if every operation on Moorage succeeded and every check of it held."""
-    asked = arguments()
-    if asked.sources:
-        content = report.joined([json.loads(path.read_text()) for path in asked.sources])
+    """Measure; return 0 if every operation and every check of Moorage succeeded."""
+    options = arguments()
+    if options.sources:
+        content = report.join([json.loads(path.read_text()) for path in options.sources])
     else:
-        plan = PLANS[asked.plan or "full"]()
-        content = measured(asked, plan)
-        path = asked.json or RESULTS / time.strftime("%Y%m%dT%H%M%SZ.json", time.gmtime())
-        report.written(path, content)
-        documents.pictures(content, path.with_suffix(""))
+        plan = PLANS[options.plan or "full"]()
+        content = measure_all(options, plan)
+        path = options.json or RESULTS / time.strftime("%Y%m%dT%H%M%SZ.json", time.gmtime())
+        report.write_json(path, content)
+        documents.write_charts(content, path.with_suffix(""))
         minutes = content["machine"]["minutes"]
-        print(f"written to {path}, charts beside it; took {minutes:.1f} minutes")
-    if asked.write_docs is not None:
-        documents.write(content, asked.write_docs)
-    return _judged(content)
+        print(f"figures written to {path}, charts next to it; took {minutes:.1f} minutes")
+    if options.write_docs is not None:
+        documents.write(content, options.write_docs)
+    return report_failures(content)
 
 
-def _judged(content: dict[str, Any]) -> int:
-    """Name what must not be: failures of Moorage. The original's are figures like others."""
+def report_failures(content: dict[str, Any]) -> int:
+    """Print the failures of Moorage and return the exit code; the original may fail."""
     bad = [
         f"{one.target}, {one.fleet}, {one.what}: {one.failed} of {one.operations} failed, "
-        f"such as:\n{one.complaint}"
+        f"for example:\n{one.complaint}"
         for one in report.measurements(content)
         if one.failed and not one.peer
     ]

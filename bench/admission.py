@@ -1,4 +1,4 @@
-"""Pools and leases: grants, the hand-over in a long line, and what it costs to wait in it."""
+"""Pools and leases: grants, handovers in a long line, and the cost of waiting clients."""
 
 import asyncio
 import itertools
@@ -14,48 +14,48 @@ from bench.wire import Conversation, Outcome, Work, drive, request
 
 POOL, LINE = "bench/grants", "bench/line"
 FILES_SPARE = 200
-"""File descriptors that this process needs besides its connections."""
+"""File descriptors that this process needs in addition to its connections."""
 HANDOVERS = 200
 ASKING = 64
 IDLE_SECONDS = 3.0
 IDLE_SHARE_MAX = 0.05
-"""Of one processor."""
+"""The share of one processor that an idle line may use."""
 LOOK_SECONDS = 0.5
-"""Between two reads of the service's metrics: with this many open files they are not cheap."""
+"""The interval between two reads of the service's metrics, which are slow with many open files."""
 ARRIVAL_SECONDS_MAX = 40.0
-"""How long the polls are given to arrive; each lasts for 60 s."""
+"""How long to wait until all polls have arrived; each lasts 60 s."""
 WAVE = 2_000
-"""Polls that arrive at the same instant: fewer than may wait for their turn (`queue_max`)."""
+"""Polls that are sent at once: fewer than `queue_max`."""
 PATIENCE = 3_600
 
 
 def pool(name: str, limit: int) -> bytes:
-    """Make a pool, or change it."""
+    """Return a request that creates or changes a pool."""
     wanted = {"limit": limit, "ttl": 3_600, "queue_max": 100_000, "pacing": None}
     return request("PUT", f"/v1/pools/{name}", json.dumps(wanted).encode())
 
 
 def ask(name: str, key: str) -> bytes:
-    """Request one unit."""
+    """Return a request for one unit."""
     wanted = {"needs": [{"pool": name}], "key": key, "patience": PATIENCE}
     return request("POST", "/v1/leases", json.dumps(wanted).encode())
 
 
 def release(lease: str) -> bytes:
-    """Release a lease."""
+    """Return a request that releases a lease."""
     return request("DELETE", f"/v1/leases/{lease}")
 
 
 def poll(lease: str) -> bytes:
-    """Wait for a ticket."""
+    """Return a long poll for a ticket."""
     return request("GET", f"/v1/leases/{lease}?wait=60")
 
 
 async def measure(bench: Bench, waiting: int) -> None:
-    """Measure everything, with this many tickets in a line."""
-    await _made(bench, pool(POOL, ASKING))
+    """Measure everything, with `waiting` tickets in a line."""
+    await _create_pool(bench, pool(POOL, ASKING))
     for connections in bench.options.connections:
-        await bench.line("grants, each given back", _grants(bench), connections)
+        await bench.line("grant and release", _grants(bench), connections)
     await _line(bench, waiting)
 
 
@@ -69,15 +69,15 @@ def _grants(bench: Bench) -> Iterator[Work]:
     return (conversation(number) for number in bench.numbers)
 
 
-async def _made(bench: Bench, wanted: bytes) -> None:
+async def _create_pool(bench: Bench, wanted: bytes) -> None:
     answer = await bench.ask(wanted)
     if answer.status >= 300:
-        raise Unusable(f"no pool: {answer}")
+        raise Unusable(f"the pool was not created: {answer}")
 
 
 async def _line(bench: Bench, waiting: int) -> None:
-    """Pass one unit along a line, then let all its tickets wait at once."""
-    await _made(bench, pool(LINE, 1))
+    """Measure handovers of one unit along a line, then all its clients waiting at once."""
+    await _create_pool(bench, pool(LINE, 1))
     leases: list[str] = []
 
     def asking(number: int) -> Conversation:
@@ -86,17 +86,17 @@ async def _line(bench: Bench, waiting: int) -> None:
         return None
 
     keys = itertools.islice(bench.numbers, waiting + 1)
-    # One after the other on one connection: the order of the answers is that of the line.
+    # One connection sends them in sequence: the order of the answers is that of the line.
     made = await bench.drive((asking(number) for number in keys), 1)
     if any(status >= 300 for status in made.statuses):
-        raise Unusable(f"no line: {made.statuses}, {made.sample!r}")
+        raise Unusable(f"the line was not created: {made.statuses}, {made.sample!r}")
     rounds = min(HANDOVERS, waiting // 2)
     await _handovers(bench, leases[: rounds + 1], waiting)
     await _idle(bench, leases[rounds + 1 :])
 
 
 async def _handovers(bench: Bench, leases: list[str], waiting: int) -> None:
-    """Release the first; measure the time until the next one, which waits, gets its answer."""
+    """Measure the time from a release until the long poll of the next ticket returns."""
     outcome = Outcome()
     async with bench.costs() as cost:
         begun = time.perf_counter()
@@ -110,13 +110,13 @@ async def _handovers(bench: Bench, leases: list[str], waiting: int) -> None:
             granted = json.loads(answer.body).get("state") == "granted"
             outcome.statuses[looked.status if granted else 599] += 1
         outcome.elapsed = time.perf_counter() - begun
-    measured = bench.measurement("hand-over in a line", 1, outcome, cost)
-    note = f"{waiting} waiting; from the release to the next one's answer"
-    bench.shown(replace(measured, note=note))
+    measured = bench.measurement("handover in a line", 1, outcome, cost)
+    note = f"{waiting} waiting; from the release to the response to the next ticket's poll"
+    bench.show(replace(measured, note=note))
 
 
 async def _idle(bench: Bench, leases: list[str]) -> None:
-    """Let all tickets of a line wait at once: what does it cost while nothing happens?"""
+    """Measure the memory and processor time of a line whose clients all wait at once."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     there = leases[: hard - FILES_SPARE]
@@ -139,10 +139,10 @@ async def _idle(bench: Bench, leases: list[str]) -> None:
         spent = sum(bench.target.processor_seconds()) - spent
         told = (
             f"{waiting} long polls: {grown / max(waiting, 1) / 1e3:.1f} kB each; "
-            f"{100 * spent / IDLE_SECONDS:.1f} % of a processor while nothing happens"
+            f"{100 * spent / IDLE_SECONDS:.1f} % of a processor while idle"
         )
         kept = waiting == len(there) and spent / IDLE_SECONDS < IDLE_SHARE_MAX
-        bench.check("an idle line costs next to nothing", kept, told)
+        bench.check("an idle line uses little CPU", kept, told)
     finally:
         for one in polls:
             one.cancel()
@@ -152,7 +152,7 @@ async def _idle(bench: Bench, leases: list[str]) -> None:
 
 
 async def _waiters(bench: Bench) -> int:
-    """How many clients wait, at all processes together."""
+    """Return how many clients wait, summed over all processes."""
     total = 0
     for url in bench.target.urls:
         answers: list[bytes] = []

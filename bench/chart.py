@@ -1,4 +1,4 @@
-"""Charts as SVG, written by hand: dots on a logarithmic scale, and lines on two."""
+"""Draws SVG charts: dots on one logarithmic scale, and lines on two."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ LINES_HEIGHT, LINES_RIGHT, LINES_LEFT = 760, 430, 80
 
 @dataclass(frozen=True)
 class Dots:
-    """One row of a chart of dots: a heading has no values. `values`: by series."""
+    """One row of a dot chart. `values` are by series; a heading has none."""
 
     label: str
     values: dict[str, float]
@@ -23,14 +23,14 @@ class Dots:
 
 @dataclass(frozen=True)
 class Line:
-    """One series of a chart of lines, as (x, y) with both above nought."""
+    """One series of a line chart: points (x, y), both greater than zero."""
 
     label: str
     points: list[tuple[float, float]]
 
 
 def dots(title: str, unit: str, series: Sequence[str], rows: Sequence[Dots]) -> str:
-    """Draw one row for each line, one dot for each series, on a logarithmic scale."""
+    """Draw a row for each line, with a dot for each series, on a logarithmic scale."""
     values = [value for row in rows for value in row.values.values() if value > 0] or [1.0]
     low, high = _decades(values)
     height = TOP + ROW * len(rows) + 40
@@ -64,7 +64,7 @@ def dots(title: str, unit: str, series: Sequence[str], rows: Sequence[Dots]) -> 
 
 
 def lines(title: str, across: str, up: str, series: Sequence[Line]) -> str:
-    """Draw lines on two logarithmic scales, each labelled at its end."""
+    """Draw lines on two logarithmic scales, with a label at the end of each."""
     points = [point for one in series for point in one.points] or [(1.0, 1.0)]
     left, right = _decades([x for x, _ in points])
     low, high = _decades([y for _, y in points])

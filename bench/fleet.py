@@ -1,7 +1,7 @@
-"""The fleets that are loaded before anything is measured: flat hosts, nested ones, special ones.
+"""The fleets that are loaded before the measurements: flat, nested and special hosts.
 
-Flat hosts offer VCPU, nested ones PCPU, the special ones a class each, so that a question is about
-one kind only. Identifiers are counted, not random: every run loads and asks the same.
+Flat hosts offer VCPU, nested ones PCPU, and each special one a class of its own, so that a query
+concerns one kind only. Identifiers are counted, not random: all runs send the same requests.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Literal
 from bench.wire import Conversation, request
 
 FLAT, NESTED, HOT, FULL, ONE, SLOTS, MOVED, PORTS = range(1, 9)
-"""The kinds of provider, the first figure of their identifiers."""
+"""The kinds of provider: the first number of their identifiers."""
 
 Inventories = Mapping[str, Mapping[str, float]]
 
@@ -24,22 +24,22 @@ FLAT_HOST: Inventories = {
 HOT_HOST: Inventories = {
     name: {"total": 2_147_483_647} for name in ("SRIOV_NET_VF", "IPV4_ADDRESS", "NUMA_CORE")
 }
-"""One provider that every contended claim is on; it can hold them all."""
+"""The one provider of all contended claims; its capacity suffices for all of them."""
 HOT_CLASSES = tuple(HOT_HOST)
 ROOT: Inventories = {"DISK_GB": {"total": 8_000}}
 CELL: Inventories = {"PCPU": {"total": 32}, "MEMORY_MB": {"total": 131_072}}
 DEVICE: Inventories = {"SRIOV_NET_VF": {"total": 16}}
 
 FULL_TOTAL = 100
-"""Units of the host that is claimed until it is full, and beyond."""
+"""Units of the host that receives more claims than it has capacity for."""
 RACES = 100
-"""Hosts of one unit each, one for each round of the race."""
+"""Hosts with one unit each, one for each round of the race."""
 SLOT_COUNT = 8
-"""Children of one unit below the host that eight groups are combined on."""
+"""Children with one unit each, below the host on which eight groups are combined."""
 PORT_COUNT = 12
-"""Children of one unit below each of several hosts that compete for a limit."""
+"""Children with one unit each, below each of the hosts that compete for a limit."""
 MOVED_COUNT = 100
-"""Consumers that a reshape moves from a host to its child."""
+"""Consumers that a reshape moves between a host and its child."""
 
 FAST, SLOW = "HW_CPU_X86_AVX512F", "HW_CPU_X86_AVX2"
 ZONES = 10
@@ -57,7 +57,7 @@ class Provider:
 
     @property
     def name(self) -> str:
-        """Every provider is named as its identifier."""
+        """The provider's name, derived from its UUID."""
         return f"host-{self.uuid}"
 
 
@@ -67,26 +67,26 @@ Host = list[Provider]
 
 @dataclass(frozen=True)
 class Fleet:
-    """This many hosts of one shape; of the shape `line` no hosts, but tickets that wait."""
+    """A number of hosts of one shape; with the shape `line`, waiting tickets instead of hosts."""
 
     shape: Literal["flat", "nested", "slots", "ports", "line"]
     size: int
     prepared: bool = False
-    """Is it written into the database before the service starts? For flat ones alone."""
+    """Whether it is written to the database before the service starts; for flat fleets only."""
 
     @property
     def name(self) -> str:
-        """The fleet, as the report calls it."""
+        """The name of the fleet in reports."""
         return f"{self.shape} {self.size:,}".replace(",", " ")
 
     @property
     def providers(self) -> int:
-        """How many providers that makes, without the special ones."""
+        """The number of providers, without the special ones."""
         each = {"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT, "ports": 1 + PORT_COUNT, "line": 0}
         return self.size * each[self.shape]
 
     def hosts(self) -> Iterator[Host]:
-        """Every host, in the order of loading."""
+        """Return all hosts in the order of loading."""
         make = {
             "flat": flat_host,
             "nested": nested_host,
@@ -102,23 +102,23 @@ def identifier(kind: int, number: int, part: int = 0) -> str:
 
 
 def number_of(uuid: str) -> int:
-    """Return the number of the host that a provider belongs to."""
+    """Return the number of a provider's host."""
     return int(uuid[-8:], 16)
 
 
 def zone(number: int) -> str:
-    """Return the aggregate of the hosts whose number ends alike."""
+    """Return the aggregate of all hosts whose numbers have the same last digit."""
     return f"000000aa-0000-4000-8000-{number % ZONES:012x}"
 
 
 def flat_host(number: int) -> Host:
-    """A host that is one provider; every fourth one is fast."""
+    """Return a host of one provider; every fourth host is fast."""
     trait = FAST if number % 4 == 0 else SLOW
     return [Provider(identifier(FLAT, number), FLAT_HOST, None, (trait,), (zone(number),))]
 
 
 def nested_host(number: int) -> Host:
-    """A host, two NUMA cells below it (1, 2), a network device below each (3, 4)."""
+    """Return a host with two NUMA cells (1, 2) and a network device below each (3, 4)."""
     trait = FAST if number % 4 == 0 else SLOW
     uuids = [identifier(NESTED, number, part) for part in range(5)]
     return [
@@ -131,12 +131,12 @@ def nested_host(number: int) -> Host:
 
 
 def slots_host(number: int) -> Host:
-    """A host with eight children of one unit each."""
+    """Return a host with eight children of one unit each."""
     return _host_of_ones(SLOTS, number, "FPGA", SLOT_COUNT)
 
 
 def ports_host(number: int) -> Host:
-    """A host with twelve children of one unit each."""
+    """Return a host with twelve children of one unit each."""
     return _host_of_ones(PORTS, number, "SRIOV_NET_VF", PORT_COUNT)
 
 
@@ -150,7 +150,7 @@ def _host_of_ones(kind: int, number: int, name: str, count: int) -> Host:
 
 
 def special_hosts() -> Iterator[Host]:
-    """The objects of single measurements, in addition to a flat fleet."""
+    """Return the hosts for special measurements, which are loaded with every flat fleet."""
     yield [Provider(identifier(HOT, 0), HOT_HOST)]
     yield [Provider(identifier(FULL, 0), {"PGPU": {"total": FULL_TOTAL}})]
     for number in range(RACES):
@@ -163,9 +163,9 @@ def special_hosts() -> Iterator[Host]:
 
 
 def loading(host: Host) -> Conversation:
-    """Load one host as a reporter does: create, then inventories, traits and aggregates.
+    """Load one host as a reporter does: create it, then set inventories, traits and aggregates.
 
-    Ends at the first refusal.
+    Ends at the first error.
     """
     for provider in host:
         for step in _steps(provider):
@@ -176,7 +176,7 @@ def loading(host: Host) -> Conversation:
 
 
 def _steps(provider: Provider) -> Iterator[bytes]:
-    """The requests for one new provider; each but the first raises its generation."""
+    """Return the requests that make a provider; all but the first raise its generation."""
     path = f"/resource_providers/{provider.uuid}"
     about = {"uuid": provider.uuid, "name": provider.name, "parent_provider_uuid": provider.parent}
     yield _request("POST", "/resource_providers", about)

@@ -1,13 +1,13 @@
-"""Measures how long one callback blocks the event loop, in a server that contains the instrument.
+"""Measures how long single callbacks block the event loop of a server.
 
-While a callback runs, nothing else is answered. What counts is the processor time of the loop's own
-thread, which does not depend on other processes. The lateness of a timer shows the rest: what other
-threads do with the interpreter's lock.
+While a callback runs, no other request is answered. Its processor time is measured, because that
+does not depend on the load of the machine. The delay of timers is measured, too: it shows how long
+other threads keep the interpreter's lock.
 
-    python -m bench.held LISTEN DATABASE
+    python -m bench.held LISTEN DATABASE BACKUPS
 
-serves as `moorage serve` does, on a watched loop: each line on its standard input is answered with
-one line of JSON, the longest callback since the last one.
+serves like `moorage serve`, with a measured event loop: for each line on standard input it prints
+one line of JSON about the longest callback since the previous line.
 """
 
 import asyncio
@@ -25,40 +25,40 @@ from moorage import config
 from moorage.serve import lifecycle
 
 BEAT_SECONDS = 0.005
-"""Between two looks at how late a timer comes."""
+"""The interval of the timer whose delay is measured."""
 
 PREFIX = "held: "
 
 _Handle: Any = Handle
-"""What every loop of asyncio runs; only this instrument may use it."""
+"""The class whose `_run` executes every callback of asyncio's loops; it is private to asyncio."""
 
 
 @dataclass
-class Held:
-    """The longest callback of some time."""
+class LongestCallback:
+    """The longest callback of a period."""
 
     milliseconds: float = 0.0
-    """Processor time of the loop's thread."""
+    """Processor time of the thread of the loop."""
     what: str = ""
     late: float = 0.0
-    """Milliseconds that the latest timer came late."""
+    """The longest delay of a timer, in milliseconds."""
     callbacks: int = 0
 
 
-class Watched:
-    """Measures every callback that asyncio's own loop runs, as long as `watching` is entered."""
+class CallbackTimer:
+    """Measures every callback of asyncio's own loops while the context `watching` is entered."""
 
     def __init__(self) -> None:
-        self.longest = Held()
+        self.longest = LongestCallback()
 
-    def taken(self) -> Held:
+    def take(self) -> LongestCallback:
         """Return the longest callback since the last call."""
-        longest, self.longest = self.longest, Held()
+        longest, self.longest = self.longest, LongestCallback()
         return longest
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Measure until this is left."""
+    def measuring(self) -> Iterator[None]:
+        """Measure until the context is left."""
         run = _Handle._run
         clock = time.thread_time
 
@@ -71,7 +71,7 @@ class Watched:
                 longest = self.longest
                 longest.callbacks += 1
                 if spent > longest.milliseconds:
-                    longest.milliseconds, longest.what = spent, _told(handle)
+                    longest.milliseconds, longest.what = spent, _callback_name(handle)
 
         _Handle._run = measured
         try:
@@ -80,7 +80,7 @@ class Watched:
             _Handle._run = run
 
     async def beat(self) -> None:
-        """Note the lateness of timers until the process ends."""
+        """Measure the delays of a timer until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + BEAT_SECONDS
@@ -88,8 +88,8 @@ class Watched:
             self.longest.late = max(self.longest.late, 1_000 * (loop.time() - due))
 
 
-def _told(handle: Handle) -> str:
-    """Name what a callback belongs to: the coroutine, where it is a task's."""
+def _callback_name(handle: Handle) -> str:
+    """Return the name of a callback, or that of the coroutine of its task."""
     callback: Any = handle._callback  # type: ignore[attr-defined]  # asyncio has no public name for it
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
@@ -98,18 +98,18 @@ def _told(handle: Handle) -> str:
     return getattr(callback, "__qualname__", repr(callback))
 
 
-def _loop(watched: Watched) -> asyncio.AbstractEventLoop:
-    """Return a loop that reports on standard output for each line on standard input."""
+def _loop(timer: CallbackTimer) -> asyncio.AbstractEventLoop:
+    """Return a loop that prints the longest callback for each line on standard input."""
     loop = asyncio.SelectorEventLoop()
 
     def asked() -> None:
         for _ in os.read(sys.stdin.fileno(), 4_096).splitlines():
-            sys.stdout.write(f"{PREFIX}{json.dumps(asdict(watched.taken()))}\n")
+            sys.stdout.write(f"{PREFIX}{json.dumps(asdict(timer.take()))}\n")
         sys.stdout.flush()
 
     def begin() -> None:
         loop.add_reader(sys.stdin.fileno(), asked)
-        beats.append(loop.create_task(watched.beat()))
+        beats.append(loop.create_task(timer.beat()))
 
     beats: list[asyncio.Task[None]] = []
     loop.call_soon(begin)
@@ -117,12 +117,12 @@ def _loop(watched: Watched) -> asyncio.AbstractEventLoop:
 
 
 def main(listen: str, database: str, backups: str) -> int:
-    """Serve on a loop that is watched, until a signal ends it."""
+    """Serve with a measured event loop until a signal arrives."""
     options = {"listen": listen, "database": database, "backup_directory": backups}
     settings = config.load({**options, "auth": "noauth2"}).settings
-    watched = Watched()
-    with watched.watching():
-        return lifecycle.run(settings, lambda: _loop(watched))
+    timer = CallbackTimer()
+    with timer.measuring():
+        return lifecycle.run(settings, lambda: _loop(timer))
 
 
 if __name__ == "__main__":

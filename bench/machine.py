@@ -1,4 +1,4 @@
-"""Figures of the machine: processor time and memory of processes, and who else was busy."""
+"""Reads processor time, memory and load from the operating system."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ PROC = Path("/proc")
 
 
 def tree(root: int) -> list[int]:
-    """Return a process and all its descendants that are alive."""
+    """Return the ids of a process and all its living descendants."""
     children: dict[int, list[int]] = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))):
@@ -27,7 +27,7 @@ def tree(root: int) -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of a process from its state on; nothing, if it has ended meanwhile."""
+    """Return the fields of `/proc/PID/stat` from the state on; none if the process has ended."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -35,9 +35,9 @@ def _stat(pid: int) -> list[str]:
 
 
 def processor_seconds(roots: Iterable[int]) -> float:
-    """Processor time of these processes and all they started, user and system.
+    """Return the processor time of processes and their descendants, user and system.
 
-    Descendants that have ended and were waited for are counted with their parents.
+    Descendants that have ended and were reaped count as part of their parents.
     """
     ticks = 0
     for root in roots:
@@ -47,7 +47,7 @@ def processor_seconds(roots: Iterable[int]) -> float:
 
 
 def memory_bytes(roots: Iterable[int]) -> int:
-    """Memory of these processes and all they started; shared pages are shared out (PSS)."""
+    """Return the proportional set size (PSS) of processes and their descendants."""
     total = 0
     for root in roots:
         for pid in tree(root):
@@ -61,7 +61,7 @@ def memory_bytes(roots: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Moment:
-    """The processors' counters at one instant, in seconds since the machine started."""
+    """The counters of the processors at one instant, in seconds since boot."""
 
     at: float
     busy: float
@@ -69,15 +69,15 @@ class Moment:
 
     @classmethod
     def now(cls) -> "Moment":
-        """Read them."""
+        """Read the counters."""
         first = (PROC / "stat").read_text().partition("\n")[0].split()
         user, nice, system, _, _, interrupt, soft, steal = map(int, first[1:9])
         busy = (user + nice + system + interrupt + soft) / TICKS
         return cls(time.perf_counter(), busy, steal / TICKS)
 
 
-def told(directory: Path) -> dict[str, object]:
-    """What bears on the figures: processors, memory, the load before, how fast the disk syncs."""
+def describe(directory: Path) -> dict[str, object]:
+    """Return what affects the figures: processors, memory, load, and the time of a disk sync."""
     return {
         "processors": os.cpu_count(),
         "processor": _first("/proc/cpuinfo", "model name"),
@@ -90,7 +90,7 @@ def told(directory: Path) -> dict[str, object]:
 
 
 def code(folder: Path) -> str:
-    """Name the measured commit, and say whether files differ from it."""
+    """Return the commit that is measured, marked as dirty if files differ from it."""
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=10"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -107,7 +107,7 @@ def _first(path: str, word: str) -> str:
 
 
 def sync_milliseconds(directory: Path) -> float:
-    """The median time of writing 4 KiB to a file in `directory` and syncing it."""
+    """Return the median time to write 4 KiB to a file in `directory` and sync it."""
     path = directory / "sync"
     times = []
     with path.open("wb", buffering=0) as file:

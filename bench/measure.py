@@ -1,4 +1,4 @@
-"""Measure one line: drive the work within its bounds, and add up its cost by process."""
+"""Measures one line: sends its requests, and computes latencies and costs."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from bench.wire import Answer, Outcome, Work, ask, bounded, drive
 
 WARM_UP_SECONDS_MAX = 0.3
 LEAST = 5
-"""Operations of every line, however long they take."""
+"""The least number of operations of a line, however long they take."""
 MOST = 10**9
 
 
@@ -22,8 +22,8 @@ MOST = 10**9
 class Measurement:
     """One line of the report. Times are in milliseconds; processor times per operation.
 
-    `rate` counts what succeeded. `others` is the share of all processors that neither the service,
-    its database nor the load generator had; `steal` what other machines took.
+    `rate` counts successful operations. `others` is the share of all processors not used by
+    the service, its database or the load generator; `steal` is the share of other virtual machines.
     """
 
     fleet: str
@@ -47,15 +47,15 @@ class Measurement:
     others: float
     note: str = ""
     items: int = 1
-    """What one operation does at once, for the comparison."""
+    """The items that one operation processes, for the comparison."""
     versus: str = ""
-    """The line of the original that it is compared with, if that has another name."""
+    """The line of the original to compare with, if its name differs."""
     complaint: str = ""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold at any speed; `kept` says whether it did."""
+    """A condition that must hold at any speed; `kept` tells whether it did."""
 
     fleet: str
     what: str
@@ -67,11 +67,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Options:
-    """How long each line takes, and how much the special ones do."""
+    """The duration of each line, and the sizes of the special ones."""
 
     seconds: float = 1.2
     loading_seconds: float = 5.0
-    """How long the original is given to load a fleet over HTTP; SQL does the rest."""
+    """How long the original may load a fleet over HTTP; the rest is written by SQL."""
     connections: tuple[int, ...] = (1, 8, 64)
     races: int = 60
     reported: int = 3_100
@@ -79,19 +79,19 @@ class Options:
 
 @dataclass
 class Bench:
-    """One service with one fleet, and what has been measured on it so far."""
+    """Measures one service with one fleet."""
 
     target: Target
     fleet: Fleet
     options: Options
-    shown: Callable[[Measurement | Check], None]
+    show: Callable[[Measurement | Check], None]
     numbers: Iterator[int] = field(default_factory=count)
-    """Numbers of unused consumers."""
+    """Numbers for new consumers."""
     empty_bytes: int = 0
-    """Memory of the service before the fleet was loaded."""
+    """Memory of the service before the fleet is loaded."""
 
     async def drive(self, work: Iterator[Work], connections: int) -> Outcome:
-        """Do some work that is not measured."""
+        """Send requests that are not measured."""
         target = self.target
         return await drive(target.urls, work, connections, keeps=target.keeps)
 
@@ -117,17 +117,17 @@ class Bench:
         """Measure one line and show it.
 
         Args:
-            what: its name.
-            work: handed out for `seconds`, but `least` operations and never over `most`.
-            connections: how many operations are under way at once.
-            least: operations to do however long they take, at least one per connection.
-            most: operations never to exceed.
-            seconds: how long; by default as the options say.
-            warm: may work be spent on warming up?
-            refusable: is 409 an answer like another here, not a failure?
-            note: what else is to be known about it.
-            items: what one operation does at once.
-            versus: the line of the original to compare with, if it has another name.
+            what: the name of the line.
+            work: its operations: as many as start in `seconds`, within `least` and `most`.
+            connections: the number of concurrent operations.
+            least: the least number of operations, however long they take.
+            most: the largest number of operations.
+            seconds: the duration; by default that of the options.
+            warm: whether to start with operations that are not measured.
+            refusable: whether 409 is an expected answer, not a failure.
+            note: a remark for the report.
+            items: the items that one operation processes.
+            versus: the line of the original to compare with, if its name differs.
         """
         seconds = self.options.seconds if seconds is None else seconds
         if warm:
@@ -138,12 +138,12 @@ class Bench:
             outcome = await self.drive(bounded(work, seconds, least, most), connections)
         measured = self.measurement(what, connections, outcome, cost, refusable)
         measured = replace(measured, note=note, items=items, versus=versus)
-        self.shown(measured)
+        self.show(measured)
         return measured, outcome
 
     @asynccontextmanager
     async def costs(self) -> AsyncIterator["Cost"]:
-        """Add up what is spent inside: by the service, its database, this process, and others."""
+        """Measure what the service, its database, this process and others use meanwhile."""
         cost = Cost(load_before=os.getloadavg()[0])
         before, started = self._spent(), Moment.now()
         yield cost
@@ -162,7 +162,7 @@ class Bench:
     def measurement(
         self, what: str, connections: int, outcome: Outcome, cost: "Cost", refusable: bool = False
     ) -> Measurement:
-        """Turn what happened into a line."""
+        """Make a line of what was measured."""
         operations = len(outcome.seconds)
         ordered = sorted(outcome.seconds) or [0.0]
         refused = outcome.statuses[409] if refusable else 0
@@ -192,14 +192,14 @@ class Bench:
         )
 
     def check(self, what: str, kept: bool, told: str) -> None:
-        """Show whether something held."""
+        """Show the result of a check."""
         target = self.target
-        self.shown(Check(self.fleet.name, what, target.name, target.peer, kept, told))
+        self.show(Check(self.fleet.name, what, target.name, target.peer, kept, told))
 
 
 @dataclass
 class Cost:
-    """What a line has cost, filled when it is over: seconds, shares, bytes."""
+    """What a line has cost, in seconds, shares and bytes; set when the context is left."""
 
     load_before: float
     server: float = 0.0

@@ -1,4 +1,4 @@
-"""What the native API does in one request: report many hosts, choose and claim."""
+"""Requests of the native API that do several things at once: bulk reports, claims that choose."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ CONNECTIONS = 8
 
 
 def report(fleet: Fleet, count: int) -> bytes:
-    """One report of the first `count` hosts, just as they were loaded."""
+    """Return one report of the first `count` hosts, exactly as they were loaded."""
     hosts = islice(fleet.hosts(), count)
     items = [
         {
@@ -33,7 +33,7 @@ def report(fleet: Fleet, count: int) -> bytes:
 
 
 def choices(choose: str) -> Iterator[bytes]:
-    """Claim where one server fits, endlessly; the service chooses the host."""
+    """Return endless claims for one server each; the service chooses the host."""
     body = {
         "groups": [{"resources": {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}}],
         "choose": choose,
@@ -41,11 +41,11 @@ def choices(choose: str) -> Iterator[bytes]:
         "project_id": "bench",
         "user_id": "bench",
     }
-    return _repeated(request("POST", CLAIMS, json.dumps(body).encode()))
+    return _repeat(request("POST", CLAIMS, json.dumps(body).encode()))
 
 
 async def claims(bench: Bench) -> None:
-    """The schedule loop in one request each. Packing is the last: it fills hosts."""
+    """Measure the schedule loop in one request. `pack` is the last because it fills hosts."""
     for choose in ("random", "spread", "pack"):
         await bench.line(
             f"schedule in one request, {choose}",
@@ -56,28 +56,28 @@ async def claims(bench: Bench) -> None:
 
 
 async def reports(bench: Bench, count: int) -> None:
-    """Report hosts without changes, alone and while claims run."""
+    """Measure reports of unchanged hosts, first alone, then during claims."""
     count = min(count, bench.fleet.size)
-    whole = report(bench.fleet, count)
-    answer = await bench.ask(whole)
+    body = report(bench.fleet, count)
+    answer = await bench.ask(body)
     unchanged = json.loads(answer.body).get("unchanged") if answer.status == 200 else answer
     before = await _generations(bench, count)
     await bench.line(
         "refresh in bulk",
-        _repeated(whole),
+        _repeat(body),
         1,
         note=f"{count} hosts in one request, compared per host",
         items=count,
         versus="refresh node by node",
     )
     same = before == await _generations(bench, count)
-    told = f"{unchanged} of {count} unchanged; generations {'the same' if same else 'differ'} after"
-    bench.check("unchanged hosts left alone", unchanged == count and same, told)
-    await _beside_claims(bench, whole)
+    told = f"{unchanged} of {count} unchanged; generations {'the same' if same else 'differ'}"
+    bench.check("unchanged hosts are not written", unchanged == count and same, told)
+    await _reports_during_claims(bench, body)
 
 
 async def _generations(bench: Bench, count: int) -> list[int]:
-    """The generations of some of the hosts that are reported."""
+    """Return the generations of a sample of the reported hosts."""
     found = []
     for host in islice(bench.fleet.hosts(), 0, count, max(1, count // 10)):
         answer = await bench.ask(request("GET", f"/resource_providers/{host[0].uuid}"))
@@ -85,28 +85,28 @@ async def _generations(bench: Bench, count: int) -> list[int]:
     return found
 
 
-def _repeated(one: bytes) -> Iterator[bytes]:
+def _repeat(one: bytes) -> Iterator[bytes]:
     while True:
         yield one
 
 
-async def _beside_claims(bench: Bench, whole: bytes) -> None:
-    """Claims while the report comes again and again."""
+async def _reports_during_claims(bench: Bench, body: bytes) -> None:
+    """Measure claims while the same report is sent repeatedly."""
     reporting = True
 
     def endless() -> Iterator[Work]:
         while reporting:
-            yield whole
+            yield body
 
     reported = asyncio.create_task(bench.drive(endless(), 1))
     work = questions.disjoint_claims(bench.numbers, bench.fleet)
     try:
         await bench.line(
-            "mixed: claims beside bulk reports", work, CONNECTIONS, note="CPU of both per claim"
+            "mixed: claims and bulk reports", work, CONNECTIONS, note="CPU of both per claim"
         )
     finally:
         reporting = False
         outcome = await reported
     slowest = 1_000 * max(outcome.seconds)
-    told = f"{len(outcome.seconds)} reports meanwhile, the slowest took {slowest:.0f} ms"
-    bench.check("reports go on beside claims", set(outcome.statuses) == {200}, told)
+    told = f"{len(outcome.seconds)} reports during the claims, the slowest took {slowest:.0f} ms"
+    bench.check("bulk reports succeed during claims", set(outcome.statuses) == {200}, told)

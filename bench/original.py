@@ -1,7 +1,7 @@
-"""The original: openstack-placement under uwsgi, in an environment of its own.
+"""The original: openstack-placement under uwsgi, in a separate virtual environment.
 
-It is configured as its own installation guide does, with `noauth2` in place of Keystone. What of a
-fleet it cannot load over HTTP in reasonable time is written into its tables.
+It is configured as in its installation guide, with `noauth2` instead of Keystone. The part of a
+fleet that it cannot load over HTTP in reasonable time is written to its tables.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ VERSION = "16.0.0"
 PAUSE_SECONDS = 0.1
 WORKER_READY = b"WSGI app 0 (mountpoint='') ready"
 FILLED_GENERATION = 3
-"""The generation of a host that was given inventories, traits and aggregates over HTTP."""
+"""The generation of a host after inventories, traits and aggregates were set over HTTP."""
 
 
 class Original(Target):
@@ -33,8 +33,8 @@ class Original(Target):
 
     Args:
         storage: where its database is.
-        environment: the virtual environment that it is installed in.
-        candidates_max: its setting `max_allocation_candidates`; -1 is its default, no bound.
+        environment: the virtual environment in which it is installed.
+        candidates_max: its setting `max_allocation_candidates`; -1, its default, means no limit.
     """
 
     peer = True
@@ -48,14 +48,14 @@ class Original(Target):
 
     @property
     def address(self) -> str:
-        """SQLAlchemy's name for the database."""
+        """The address of the database for SQLAlchemy."""
         storage = self.storage
         if storage.cluster is None:
             return f"sqlite:///{storage.file}"
         return f"postgresql+psycopg2://moorage@/{storage.name}?host={storage.cluster.folder}"
 
     def start(self) -> None:
-        """Make the schema, start the workers, wait for an answer. Raises NotStarted."""
+        """Create the schema, start the workers and wait until they are ready. Raises NotStarted."""
         storage = self.storage
         settings = storage.directory / "placement.conf"
         settings.write_text(
@@ -64,32 +64,32 @@ class Original(Target):
             f"[placement]\nmax_allocation_candidates = {self.candidates_max}\n"
         )
         log = storage.directory / f"{storage.name}.log"
-        with log.open("wb") as said:
-            # The first start enters the standard names; two workers at once would fail on SQLite.
-            failed = any(self._run(command, said).wait() for command in _prepare(str(settings)))
+        with log.open("wb") as log_file:
+            # The first start inserts the standard names; two workers at once would fail on SQLite.
+            failed = any(self._run(command, log_file).wait() for command in _prepare(str(settings)))
             if not failed:
                 port = _free_port()
-                self.processes.append(self._run(_uwsgi(self.environment, port), said))
+                self.processes.append(self._run(_uwsgi(self.environment, port), log_file))
                 self.urls.append(f"http://127.0.0.1:{port}")
-        if failed or not _loaded(log, self.processes[0]):
+        if failed or not _wait_until_ready(log, self.processes[0]):
             self.stop()
             raise NotStarted(f"{self.name} does not start: {log.read_text()[-2_000:]}")
 
-    def _run(self, command: Sequence[str], said: Any) -> subprocess.Popen[bytes]:
+    def _run(self, command: Sequence[str], log_file: Any) -> subprocess.Popen[bytes]:
         program = self.environment.resolve() / "bin" / command[0]
         settings = {"OS_PLACEMENT_CONFIG_DIR": str(self.storage.directory)}
         return subprocess.Popen(
             [str(program), *command[1:]],
-            stdout=said,
-            stderr=said,
+            stdout=log_file,
+            stderr=log_file,
             cwd=self.storage.directory,
             env={**os.environ, **settings},
         )
 
     def fill(self, fleet: Fleet) -> int:
-        """Write the hosts into its tables that it has not been given; return how many."""
+        """Write the missing hosts to its tables; return how many were missing."""
         with contextlib.closing(self._connect()) as connection:
-            count = _filled(connection, fleet)
+            count = _fill(connection, fleet)
             connection.commit()
         return count
 
@@ -101,28 +101,28 @@ class Original(Target):
 
 
 class Connection(Protocol):
-    """What both database modules offer."""
+    """The connection methods that both database modules have."""
 
     def cursor(self) -> Any:
-        """Return what statements are run on."""
+        """Return a cursor."""
         ...
 
     def commit(self) -> None:
-        """End the transaction."""
+        """Commit the transaction."""
         ...
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the connection."""
         ...
 
 
 def missing(environment: Path) -> str | None:
-    """Return what is missing for measuring the original; None if nothing is."""
+    """Return what is missing to measure the original, or None."""
     for program in ("uwsgi", "placement-manage"):
         if not (environment / "bin" / program).exists():
             return (
                 f"{environment} has no {program}: `make bench` installs it there from "
-                "bench/requirements.lock; uwsgi is compiled, so that takes a C compiler and "
+                "bench/requirements.lock; uwsgi is compiled, which needs a C compiler and "
                 "Python's headers"
             )
     return None
@@ -138,7 +138,7 @@ def _uwsgi(environment: Path, port: int) -> list[str]:
 
 
 def _prepare(settings: str) -> list[list[str]]:
-    """What is run once on an empty database: the schema, then the standard names."""
+    """Return the commands for an empty database: create the schema, insert the standard names."""
     return [
         ["placement-manage", "--config-file", settings, "db", "sync"],
         ["python", "-c", "import placement.wsgi; placement.wsgi.init_application()"],
@@ -152,8 +152,8 @@ def _free_port() -> int:
         return port
 
 
-def _loaded(log: Path, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until every worker has loaded the application; False if one cannot."""
+def _wait_until_ready(log: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until every worker has loaded the application; return False if one fails."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         if log.read_bytes().count(WORKER_READY) == WORKERS:
@@ -164,8 +164,8 @@ def _loaded(log: Path, process: subprocess.Popen[bytes]) -> bool:
     return False
 
 
-def _filled(connection: Connection, fleet: Fleet) -> int:
-    """Add what a host lacks: after a failed request it may be there in part."""
+def _fill(connection: Connection, fleet: Fleet) -> int:
+    """Insert what is missing of each host; a failed request may have left a host incomplete."""
     cursor = connection.cursor()
     numbers = _numbers(cursor, "resource_providers", "uuid")
     known = set(numbers)
@@ -189,7 +189,7 @@ def _filled(connection: Connection, fleet: Fleet) -> int:
             if provider.uuid not in known
         ),
     )
-    _equipped(cursor, providers, numbers)
+    _fill_details(cursor, providers, numbers)
     if isinstance(connection, psycopg.Connection):
         table = "resource_providers"
         cursor.execute(f"SELECT setval('{table}_id_seq', (SELECT max(id) FROM {table}))")
@@ -197,8 +197,8 @@ def _filled(connection: Connection, fleet: Fleet) -> int:
     return sum(host[0].uuid not in known for host in hosts)
 
 
-def _equipped(cursor: Any, providers: list[Provider], numbers: dict[str, int]) -> None:
-    """Give the providers what they lack of inventories, traits and aggregates."""
+def _fill_details(cursor: Any, providers: list[Provider], numbers: dict[str, int]) -> None:
+    """Insert the missing inventories, traits and aggregates of the providers."""
     classes = _numbers(cursor, "resource_classes", "name")
     traits = _numbers(cursor, "traits", "name")
     known = _numbers(cursor, "placement_aggregates", "uuid")
@@ -233,7 +233,7 @@ def _equipped(cursor: Any, providers: list[Provider], numbers: dict[str, int]) -
 def _insert_missing(
     cursor: Any, table: str, column: str, more: str, rows: Iterable[tuple[Any, ...]]
 ) -> None:
-    """Insert the rows whose provider and `column`, the first two, are not in the table."""
+    """Insert the rows whose first two values, provider and `column`, are not in the table."""
     cursor.execute(f"SELECT resource_provider_id, {column} FROM {table}")
     known = set(cursor.fetchall())
     missing = (row for row in rows if row[:2] not in known)

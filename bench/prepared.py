@@ -1,7 +1,7 @@
-"""A fleet written into a database file before the service starts, by the store's own plans.
+"""Writes a fleet to a database before the service starts, with the plans of the store.
 
-Loading a million hosts over HTTP takes the better part of an hour, and measures nothing that a
-smaller fleet does not measure as well.
+To load a million hosts over HTTP takes most of an hour, and shows nothing that a smaller fleet does
+not show.
 """
 
 import itertools
@@ -23,21 +23,21 @@ from moorage.store.ledger.save import LedgerPart
 from moorage.store.open import open_engine
 
 HOSTS_AT_ONCE = 5_000
-"""Hosts of one transaction; a report in bulk has as many at most."""
+"""Hosts per transaction; the maximum of a bulk report, too."""
 
 
 async def prepare(url: str, hosts: Iterator[Host]) -> None:
-    """Write hosts into a database that no service uses meanwhile."""
+    """Write hosts to a database that no service uses."""
     engine = open_engine(url)
     try:
         while some := list(itertools.islice(hosts, HOSTS_AT_ONCE)):
-            await _written(engine, some)
+            await _write(engine, some)
     finally:
         await engine.close()
 
 
-async def _written(engine: Engine, hosts: list[Host]) -> None:
-    """Write some hosts in one transaction, with the change rows that every follower reads."""
+async def _write(engine: Engine, hosts: list[Host]) -> None:
+    """Write some hosts in one transaction, with the change rows for followers."""
     now = Instant(time.time_ns() // 1_000)
     changes = Changes()
     for host in hosts:

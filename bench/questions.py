@@ -1,4 +1,4 @@
-"""The requests that are measured, and conversations where one needs another's answer."""
+"""The measured requests, and conversations in which a request needs an earlier answer."""
 
 import itertools
 import json
@@ -23,36 +23,38 @@ from bench.fleet import (
 from bench.wire import Answer, Conversation, request
 
 VARIANTS = 16
-"""Different amounts that are asked for in turn, so that no two neighbours ask the same."""
+"""The number of different amounts, so that consecutive requests differ."""
 CONSUMER = "{:08x}-0000-4000-9000-{:012x}"
 CLAIMED, RESHAPED = 4, 5
-"""The kinds of consumer, the first figure of their identifiers."""
+"""The kinds of consumer: the first number of their identifiers."""
 FAILED = 598
-"""The status of a conversation that an answer has made impossible to continue."""
+"""The status of a conversation that an unexpected answer ended."""
 MOVED_CLASS = "MEM_ENCRYPTION_CONTEXT"
 
 
 def flat_questions(limit: int | None, more: str = "") -> Iterator[bytes]:
-    """Where would one server fit? Only flat hosts offer VCPU."""
-    return asked(
+    """Ask for candidates for one server on flat hosts, which alone offer VCPU."""
+    return candidate_requests(
         f"resources=VCPU:{n},MEMORY_MB:{512 * n},DISK_GB:{n}{more}{_limited(limit)}"
         for n in range(1, VARIANTS + 1)
     )
 
 
 def labelled_questions(limit: int | None) -> Iterator[bytes]:
-    """One server on a fast flat host in one of two zones: one host in ten."""
+    """Ask for one server on a fast flat host in one of two zones: one host in ten fits."""
     return flat_questions(limit, f"&required={FAST}&member_of=in:{zone(0)},{zone(4)}")
 
 
 def unfit_questions() -> Iterator[bytes]:
-    """More memory than any host has left: every provider is looked at, none fits."""
-    return asked(f"resources=VCPU:{n},MEMORY_MB:262144&limit=10" for n in range(1, VARIANTS + 1))
+    """Ask for more memory than any host has free: every provider is checked, none fits."""
+    return candidate_requests(
+        f"resources=VCPU:{n},MEMORY_MB:262144&limit=10" for n in range(1, VARIANTS + 1)
+    )
 
 
 def nested_questions(limit: int | None, policy: str = "none", more: str = "") -> Iterator[bytes]:
-    """A server with pinned processors from one cell, a virtual function, and disk of the host."""
-    return asked(
+    """Ask for pinned processors of one cell, a virtual function, and disk of the host."""
+    return candidate_requests(
         f"resources=DISK_GB:{n}&resources_CPU=PCPU:{n},MEMORY_MB:{512 * n}"
         f"&resources_NET=SRIOV_NET_VF:1&group_policy={policy}{more}{_limited(limit)}"
         for n in range(1, VARIANTS + 1)
@@ -60,15 +62,15 @@ def nested_questions(limit: int | None, policy: str = "none", more: str = "") ->
 
 
 def granular_questions(limit: int | None) -> Iterator[bytes]:
-    """As nested, isolated, on cells with a trait, in hosts of two zones: one host in ten."""
+    """Ask like `nested_questions`, isolated, with a trait and two zones: one host in ten fits."""
     return nested_questions(
         limit, "isolate", f"&required_CPU={FAST}&member_of=in:{zone(0)},{zone(4)}"
     )
 
 
 def unfit_nested_questions() -> Iterator[bytes]:
-    """More pinned processors than any cell has."""
-    return asked(
+    """Ask for more pinned processors than any cell has."""
+    return candidate_requests(
         f"resources=DISK_GB:{n}&resources_CPU=PCPU:33,MEMORY_MB:512"
         "&resources_NET=SRIOV_NET_VF:1&group_policy=none&limit=10"
         for n in range(1, VARIANTS + 1)
@@ -76,28 +78,28 @@ def unfit_nested_questions() -> Iterator[bytes]:
 
 
 def slot_questions(limit: int) -> Iterator[bytes]:
-    """Eight groups of one unit on eight children of one unit."""
+    """Ask for eight groups of one unit, on eight children of one unit."""
     groups = "&".join(f"resources_{number}=FPGA:1" for number in range(SLOT_COUNT))
-    return asked(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
+    return candidate_requests(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
 
 
 def port_questions(limit: int) -> Iterator[bytes]:
-    """Three groups of one unit, each on a different child."""
+    """Ask for three groups of one unit, each on a different child."""
     groups = "&".join(f"resources_{number}=SRIOV_NET_VF:1" for number in range(3))
-    return asked(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
+    return candidate_requests(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
 
 
 Line = tuple[str, int, Callable[[], Iterator[bytes]]]
-"""What is asked, over how many connections; the last makes the requests, from the first on."""
+"""A name, the number of connections, and a function that returns the requests."""
 
 FEW, SEVERAL = 1, 8
-"""Connections of most lines."""
+"""The connections of most lines."""
 
 LARGE_ANSWER = "candidates, no limit"
 
 
 def flat_lines() -> list[Line]:
-    """Every line of candidates on flat hosts."""
+    """Return all lines of candidates on flat hosts."""
     return [
         ("candidates limit=10", FEW, partial(flat_questions, 10)),
         ("candidates limit=10", SEVERAL, partial(flat_questions, 10)),
@@ -109,7 +111,7 @@ def flat_lines() -> list[Line]:
 
 
 def nested_lines() -> list[Line]:
-    """Every line of candidates on nested hosts."""
+    """Return all lines of candidates on nested hosts."""
     return [
         ("candidates limit=10", FEW, partial(nested_questions, 10)),
         ("candidates limit=10", SEVERAL, partial(nested_questions, 10)),
@@ -121,8 +123,8 @@ def nested_lines() -> list[Line]:
     ]
 
 
-def asked(queries: Iterator[str]) -> Iterator[bytes]:
-    """Ask for candidates by these queries in turn, endlessly."""
+def candidate_requests(queries: Iterator[str]) -> Iterator[bytes]:
+    """Return endless requests for candidates, by these queries in turn."""
     return itertools.cycle([request("GET", f"/allocation_candidates?{one}") for one in queries])
 
 
@@ -131,8 +133,8 @@ def _limited(limit: int | None) -> str:
 
 
 def disjoint_claims(numbers: Iterator[int], fleet: Fleet) -> Iterator[bytes]:
-    """New consumers, each on the next flat host."""
-    # A step that shares no factor with the fleet visits every host before any twice.
+    """Claim for new consumers, each on another flat host."""
+    # A step that is coprime to the size of the fleet visits every host before it repeats one.
     step = 7_919 if fleet.size % 7_919 else 7_907
     amounts = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
     for number in numbers:
@@ -141,19 +143,19 @@ def disjoint_claims(numbers: Iterator[int], fleet: Fleet) -> Iterator[bytes]:
 
 
 def contended_claims(numbers: Iterator[int]) -> Iterator[bytes]:
-    """New consumers, all on one host, with as many classes as the others."""
+    """Claim for new consumers on a single host, with as many classes as other claims."""
     place = {identifier(HOT, 0): {"resources": dict.fromkeys(HOT_CLASSES, 1)}}
     return (claim(number, place) for number in numbers)
 
 
 def filling_claims(numbers: Iterator[int]) -> Iterator[bytes]:
-    """New consumers of one unit, all on the host that gets full."""
+    """Claim one unit for each new consumer, all on the host that gets full."""
     place = {identifier(FULL, 0): {"resources": {"PGPU": 1}}}
     return (claim(number, place) for number in numbers)
 
 
 def racing_claims(numbers: Iterator[int], number: int) -> Iterator[bytes]:
-    """New consumers that all want the one unit of one host."""
+    """Claim the only unit of a host for many new consumers."""
     place = {identifier(ONE, number): {"resources": {"VGPU": 1}}}
     return (claim(one, place) for one in numbers)
 
@@ -161,7 +163,7 @@ def racing_claims(numbers: Iterator[int], number: int) -> Iterator[bytes]:
 def claim(
     number: int, allocations: object, kind: int = CLAIMED, generation: int | None = None
 ) -> bytes:
-    """Give a consumer exactly these allocations."""
+    """Return a request that replaces a consumer's allocations."""
     body = _consumer(allocations, generation)
     return request(
         "PUT", f"/allocations/{CONSUMER.format(kind, number)}", json.dumps(body).encode()
@@ -179,12 +181,12 @@ def _consumer(allocations: object, generation: int | None) -> dict[str, object]:
 
 
 def releases(claimed: list[bytes]) -> Iterator[bytes]:
-    """Take back what these requests claimed."""
+    """Return requests that delete the allocations of these claims."""
     return (request("DELETE", one.split(b" ", 2)[1].decode()) for one in claimed)
 
 
 def schedules(numbers: Iterator[int], limit: int = 10) -> Iterator[Conversation]:
-    """The scheduler's loop: ask where a server fits, claim one of the answers."""
+    """Do as a scheduler does: ask for candidates, then claim one of them."""
     questions = flat_questions(limit)
     chance = random.Random(1)
     return (_schedule(next(questions), number, chance) for number in numbers)
@@ -202,13 +204,13 @@ def _schedule(question: bytes, number: int, chance: random.Random) -> Conversati
 
 
 def refreshes(fleet: Fleet, count: int) -> Iterator[Conversation]:
-    """One reporter checks `count` hosts without changes in turn, endlessly."""
+    """Refresh `count` unchanged hosts in turn, without end, as a reporter does."""
     numbers = itertools.cycle(range(min(count, fleet.size)))
     return (_refresh(flat_host(number)[0].uuid) for number in numbers)
 
 
 def _refresh(uuid: str) -> Conversation:
-    """What nova's report client asks for one node whose associations are due."""
+    """Send what nova's report client sends to refresh the associations of one node."""
     path = f"/resource_providers/{uuid}"
     answer = yield request("GET", f"/resource_providers?in_tree={uuid}")
     answer = yield request("GET", f"{path}/inventories")
@@ -225,20 +227,20 @@ def _refresh(uuid: str) -> Conversation:
 
 
 def moving(host: str) -> Iterator[bytes]:
-    """Claim one unit for each consumer that the reshapes will move."""
+    """Claim one unit for each consumer that the reshapes move."""
     place = {host: {"resources": {MOVED_CLASS: 1}}}
     return (claim(number, place, RESHAPED) for number in range(MOVED_COUNT))
 
 
 def reshapes() -> Iterator[Conversation]:
-    """Move a class with its consumers from a host to its child and back, endlessly."""
+    """Move a class with its consumers from a host to its child and back, without end."""
     ends = identifier(MOVED, 0), identifier(MOVED, 0, 1)
     for generation in itertools.count(1):
         yield _reshape(*(ends if generation % 2 else ends[::-1]), generation)
 
 
 def _reshape(source: str, goal: str, generation: int) -> Conversation:
-    """One reshape, after a look at the generations of both providers."""
+    """Read the generations of both providers, then reshape."""
     inventories = {}
     for uuid, stock in ((source, {}), (goal, {MOVED_CLASS: {"total": MOVED_COUNT}})):
         answer = yield request("GET", f"/resource_providers/{uuid}/inventories")
@@ -257,11 +259,11 @@ def _reshape(source: str, goal: str, generation: int) -> Conversation:
 
 
 def used(uuid: str, name: str, answer: Answer) -> int:
-    """Read how much of a class is in use from the answer to `usages(uuid)`."""
+    """Return how much of a class is in use, from the answer to `usages(uuid)`."""
     count: int = json.loads(answer.body)["usages"][name]
     return count
 
 
 def usages(uuid: str) -> bytes:
-    """Ask what is in use of a provider."""
+    """Return a request for the usages of a provider."""
     return request("GET", f"/resource_providers/{uuid}/usages")

@@ -1,4 +1,4 @@
-"""Compare lines: the ratio of each to the original's, tables, and JSON."""
+"""Compares lines: ratios to the original, tables, and JSON."""
 
 import json
 import os
@@ -15,18 +15,18 @@ HEAD = (
     f"{'CPU ms':>8} {'db ms':>7} {'MB':>5} {'failed':>6} {'load':>5} {'steal':>5} {'others':>6}"
 )
 REFERENCE = "original, PostgreSQL"
-"""What every ratio is to, where it was measured; otherwise the other original."""
+"""The basis of all ratios; where it was not measured, the other original is used."""
 
 
 DISTURBED = 0.1
-"""The share of the processors that others may have before a line is marked as disturbed."""
+"""A line is marked as disturbed if others used more than this share of the processors."""
 
 
 @dataclass(frozen=True)
 class Ratio:
     """How many times better than the original a line is: in rate, in p50, in processor time.
 
-    None: one of the two is zero or unknown.
+    None: one of the two figures is zero.
     """
 
     against: str
@@ -34,19 +34,19 @@ class Ratio:
     p50: float | None
     cpu: float | None
     disturbed: bool
-    """Was one of the two lines disturbed?"""
+    """Whether one of the two lines was disturbed."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A measurement and its ratio, if the original was measured on the same line."""
+    """A measurement, with its ratio if the same line was measured on the original."""
 
     measured: Measurement
     ratio: Ratio | None
 
 
 def line(one: Measurement) -> str:
-    """One measurement as a line of the running table."""
+    """Format a measurement as a row of the progress table."""
     return (
         f"{one.fleet:<13} {one.what:<42} {one.connections:>5} {one.operations:>7} "
         f"{one.rate:>9.1f} {one.p50:>9.2f} {one.p99:>9.2f} {one.server_cpu:>8.3f} "
@@ -56,13 +56,13 @@ def line(one: Measurement) -> str:
     )
 
 
-def checked(one: Check) -> str:
-    """One check as a line of the running table."""
+def check_line(one: Check) -> str:
+    """Format a check as a row of the progress table."""
     return f"{one.fleet:<13} {one.what}: {'yes' if one.kept else 'NO'} ({one.told})"
 
 
 def rows(measured: Sequence[Measurement]) -> list[Row]:
-    """Every measurement with its ratio, the same line of all services together."""
+    """Return all measurements with their ratios, grouped by line."""
     found = [Row(one, ratio(one, measured)) for one in measured]
     order = list(dict.fromkeys(map(_key, measured)))
     return sorted(found, key=lambda row: order.index(_key(row.measured)))
@@ -73,7 +73,7 @@ def _key(one: Measurement) -> tuple[str, str, int]:
 
 
 def ratio(one: Measurement, measured: Iterable[Measurement]) -> Ratio | None:
-    """Compare a line with the original's in the same run."""
+    """Compare a line with that of the original in the same run."""
     wanted = (one.fleet, one.versus or one.what, one.connections)
     peers = {peer.target: peer for peer in measured if peer.peer and _key(peer) == wanted}
     if not peers:
@@ -89,7 +89,7 @@ def ratio(one: Measurement, measured: Iterable[Measurement]) -> Ratio | None:
 
 
 def disturbed(one: Measurement) -> bool:
-    """Did other processes, or other machines, take enough of the processors to spoil a line?"""
+    """Return whether other processes or virtual machines disturbed a line."""
     return one.others + one.steal > DISTURBED
 
 
@@ -102,24 +102,24 @@ def _quotient(upper: float, lower: float) -> float | None:
 
 
 def times(quotient: float | None) -> str:
-    """A ratio as text: three figures, and how often."""
+    """Format a ratio, such as `2.5x`."""
     if quotient is None:
         return "-"
     return f"{quotient:.0f}x" if quotient >= 20 else f"{quotient:.2g}x"
 
 
 def comparison(measured: Sequence[Measurement]) -> str:
-    """The whole table with ratios, for the terminal."""
-    said = [f"{'service':<32} {HEAD} {'rate':>6} {'p50':>6} {'CPU':>6}"]
+    """Return the whole table with ratios, for the terminal."""
+    lines = [f"{'service':<32} {HEAD} {'rate':>6} {'p50':>6} {'CPU':>6}"]
     before = None
     for row in rows(measured):
         if before not in (None, _key(row.measured)):
-            said.append("")
+            lines.append("")
         before = _key(row.measured)
         three = (row.ratio.rate, row.ratio.p50, row.ratio.cpu) if row.ratio else (None,) * 3
         ratios = " ".join(f"{times(one):>6}" for one in three)
-        said.append(f"{row.measured.target:<32} {line(row.measured)} {ratios}")
-    return "\n".join(said)
+        lines.append(f"{row.measured.target:<32} {line(row.measured)} {ratios}")
+    return "\n".join(lines)
 
 
 def document(
@@ -129,7 +129,7 @@ def document(
     measured: Sequence[Measurement],
     checks: Sequence[Check],
 ) -> dict[str, Any]:
-    """All results of a run."""
+    """Return everything about a run, for its JSON."""
     return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {**about, "load_after": list(os.getloadavg())},
@@ -143,30 +143,30 @@ def document(
     }
 
 
-def joined(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Show several runs as one: the first, with the lines and checks of the others after its own.
+def join(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Join several runs: the first, with the lines and checks of the others after its own.
 
-    The others are kept in `others`. What one run could not measure, but another did, is measured.
+    `others` has the other runs. A service that only some runs could not measure counts as measured.
     """
     first, *others = runs
-    whole = {**first, "others": others}
+    joined_run = {**first, "others": others}
     for name in ("not_measured", "checks", "measurements"):
-        whole[name] = [one for run in runs for one in run[name]]
-    known = {one["target"] for one in whole["measurements"]}
-    whole["not_measured"] = [
-        why for why in whole["not_measured"] if why.partition(":")[0] not in known
+        joined_run[name] = [one for run in runs for one in run[name]]
+    known = {one["target"] for one in joined_run["measurements"]}
+    joined_run["not_measured"] = [
+        why for why in joined_run["not_measured"] if why.partition(":")[0] not in known
     ]
-    return whole
+    return joined_run
 
 
-def written(path: Path, content: dict[str, Any]) -> None:
-    """Write a run as JSON."""
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a run to a JSON file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def measurements(content: dict[str, Any]) -> list[Measurement]:
-    """Read the measurements of a run back."""
+    """Return the measurements of a run."""
     known = Measurement.__dataclass_fields__
     return [
         Measurement(**{name: value for name, value in one.items() if name in known})
@@ -175,10 +175,10 @@ def measurements(content: dict[str, Any]) -> list[Measurement]:
 
 
 def checks(content: dict[str, Any]) -> list[Check]:
-    """Read the checks of a run back."""
+    """Return the checks of a run."""
     return [Check(**one) for one in content["checks"]]
 
 
 def skipped(content: dict[str, Any]) -> list[str]:
-    """Read what was not measured, and why."""
+    """Return what was not measured, with the reasons."""
     return list(content["not_measured"])

@@ -1,4 +1,4 @@
-"""A whole run: which services with which fleets, one after the other."""
+"""A whole run: every service with its fleets, one after another."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,23 +13,23 @@ from bench.target import Moorage, NotStarted, Storage, Target, Unusable
 from tests.support.cluster import Cluster, NoPostgres
 
 CANDIDATES_MAX = 1_000
-"""The original's own bound where groups are combined: without one it does not come to an end."""
+"""The original's limit for combined groups, without which it does not finish."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The fleets of a run, and how long its lines take."""
+    """The fleets of a run, and the options of its lines."""
 
     name: str
     fleets: tuple[Fleet, ...]
     alone: tuple[Fleet, ...]
-    """Fleets for Moorage on SQLite alone."""
+    """The fleets for Moorage on SQLite only."""
     line: tuple[Fleet, ...]
-    """The waiting line for Moorage: the original has none."""
+    """The waiting line for Moorage; the original has no waiting lines."""
     options: Options
 
-    def told(self) -> dict[str, object]:
-        """The plan, for the report."""
+    def describe(self) -> dict[str, object]:
+        """Return the plan for the report."""
         return {
             "plan": self.name,
             "fleets": [fleet.name for fleet in self.fleets],
@@ -43,7 +43,7 @@ PORTS = Fleet("ports", 40)
 
 
 def plan_full() -> Plan:
-    """What docs/performance.md shows; half an hour, or an hour on a slow machine."""
+    """Return the plan of docs/performance.md; it takes half an hour, on a slow machine an hour."""
     fleets = (
         *(Fleet("flat", 1_000), Fleet("flat", 15_000)),
         *(Fleet("nested", 1_000), Fleet("nested", 3_100), SLOTS, PORTS),
@@ -52,19 +52,19 @@ def plan_full() -> Plan:
 
 
 def plan_million() -> Plan:
-    """One fleet of a million hosts, for Moorage on SQLite alone."""
+    """Return the plan with a million hosts, for Moorage on SQLite only."""
     return Plan("million", (), (Fleet("flat", 1_000_000, prepared=True),), (), Options())
 
 
 def plan_quick() -> Plan:
-    """Small fleets and short lines."""
+    """Return the plan with small fleets and short measurements."""
     fleets = (Fleet("flat", 1_000), Fleet("nested", 200), SLOTS, PORTS)
     options = Options(0.4, 1.5, races=20, reported=1_000)
     return Plan("quick", fleets, (), (Fleet("line", 1_000),), options)
 
 
 def plan_tiny() -> Plan:
-    """Everything once, as small as can be."""
+    """Return the plan that measures everything on the smallest fleets."""
     fleets = (Fleet("flat", 40), Fleet("nested", 10), SLOTS, Fleet("ports", 3))
     options = Options(0.1, 0.2, (1, 4), races=5, reported=20)
     return Plan("tiny", fleets, (Fleet("flat", 60, prepared=True),), (Fleet("line", 40),), options)
@@ -72,7 +72,7 @@ def plan_tiny() -> Plan:
 
 @dataclass(frozen=True)
 class Service:
-    """A service that can be measured: its name, and how to make it on a storage."""
+    """A service that can be measured: its name, and a function that creates it on a storage."""
 
     name: str
     postgres: bool
@@ -80,14 +80,14 @@ class Service:
 
 
 class Run:
-    """All services in turn.
+    """Measures all services, one after another.
 
     Args:
-        directory: where all databases are made.
+        directory: the folder for all databases.
         plan: what to measure.
-        environment: where the original is installed.
-        words: measure only services whose names contain one of these; all, if there are none.
-        shown: called with each line as soon as it is known.
+        environment: the virtual environment of the original.
+        words: measure only services whose names contain one of these; if empty, all.
+        show: called with each line as soon as it is measured.
     """
 
     def __init__(
@@ -96,17 +96,17 @@ class Run:
         plan: Plan,
         environment: Path,
         words: Sequence[str],
-        shown: Callable[[Measurement | Check], None],
+        show: Callable[[Measurement | Check], None],
     ) -> None:
         self.directory = directory
         self.plan = plan
         self.environment = environment
         self.words = words
-        self.shown = shown
+        self.show = show
         self.skipped: list[str] = []
 
     def services(self) -> Iterator[Service]:
-        """The services asked for, the original first."""
+        """Return the selected services, the original first."""
         everything = [
             Service("original, PostgreSQL", True, self._original),
             Service("original, SQLite", False, self._original),
@@ -122,8 +122,8 @@ class Run:
         bound = CANDIDATES_MAX if fleet.shape in ("slots", "ports") else -1
         return Original(storage, self.environment, bound)
 
-    async def everything(self) -> None:
-        """Measure everything; what cannot be started is left out, and `skipped` says why."""
+    async def measure_all(self) -> None:
+        """Measure everything; services that cannot be started are added to `skipped`."""
         missing = original.missing(self.environment)
         for service in self.services():
             print(f"\n{service.name}\n{report.HEAD}", flush=True)
@@ -148,17 +148,17 @@ class Run:
         with self._storage(service) as storage_of:
             for number, fleet in enumerate(fleets):
                 with service.make(storage_of(number), fleet) as target:
-                    bench = Bench(target, fleet, self.plan.options, self.shown)
+                    bench = Bench(target, fleet, self.plan.options, self.show)
                     try:
                         await scenarios.measure(bench, again=target.peer and number > 0)
                     except (OSError, Unusable) as error:
-                        # One service that breaks down does not end a long run.
-                        why = f"broke down in the middle: {error!r}; {target.last_words()}"
+                        # A service that fails must not end a long run.
+                        why = f"failed during the measurement: {error!r}; {target.diagnosis()}"
                         self._skip(f"{service.name}, {fleet.name}", why)
 
     @contextmanager
     def _storage(self, service: Service) -> Iterator[Callable[[int], Storage]]:
-        """Offer a new, empty database for each fleet; on PostgreSQL all in one new cluster."""
+        """Provide a new, empty database for each fleet; on PostgreSQL all in one new cluster."""
         place = self.directory / service.name.replace(", ", "-").replace(" ", "-")
         place.mkdir()
         if not service.postgres:

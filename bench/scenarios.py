@@ -1,4 +1,4 @@
-"""What is measured on each fleet, in order."""
+"""The measurements on each fleet, in order."""
 
 import asyncio
 import itertools
@@ -24,11 +24,11 @@ FILLING_CONNECTIONS = 64
 
 
 async def measure(bench: Bench, *, again: bool) -> None:
-    """Load the fleet, then measure one thing after the other.
+    """Load the fleet, then measure all its lines.
 
     Args:
-        bench: where to measure.
-        again: leave out what does not depend on the size of the fleet; it has been measured.
+        bench: the service and the fleet.
+        again: skip lines that do not depend on the size of the fleet and were measured before.
     """
     if bench.fleet.shape == "line":
         await admission.measure(bench, bench.fleet.size)
@@ -50,15 +50,15 @@ async def measure(bench: Bench, *, again: bool) -> None:
     if isinstance(bench.target, Moorage):
         await _restart(bench, bench.target)
         if bench.fleet.shape == "flat":
-            await _held(bench, bench.target)
+            await _longest_callbacks(bench, bench.target)
 
 
 async def load(bench: Bench) -> None:
-    """Load the fleet over HTTP; the original gets the rest by SQL when its time is over."""
+    """Load the fleet over HTTP; for the original, write the rest by SQL when its time is over."""
     bench.empty_bytes = bench.target.memory_bytes()[0]
     if bench.fleet.shape == "flat":
-        # One after the other: on SQLite the original fails when two workers write.
-        all_done(await bench.drive(map(fleet.loading, fleet.special_hosts()), 1))
+        # One after another: on SQLite the original fails if two workers write.
+        require_success(await bench.drive(map(fleet.loading, fleet.special_hosts()), 1))
     peer, size = bench.target.peer, bench.fleet.size
     measured, outcome = await bench.line(
         "load",
@@ -67,24 +67,24 @@ async def load(bench: Bench) -> None:
         seconds=bench.options.loading_seconds if peer else FOREVER,
         most=size,
         warm=False,
-        note="hosts; each created and given inventories, traits, aggregates",
+        note="one host each: create it, set inventories, traits, aggregates",
     )
     if peer and (measured.operations < size or measured.failed):
         filled = bench.target.fill(bench.fleet)
-        told = f"{measured.operations} of {size} over HTTP, {measured.failed} of them not wholly; "
-        bench.check("fleet loaded", True, f"{told}{filled} by SQL, and what was missing")
+        told = f"{measured.operations} of {size} over HTTP, {measured.failed} of them incompletely"
+        bench.check("fleet loaded", True, f"{told}; {filled} by SQL, and all missing parts")
     else:
-        all_done(outcome)
+        require_success(outcome)
 
 
-def all_done(outcome: Outcome) -> None:
+def require_success(outcome: Outcome) -> None:
     """Raise Unusable if a request was refused."""
     if any(status >= 300 for status in outcome.statuses):
         raise Unusable(f"refused: {outcome.statuses}, {outcome.sample!r}")
 
 
 async def _prepared(bench: Bench) -> None:
-    """What must not grow with the fleet, on one that is not loaded over HTTP."""
+    """Measure what must not grow with the fleet, on one that is not loaded over HTTP."""
     target = bench.target
     assert isinstance(target, Moorage)
     bench.empty_bytes = target.memory_bytes()[0]
@@ -92,7 +92,7 @@ async def _prepared(bench: Bench) -> None:
     hosts = itertools.chain(fleet.special_hosts(), bench.fleet.hosts())
     started = time.perf_counter()
     await prepared.prepare(target.database(), hosts)
-    told = f"{bench.fleet.size} hosts by the store's own plans, without the service, in"
+    told = f"{bench.fleet.size} hosts by plans of the store, without the service, in"
     bench.check("fleet loaded", True, f"{told} {time.perf_counter() - started:.0f} s")
     await _restart(bench, target)
     for what, connections, make in questions.flat_lines():
@@ -104,7 +104,7 @@ async def _prepared(bench: Bench) -> None:
 
 
 async def _ports(bench: Bench) -> None:
-    """Each host has 1,320 candidates: a limit of 1,000 must not be used up by one of them."""
+    """Check that a single host, with 1,320 candidates, does not use up a limit of 1,000."""
     limit, hosts = 1_000, bench.fleet.size
     await bench.line(f"candidates 3 of 12 ports limit={limit}", questions.port_questions(limit), 1)
     answer = await bench.ask(next(questions.port_questions(limit)))
@@ -134,30 +134,32 @@ async def _flat(bench: Bench, again: bool) -> None:
         await _reshape(bench)
         await _race(bench)
     if isinstance(bench.target, Moorage):
-        # The last one: packing fills hosts, on which claims of other lines would then fail.
+        # The last: `pack` fills hosts, on which the claims of other lines would then fail.
         await native.claims(bench)
 
 
 async def _claims(bench: Bench) -> list[bytes]:
-    """Claim on hosts in turn; return the claims of the last line that were granted."""
+    """Claim on hosts in turn; return the successful claims of the last line."""
     granted: list[bytes] = []
     for connections in bench.options.connections:
         granted.clear()
         work = questions.disjoint_claims(bench.numbers, bench.fleet)
-        _, outcome = await bench.line("claims, disjoint hosts", _kept(work, granted), connections)
+        _, outcome = await bench.line(
+            "claims, disjoint hosts", _recorded(work, granted), connections
+        )
         refused = set(outcome.refused)
         granted = [one for one in granted if one not in refused]
     return granted
 
 
-def _kept(work: Iterator[bytes], kept: list[bytes]) -> Iterator[bytes]:
+def _recorded(work: Iterator[bytes], kept: list[bytes]) -> Iterator[bytes]:
     for one in work:
         kept.append(one)
         yield one
 
 
 async def _contended(bench: Bench) -> None:
-    """Claims that are all on one host; then on one that gets full, which must be exactly full."""
+    """Claim on one host; then on one that gets full, and check that it is exactly full."""
     for connections in bench.options.connections:
         work = questions.contended_claims(bench.numbers)
         await bench.line("claims, one host", work, connections)
@@ -175,11 +177,11 @@ async def _contended(bench: Bench) -> None:
     used = questions.used(host, "PGPU", await bench.ask(questions.usages(host)))
     granted = outcome.statuses[204]
     told = f"{offered} claims on {FULL_TOTAL} units: {granted} granted, {used} in use"
-    bench.check("exactly full, never over", used == granted == FULL_TOTAL, told)
+    bench.check("capacity used exactly, never exceeded", used == granted == FULL_TOTAL, told)
 
 
 async def _race(bench: Bench) -> None:
-    """Eight claimers at once want the one unit of a host, round after round."""
+    """Send eight concurrent claims for the only unit of a host, in each of many rounds."""
     total = Outcome()
     winners = []
 
@@ -194,14 +196,14 @@ async def _race(bench: Bench) -> None:
             total.seconds += outcome.seconds
             total.statuses += outcome.statuses
     measured = bench.measurement("race for one unit", RACERS, total, cost, refusable=True)
-    bench.shown(replace(measured, note="ops/s: winners"))
+    bench.show(replace(measured, note="ops/s: successful claims"))
     over, none = sum(count > 1 for count in winners), sum(count < 1 for count in winners)
-    told = f"{len(winners)} rounds: sold twice or more in {over}, to nobody in {none}"
-    bench.check("one winner of eight", not over and not none, told)
+    told = f"{len(winners)} rounds: several successful claims in {over}, none in {none}"
+    bench.check("one of eight claims succeeds", not over and not none, told)
 
 
 async def _mixed(bench: Bench) -> None:
-    """Claims while as many other connections ask for candidates without a pause."""
+    """Measure claims while as many other connections ask for candidates without a pause."""
     asking = True
 
     def endless() -> Iterator[Work]:
@@ -214,7 +216,7 @@ async def _mixed(bench: Bench) -> None:
     work = questions.disjoint_claims(bench.numbers, bench.fleet)
     try:
         await bench.line(
-            "mixed: claims beside candidates limit=1000",
+            "mixed: claims and candidates limit=1000",
             work,
             MIXED_CONNECTIONS,
             note="CPU of both per claim",
@@ -225,7 +227,7 @@ async def _mixed(bench: Bench) -> None:
 
 
 async def _refresh(bench: Bench) -> None:
-    """An Ironic reporter finds nothing changed: node by node, and all in one where that exists."""
+    """Measure reports of unchanged nodes: node by node, and, on Moorage, all in one request."""
     reported = bench.options.reported
     await bench.line(
         "refresh node by node",
@@ -238,21 +240,21 @@ async def _refresh(bench: Bench) -> None:
 
 
 async def _reshape(bench: Bench) -> None:
-    """Move a class of 100 consumers from a host to its child, and back."""
+    """Measure reshapes that move a class with 100 consumers from a host to its child and back."""
     outcome = await bench.drive(questions.moving(identifier(MOVED, 0)), 1)
-    all_done(outcome)
+    require_success(outcome)
     await bench.line(
         "reshape with 100 consumers",
         questions.reshapes(),
         1,
         least=LEAST,
         warm=False,
-        note="with a look at both providers before",
+        note="including two GETs of inventories before",
     )
 
 
 async def _restart(bench: Bench, target: Moorage) -> None:
-    """How long it takes to serve again with this fleet; the processor time is all spent on it."""
+    """Measure how long a restart with this fleet takes, and its processor time."""
     target.stop()
     async with bench.costs() as cost:
         started = time.perf_counter()
@@ -262,26 +264,26 @@ async def _restart(bench: Bench, target: Moorage) -> None:
     outcome.statuses[200] = 1
     measured = bench.measurement("restart until serving", 1, outcome, cost)
     grown = (cost.memory[0] - bench.empty_bytes) / target.count / bench.fleet.providers
-    note = f"{grown:.0f} bytes per provider and process more than when empty"
-    bench.shown(replace(measured, note=note))
+    note = f"{grown:.0f} bytes per provider and process, compared with an empty service"
+    bench.show(replace(measured, note=note))
 
 
 SHOWN = 12
-"""This many of the longest callbacks are named."""
+"""The number of callbacks that the check names, the longest first."""
 
 
-async def _held(bench: Bench, target: Moorage) -> None:
-    """How long any request holds the event loop: every route once, on a loop that is watched."""
+async def _longest_callbacks(bench: Bench, target: Moorage) -> None:
+    """Check how long requests block the event loop: every route once, with a measured loop."""
     target.stop()
     url, directory = target.database(), target.storage.directory
-    much = probes.Sizes.of(bench.fleet.size)
-    with holding.watched(url, directory) as server:
-        found = await holding.lines(server, much)
+    sizes = probes.Sizes.of(bench.fleet.size)
+    with holding.measured_server(url, directory) as server:
+        found = await holding.lines(server, sizes)
         if target.storage.cluster is not None:
-            with holding.watched(url, directory) as other:
-                found += await holding.following(server, other, url, much)
+            with holding.measured_server(url, directory) as other:
+                found += await holding.follow(server, other, url, sizes)
     found = holding.in_order(found)
     told = "; ".join(map(str, found[:SHOWN]))
     kept = found[0].held.milliseconds <= holding.HELD_MILLISECONDS_MAX
-    bench.check("longest callback, by request", kept, f"{len(found)} requests; {told}")
+    bench.check("longest event-loop callback", kept, f"{len(found)} requests; {told}")
     target.start()

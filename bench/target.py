@@ -1,4 +1,4 @@
-"""What is measured: something with addresses and processes, that can be started and stopped."""
+"""Services to measure: each has addresses and processes, and can be started and stopped."""
 
 import os
 import re
@@ -15,23 +15,23 @@ from bench.fleet import Fleet
 from tests.support.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[1]
-"""This checkout."""
+"""The root of this checkout."""
 READY = re.compile(r"serving (http://\S+)")
 READY_SECONDS = 120.0
 STOP_SECONDS = 30.0
 
 
 class NotStarted(Exception):
-    """A service to be measured does not start; the message says why."""
+    """The service does not start; the message gives the reason."""
 
 
 class Unusable(Exception):
-    """A service has started but does not do what the measurement needs; the message says what."""
+    """The service does not do what the measurement needs; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a service stores its data: in a file, or in a PostgreSQL cluster."""
+    """Where a service keeps its data: in a file, or in a PostgreSQL cluster."""
 
     directory: Path
     name: str
@@ -39,16 +39,16 @@ class Storage:
 
     @property
     def engine(self) -> str:
-        """The engine, as the report calls it."""
+        """The name of the engine in reports."""
         return "SQLite" if self.cluster is None else "PostgreSQL"
 
     @property
     def file(self) -> Path:
-        """The file, where the engine is SQLite."""
+        """The database file, if the engine is SQLite."""
         return self.directory / f"{self.name}.sqlite"
 
     def roots(self) -> list[int]:
-        """The processes that started all others of the database's own."""
+        """Return the ids of the parent processes of the database."""
         if self.cluster is None:
             return []
         return [int((self.cluster.data / "postmaster.pid").read_text().split()[0])]
@@ -58,9 +58,9 @@ class Target:
     """A service under measurement; a context manager that starts and stops it."""
 
     peer = False
-    """Is it what the others are compared with?"""
+    """Whether the others are compared with it."""
     keeps = True
-    """Does it keep a connection open after an answer?"""
+    """Whether it keeps a connection open after an answer."""
     name = ""
 
     def __init__(self, storage: Storage) -> None:
@@ -69,37 +69,37 @@ class Target:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def roots(self) -> list[int]:
-        """The processes of the service that we started."""
+        """Return the ids of the parent processes of the service."""
         return [process.pid for process in self.processes]
 
     def processor_seconds(self) -> tuple[float, float]:
-        """Processor time used so far by the service and by its database."""
+        """Return the processor time used so far by the service and by its database."""
         return (
             machine.processor_seconds(self.roots()),
             machine.processor_seconds(self.storage.roots()),
         )
 
     def memory_bytes(self) -> tuple[int, int]:
-        """Memory of the service and of its database."""
+        """Return the memory of the service and of its database."""
         return machine.memory_bytes(self.roots()), machine.memory_bytes(self.storage.roots())
 
     def fill(self, fleet: Fleet) -> int:
-        """Load what is missing of a fleet other than over HTTP; return how many hosts that was."""
+        """Load the missing hosts of a fleet without HTTP; return how many were missing."""
         raise NotImplementedError(f"{self.name} loads everything over HTTP, not {fleet.name}")
 
-    def last_words(self) -> str:
-        """The service's last output, and which of its processes have ended."""
+    def diagnosis(self) -> str:
+        """Return the exit codes of the processes, and the ends of their logs."""
         codes = [process.poll() for process in self.processes]
         logs = sorted(self.storage.directory.glob(f"{self.storage.name}*.log"))
-        said = " ".join(log.read_text(errors="replace")[-1_000:] for log in logs)
-        return f"exit codes {codes}, said: {said}"
+        ends = " ".join(log.read_text(errors="replace")[-1_000:] for log in logs)
+        return f"exit codes {codes}, log: {ends}"
 
     def start(self) -> None:
-        """Start it and wait until it serves. Raises NotStarted."""
+        """Start the service and wait until it serves. Raises NotStarted."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Stop every process, in good order if they obey."""
+        """Stop every process with SIGTERM, or with SIGKILL if that has no effect."""
         for process in self.processes:
             process.send_signal(signal.SIGTERM)
         for process in self.processes:
@@ -120,9 +120,9 @@ class Target:
 
 
 class Moorage(Target):
-    """One or several real `moorage serve` on one database.
+    """One or several processes of `moorage serve` on one database.
 
-    `source` is a checkout of the version to serve; None: the one that is installed.
+    `source` is a checkout of the version to serve; None means the installed one.
     """
 
     def __init__(self, storage: Storage, count: int = 1, source: Path | None = None) -> None:
@@ -133,12 +133,12 @@ class Moorage(Target):
         self.name = f"Moorage, {storage.engine}{several}"
 
     def start(self) -> None:
-        """Start the processes, the first one first: it makes the schema. Raises NotStarted."""
+        """Start the processes in turn: the first creates the schema. Raises NotStarted."""
         for number in range(self.count):
             self._start(number)
 
     def database(self) -> str:
-        """The address of the database."""
+        """Return the address of the database."""
         storage = self.storage
         if storage.cluster is None:
             return f"sqlite:///{storage.file}"
@@ -150,11 +150,11 @@ class Moorage(Target):
         command = [sys.executable, "-m", "moorage", "serve", "--listen", "127.0.0.1:0"]
         command += ["--database", database, "--auth", "noauth2"]
         log = storage.directory / f"{storage.name}-{number}.log"
-        with log.open("wb") as said:
+        with log.open("wb") as log_file:
             process = subprocess.Popen(
                 command,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=log_file,
                 cwd=storage.directory,
                 env=_environment(self.source),
             )
@@ -166,7 +166,7 @@ class Moorage(Target):
             raise NotStarted(f"{self.name} does not start: {log.read_text()[-2_000:]}")
 
     def _read(self, process: subprocess.Popen[bytes], ready: threading.Event) -> None:
-        """Find the address in the server's output, and keep its pipe empty."""
+        """Find the address in the output of the server, and keep its pipe empty."""
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
@@ -177,6 +177,6 @@ class Moorage(Target):
 
 
 def _environment(source: Path | None) -> dict[str, str]:
-    """The environment without settings of the caller's own Moorage; `source` is what is served."""
+    """Return the environment without the caller's Moorage settings, for the version in `source`."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
     return known if source is None else {**known, "PYTHONPATH": str(source / "src")}

@@ -1,11 +1,11 @@
-"""`python -m bench.versus OTHER`: compares this tree with another one, in turns against drift.
+"""Compare this version with another one, by measuring both in turns.
 
-A shared machine may run at a third of its speed for an hour, so ratios to last week's run mean
-nothing. Here both versions serve the same fleet at the same time; short bursts of the same
-requests go to each in turn, and each line shows the median of the ratios of neighbouring bursts.
-Above 1: this tree is faster. A process keeps random properties from its start (the layout of its
-memory, the order of its sets): a tree compared with itself differed by 14 %. So both servers are
-started several times, and the range of the medians of these starts is shown, too.
+The speed of a shared machine varies: it may drop to a third for an hour, and a comparison with an
+earlier run is then meaningless. Here both versions serve the same fleet at the same time, and get
+short bursts of the same requests in turn. Each line shows the median of the ratios of neighbouring
+bursts; above 1, this version is faster. Some of the speed of a process depends on chance at its
+start (memory layout, order of sets): two processes of the same version differed by 14 %. Therefore
+both servers are restarted several times, and the range of the medians of the starts is shown, too.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import uvloop
 
 from bench import fleet, questions
 from bench.fleet import Fleet
-from bench.scenarios import LOADING_CONNECTIONS, all_done
+from bench.scenarios import LOADING_CONNECTIONS, require_success
 from bench.target import ROOT, Moorage, Storage
 from bench.wire import Work, bounded, drive
 from tests.support.cluster import Cluster
@@ -38,7 +38,7 @@ SMALL_FLEETS = (Fleet("flat", 20), Fleet("nested", 5), Fleet("slots", 1), Fleet(
 
 @dataclass(frozen=True)
 class Question:
-    """One line: its requests, over how many connections. `make` starts again for each server."""
+    """One line of the table. `make` returns its requests from the first on, for each server."""
 
     name: str
     connections: int
@@ -47,14 +47,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Burst:
-    """Milliseconds per operation: processor time of the server, and the median latency."""
+    """Processor time of the server per operation and median latency, in milliseconds."""
 
     cpu: float
     p50: float
 
 
 def questions_of(shape: str) -> list[Question]:
-    """The lines that are compared on a fleet of this shape."""
+    """Return the lines for a fleet of this shape."""
     if shape == "slots":
         return [Question("candidates 8x8 limit=10", 1, lambda *_: questions.slot_questions(10))]
     if shape == "ports":
@@ -75,19 +75,21 @@ def _candidates(name: str, connections: int, make: Callable[[], Iterator[Work]])
     return Question(name, connections, lambda *_: make())
 
 
-async def loaded(target: Moorage, hosts: Fleet) -> None:
+async def load(target: Moorage, hosts: Fleet) -> None:
     """Load a fleet over HTTP. Raises Unusable."""
     if hosts.shape == "flat":
-        all_done(await drive(target.urls, map(fleet.loading, fleet.special_hosts()), 1))
-    all_done(await drive(target.urls, map(fleet.loading, hosts.hosts()), LOADING_CONNECTIONS))
+        require_success(await drive(target.urls, map(fleet.loading, fleet.special_hosts()), 1))
+    require_success(
+        await drive(target.urls, map(fleet.loading, hosts.hosts()), LOADING_CONNECTIONS)
+    )
 
 
 async def burst(target: Moorage, work: Iterator[Work], connections: int, seconds: float) -> Burst:
-    """Ask for a short while. Raises Unusable."""
+    """Measure one short burst of requests. Raises Unusable."""
     before = sum(target.processor_seconds())
     asked = bounded(work, seconds, LEAST, sys.maxsize)
     outcome = await drive(target.urls, asked, connections)
-    all_done(outcome)
+    require_success(outcome)
     spent = sum(target.processor_seconds()) - before
     each = 1_000 / len(outcome.seconds)
     return Burst(spent * each, 1_000 * statistics.median(outcome.seconds))
@@ -95,7 +97,7 @@ async def burst(target: Moorage, work: Iterator[Work], connections: int, seconds
 
 @dataclass(frozen=True)
 class Effort:
-    """How long each burst lasts, how many pairs of bursts each line gets, in how many starts."""
+    """The duration of a burst, the pairs of bursts per line and start, and the number of starts."""
 
     seconds: float
     rounds: int
@@ -104,18 +106,18 @@ class Effort:
 
 @dataclass
 class Side:
-    """A server of one version; `numbers` counts its consumers, which no two lines may share."""
+    """A server of one version; `numbers` yields its consumers, which lines must not share."""
 
     target: Moorage
     numbers: Iterator[int]
 
 
 Pairs = list[tuple[Burst, Burst]]
-"""Neighbouring bursts of one start: of this tree, and of the other."""
+"""Neighbouring bursts of one start: of this version, and of the other."""
 
 
-async def measured(question: Question, hosts: Fleet, sides: list[Side], effort: Effort) -> Pairs:
-    """Ask both versions in turns. Raises Unusable."""
+async def measure(question: Question, hosts: Fleet, sides: list[Side], effort: Effort) -> Pairs:
+    """Measure both versions in turns. Raises Unusable."""
     works = [question.make(hosts, side.numbers) for side in sides]
     pairs: Pairs = []
     for number in range(effort.rounds + 1):
@@ -125,17 +127,17 @@ async def measured(question: Question, hosts: Fleet, sides: list[Side], effort: 
                 sides[at].target, works[at], question.connections, effort.seconds
             )
         pairs.append((found[0], found[1]))
-    del pairs[0]  # it has warmed both up
+    del pairs[0]  # the warm-up
     return pairs
 
 
 def times(pairs: Pairs) -> float:
-    """Return how many times as fast this tree is, by the latency of neighbouring bursts."""
+    """Return how many times as fast this version is, by the latencies of neighbouring bursts."""
     return statistics.median(other.p50 / own.p50 for own, other in pairs)
 
 
-def compared(question: Question, hosts: Fleet, starts: list[Pairs]) -> str:
-    """Return one line: both versions, how many times as fast the first one is, and the range."""
+def comparison_line(question: Question, hosts: Fleet, starts: list[Pairs]) -> str:
+    """Return one line: the figures of both versions, the range of the ratios, and their median."""
     ours, theirs = zip(*itertools.chain(*starts), strict=True)
     shown = [statistics.median(one.p50 for one in side) for side in (ours, theirs)]
     cpu = [statistics.median(one.cpu for one in side) for side in (ours, theirs)]
@@ -148,24 +150,24 @@ def compared(question: Question, hosts: Fleet, starts: list[Pairs]) -> str:
 
 
 async def one_fleet(hosts: Fleet, sides: list[Side], effort: Effort) -> None:
-    """Compare both versions on one fleet, and print its lines."""
+    """Compare both versions on one fleet and print its lines."""
     questions = questions_of(hosts.shape)
     found: list[list[Pairs]] = [[] for _ in questions]
     for start in range(effort.starts):
         with sides[0].target, sides[1].target:
             if start == 0:
                 for side in sides:
-                    await loaded(side.target, hosts)
+                    await load(side.target, hosts)
             for question, starts in zip(questions, found, strict=True):
-                starts.append(await measured(question, hosts, sides, effort))
+                starts.append(await measure(question, hosts, sides, effort))
     for question, starts in zip(questions, found, strict=True):
-        print(compared(question, hosts, starts), flush=True)
+        print(comparison_line(question, hosts, starts), flush=True)
 
 
-async def everything(
+async def compare_all(
     other: Path, fleets: tuple[Fleet, ...], effort: Effort, directory: Path, cluster: Cluster | None
 ) -> None:
-    """Compare both versions on each fleet, one after the other."""
+    """Compare both versions on each fleet, one after another."""
     for number, hosts in enumerate(fleets):
         sides = []
         for name, source in (("ours", ROOT), ("theirs", other)):
@@ -178,7 +180,7 @@ async def everything(
 
 @contextmanager
 def database(engine: str, directory: Path) -> Iterator[Cluster | None]:
-    """Start a PostgreSQL that syncs its commits, if it is asked for. Raises NoPostgres."""
+    """Start a PostgreSQL that syncs its commits, unless the engine is SQLite. Raises NoPostgres."""
     if engine == "sqlite":
         yield None
         return
@@ -190,27 +192,27 @@ def main() -> int:
     """Compare two versions and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.versus", description=__doc__)
     parser.add_argument("other", type=Path, help="a checkout of another version")
-    parser.add_argument("--rounds", type=int, default=4, help="pairs of bursts in each start")
-    parser.add_argument("--starts", type=int, default=3, help="times both servers start anew")
+    parser.add_argument("--rounds", type=int, default=4, help="pairs of bursts per start")
+    parser.add_argument("--starts", type=int, default=3, help="number of starts of both servers")
     parser.add_argument("--engine", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--tiny", action="store_true", help="only to see that everything works")
+    parser.add_argument("--tiny", action="store_true", help="only check that everything works")
     asked = parser.parse_args()
     if not (asked.other / "src" / "moorage").is_dir():
-        parser.error(f"{asked.other} is no checkout of Moorage: it has no src/moorage")
+        parser.error(f"{asked.other} is not a checkout of Moorage: it has no src/moorage")
     print(
         f"{'fleet':<14} {'line':<36} {'conns':>5} {'p50 ms':>9} {'other':>9} {'CPU ms':>9} "
-        f"{'other':>9} {'least':>6} {'most':>6} {'times':>6}"
+        f"{'other':>9} {'min':>6} {'max':>6} {'ratio':>6}"
     )
     fleets: tuple[Fleet, ...] = SMALL_FLEETS if asked.tiny else FLEETS
     seconds = TINY_SECONDS if asked.tiny else BURST_SECONDS
     effort = Effort(seconds, asked.rounds, asked.starts)
-    # On PostgreSQL only writes reach the database: the flat fleet has all kinds of them.
+    # On PostgreSQL only writes use the database, and the flat fleet has all kinds of them.
     fleets = fleets if asked.engine == "sqlite" else fleets[:1]
     with tempfile.TemporaryDirectory(prefix="moorage-versus-") as place:
         directory = Path(place)
-        directory.chmod(0o711)  # a cluster of root's runs as another user
+        directory.chmod(0o711)  # a cluster started by root runs as another user
         with database(asked.engine, directory) as cluster:
-            work = everything(asked.other.resolve(), fleets, effort, directory, cluster)
+            work = compare_all(asked.other.resolve(), fleets, effort, directory, cluster)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(work)
     return 0

@@ -1,8 +1,8 @@
-"""A lean HTTP/1.1 client: prepared bytes out, status codes and times in.
+"""A minimal HTTP/1.1 client: it sends prepared bytes, and records status codes and times.
 
-It shares the machine with what it measures, so it does as little as it can: one closed loop per
-connection, driven by callbacks, with no objects per request. Where one request needs the answer to
-another, the work is a generator that is sent each answer and yields the next request.
+It shares the machine with the service that it measures, so it does as little as possible: one
+closed loop per connection, driven by callbacks, with no objects per request. If a request needs the
+answer to another one, the work is a generator that receives the answer and yields the request.
 """
 
 import asyncio
@@ -17,33 +17,33 @@ HEAD_END = b"\r\n\r\n"
 LENGTH = b"content-length:"
 CHUNKED = b"transfer-encoding: chunked"
 CHUNKS_END = b"\r\n0\r\n\r\n"
-"""How an answer in chunks ends. No JSON that is measured here has a line break in it."""
+"""The end of a chunked answer. No measured JSON contains a line break."""
 BROKEN = 599
-"""The status under which an answer is counted that never came, or could not be read."""
+"""The status that counts answers that never arrived or could not be parsed."""
 REFUSED_KEPT_MAX = 10_000
 
 
 class BrokenAnswer(Exception):
-    """The answer is not one that this client can read."""
+    """The client cannot parse the answer."""
 
 
 class Answer(NamedTuple):
-    """One complete answer, as a conversation gets it."""
+    """One complete answer, as sent to a conversation."""
 
     status: int
     body: bytes
 
 
 Conversation = Generator[bytes, Answer, int | None]
-"""Requests of which each may depend on the answers before it; together one operation.
+"""Requests that form one operation; each may depend on the answers before it.
 
-It may return the status that the whole is counted under; otherwise that is the highest one met.
+It may return the status of the operation, which is otherwise the highest status of its answers.
 """
 Work = bytes | Conversation
 
 
 def request(method: str, path: str, body: bytes = b"", version: str = "1.39") -> bytes:
-    """Build one request of Placement's administrator under its test scheme `noauth2`."""
+    """Return a request of an administrator of Placement, in its test scheme `noauth2`."""
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Auth-Token: admin\r\n"
         f"X-Roles: admin,service\r\nOpenStack-API-Version: placement {version}\r\n"
@@ -56,22 +56,22 @@ def request(method: str, path: str, body: bytes = b"", version: str = "1.39") ->
 
 @dataclass
 class Outcome:
-    """What a run of operations came to. `seconds` holds one latency per operation."""
+    """The results of some operations. `seconds` has one latency per operation."""
 
     elapsed: float = 0.0
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     received: int = 0
-    """Bytes of answers, heads included."""
+    """Bytes of all answers, headers included."""
     refused: list[bytes] = field(default_factory=list)
-    """The single requests that were not answered 2xx, the first REFUSED_KEPT_MAX of them."""
+    """The first REFUSED_KEPT_MAX single requests whose answers were not 2xx."""
     sample: bytes = b""
     """The last answer that was not 2xx, for the report."""
 
 
 @dataclass
 class _Drive:
-    """What the connections of one run share."""
+    """What the connections of a run share."""
 
     work: Iterator[Work]
     outcome: Outcome
@@ -79,9 +79,9 @@ class _Drive:
 
 
 class _Loop(asyncio.Protocol):
-    """One line of operations: always one request under way, until there is no more work.
+    """A closed loop of operations: one request is always in progress, until the work ends.
 
-    Servers that close after each answer get a new connection for each request; the object stays.
+    It opens a new connection for each request to servers that close after each answer.
     """
 
     def __init__(self, drive: _Drive, host: str, port: int) -> None:
@@ -105,14 +105,14 @@ class _Loop(asyncio.Protocol):
             self.transport.write(self.request)
 
     def begin(self) -> None:
-        """Take the next operation, or end."""
+        """Start the next operation, or end."""
         work = next(self.drive.work, None)
         self.worst, self.spent = 0, 0.0
         if work is None:
             self.request = b""
             if self.transport is not None:
                 self.transport.close()
-            if not self.done.done():  # it is done when the run has ended
+            if not self.done.done():  # it is done if the run was cancelled
                 self.done.set_result(None)
         elif isinstance(work, bytes):
             self.talk = None
@@ -164,7 +164,7 @@ class _Loop(asyncio.Protocol):
         self.answered(int(buffer[9:12]), answer)
 
     def answered(self, status: int, answer: bytes) -> None:
-        """Count an answer; continue with the conversation or the next operation."""
+        """Count an answer; continue the conversation or start the next operation."""
         self.spent += time.perf_counter() - self.sent
         self.worst = max(self.worst, status)
         outcome = self.drive.outcome
@@ -183,7 +183,7 @@ class _Loop(asyncio.Protocol):
         self.begin()
 
     def drop(self) -> None:
-        """Give this connection up; what still happens on it does not concern us."""
+        """Close this connection and ignore what still happens on it."""
         transport, self.transport = self.transport, None
         if transport is not None:
             transport.set_protocol(asyncio.Protocol())
@@ -198,7 +198,7 @@ class _Loop(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int | None:
-    """Return how long the body is; None: it comes in chunks."""
+    """Return the length of the body; None if it is chunked."""
     if CHUNKED in head.lower():
         return None
     at = head.lower().find(LENGTH)
@@ -210,9 +210,9 @@ def _length(head: bytes) -> int | None:
 
 
 def bounded(work: Iterator[Work], seconds: float, least: int, most: int) -> Iterator[Work]:
-    """Hand out work until `seconds` from now have passed, but `least` and never over `most`."""
+    """Yield work for `seconds` from now, but at least `least` and at most `most` operations."""
     deadline = time.perf_counter() + seconds
-    # Looks at the time first: work that is taken must be done.
+    # Check the time first: work that was taken must be done.
     for number in range(most):
         if number >= least and time.perf_counter() >= deadline:
             return
@@ -226,18 +226,18 @@ def bounded(work: Iterator[Work], seconds: float, least: int, most: int) -> Iter
 async def drive(
     urls: Sequence[str], work: Iterator[Work], connections: int, *, keeps: bool = True
 ) -> Outcome:
-    """Do all the work over this many connections, each waiting for its answers.
+    """Do all the work over several connections; each waits for its answers.
 
     All connections are open before the first request is sent.
 
     Args:
-        urls: `http://HOST:PORT` of every process of the service; connections take turns.
-        work: shared by the connections, taken as they get free.
-        connections: how many operations are under way at once.
-        keeps: does the server keep a connection after an answer?
+        urls: `http://HOST:PORT` of every process of the service; connections are spread over them.
+        work: the operations; each connection takes the next when it is free.
+        connections: the number of concurrent operations.
+        keeps: whether the server keeps connections open after an answer.
 
     Raises:
-        BrokenAnswer: an answer could not be read.
+        BrokenAnswer: if an answer cannot be parsed.
     """
     outcome = Outcome()
     shared = _Drive(work, outcome, keeps)
@@ -255,7 +255,7 @@ async def drive(
 
 
 async def ask(url: str, request: bytes, *, keeps: bool = True) -> Answer:
-    """Send one request outside of any measurement; return its answer."""
+    """Send one request without measuring it; return its answer."""
     answers: list[Answer] = []
 
     def conversation() -> Conversation:

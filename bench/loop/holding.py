@@ -1,4 +1,4 @@
-"""How long each request holds the event loop of a service with a large fleet."""
+"""Measures how long each request blocks the event loop of a service with a large fleet."""
 
 import json
 import subprocess
@@ -11,18 +11,18 @@ from pathlib import Path
 import psycopg
 
 from bench.fleet import FLAT, identifier
-from bench.held import PREFIX, Held
+from bench.held import PREFIX, LongestCallback
 from bench.loop import probes
-from bench.loop.probes import Asked, Sizes
+from bench.loop.probes import Probe, Sizes
 from bench.target import READY
 from bench.wire import Answer, ask, request
 
 HELD_MILLISECONDS_MAX = 50.0
-"""Of processor time of the loop's thread, in one callback."""
+"""The processor time that one callback may use."""
 
 
-class Watched:
-    """A server on a loop that is watched."""
+class MeasuredServer:
+    """A server with a measured event loop."""
 
     def __init__(self, database: str, directory: Path) -> None:
         self._log = (directory / "held.log").open("ab")
@@ -44,90 +44,90 @@ class Watched:
         for line in self.process.stdout:
             yield line.decode(errors="replace")
 
-    def taken(self) -> Held:
+    def take(self) -> LongestCallback:
         """Return the longest callback since the last call."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
         for line in self._lines():
             if line.startswith(PREFIX):
-                return Held(**json.loads(line.removeprefix(PREFIX)))
+                return LongestCallback(**json.loads(line.removeprefix(PREFIX)))
         raise RuntimeError("the server has ended")
 
     def close(self) -> None:
-        """End it."""
+        """Stop the server."""
         self.process.terminate()
         self.process.communicate()
         self._log.close()
 
 
 @contextmanager
-def watched(database: str, directory: Path) -> Iterator[Watched]:
-    """Serve a database on a watched loop."""
-    server = Watched(database, directory)
+def measured_server(database: str, directory: Path) -> Iterator[MeasuredServer]:
+    """Serve a database with a measured event loop."""
+    server = MeasuredServer(database, directory)
     try:
         yield server
     finally:
         server.close()
 
 
-async def made(url: str, requests: Iterator[bytes]) -> None:
-    """Send requests one after the other; each must succeed."""
+async def send_all(url: str, requests: Iterator[bytes]) -> None:
+    """Send requests one after another; raise RuntimeError if one fails."""
     for one in requests:
         answer = await ask(url, one)
         if answer.status >= 300:
             raise RuntimeError(f"{one[:80]!r}: {answer.status} {answer.body[:300]!r}")
 
 
-async def measured(
-    server: Watched, probes: Iterable[Asked]
-) -> AsyncIterator[tuple[Asked, Answer, Held]]:
-    """Send requests one after the other; return each status, and the longest callback."""
+async def measure(
+    server: MeasuredServer, probes: Iterable[Probe]
+) -> AsyncIterator[tuple[Probe, Answer, LongestCallback]]:
+    """Send the probes one after another; yield each with its answer and the longest callback."""
     for one in probes:
-        server.taken()
+        server.take()
         answer = await ask(server.url, one.raw)
-        yield one, answer, server.taken()
+        yield one, answer, server.take()
 
 
 @dataclass(frozen=True)
 class Line:
-    """What was asked, what was answered, and the longest callback meanwhile."""
+    """A request, the status of its answer, and the longest callback meanwhile."""
 
     what: str
     status: int
-    held: Held
+    held: LongestCallback
 
     def __str__(self) -> str:
         return f"{self.what}: {self.held.milliseconds:.0f} ms"
 
 
-async def lines(server: Watched, much: Sizes) -> list[Line]:
-    """Create what grows without a bound, then request all of it; the longest first."""
-    await made(server.url, probes.special(much))
-    await made(server.url, probes.line(much))
+async def lines(server: MeasuredServer, sizes: Sizes) -> list[Line]:
+    """Create the large objects, then send all probes; return the longest callbacks first."""
+    await send_all(server.url, probes.large_objects(sizes))
+    await send_all(server.url, probes.line(sizes))
     found = []
-    async for one, answer, held in measured(server, probes.everything(much)):
+    async for one, answer, held in measure(server, probes.all_probes(sizes)):
         found.append(Line(f"{one.method} {one.route} ({one.what})", answer.status, held))
     return in_order(found)
 
 
-async def following(one: Watched, other: Watched, url: str, much: Sizes) -> list[Line]:
-    """Let one process commit much while the other follows it, then reload everything."""
+async def follow(one: MeasuredServer, other: MeasuredServer, url: str, sizes: Sizes) -> list[Line]:
+    """Measure how a server follows a large commit of another one, and how it reloads."""
     look = request("GET", f"/resource_providers/{identifier(FLAT, 0)}")
     found = []
     for what in ("catching up", "reload"):
         if what == "reload":
-            await another_history(url)
+            await simulate_failover(url)
         else:
-            await made(one.url, probes.churn(much))
-        other.taken()
+            await send_all(one.url, probes.churn(sizes))
+        other.take()
         answer = await ask(other.url, look)
-        found.append(Line(what, answer.status, other.taken()))
+        found.append(Line(what, answer.status, other.take()))
     return in_order(found)
 
 
-async def another_history(url: str) -> None:
-    """Make a PostgreSQL ledger look as if another server had continued from an older state."""
+async def simulate_failover(url: str) -> None:
+    """Change a PostgreSQL database as if it had been restored to an older state and used again."""
     async with await psycopg.AsyncConnection.connect(url) as server:
         await server.execute(
             "UPDATE change SET at = at + 1 WHERE revision = (SELECT revision FROM clock)"
@@ -136,5 +136,5 @@ async def another_history(url: str) -> None:
 
 
 def in_order(found: list[Line]) -> list[Line]:
-    """Return lines, the longest callback first."""
+    """Return lines sorted by their longest callbacks, descending."""
     return sorted(found, key=lambda line: -line.held.milliseconds)

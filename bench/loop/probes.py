@@ -1,6 +1,6 @@
-"""What is asked of a service to see how long it holds its event loop: every route, with much.
+"""Requests to every route with large objects, to measure how long each blocks the event loop.
 
-A route that is forgotten here fails `missing`.
+`missing` lists the routes that have no request here.
 """
 
 import json
@@ -17,37 +17,37 @@ from moorage.faces.v1.routes import ROUTES
 
 BULK_HOSTS = 5_000
 LARGE = 100_000
-"""The fleet for which all sizes are given; a smaller one gets smaller requests."""
+"""The number of hosts for which the sizes are meant; they shrink with smaller fleets."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is asked for of what grows without a bound."""
+    """The sizes of objects that have no upper bound."""
 
-    words: int = 10_000
+    custom_traits: int = 10_000
     """Custom traits."""
-    holders: int = 20_000
-    """Consumers on one provider."""
-    holdings: int = 5_000
-    """Providers that one consumer holds something of."""
+    consumers_of_one: int = 20_000
+    """Consumers of one provider."""
+    providers_of_one: int = 5_000
+    """Providers of which one consumer has allocations."""
     consumers: int = 2_500
-    """Consumers in one request; about a mebibyte is the most it may have."""
+    """Consumers in one request, which may have about one MiB."""
     reshaped: int = 60_000
     """Consumers in the largest reshape."""
     tickets: int = 10_000
-    """In one waiting line."""
-    known: int = 4_990
-    """Hosts of a report without changes."""
+    """Tickets in one waiting line."""
+    unchanged: int = 4_990
+    """Hosts of a bulk report that changes nothing."""
 
     @classmethod
     def of(cls, hosts: int) -> "Sizes":
-        """Return the probes for a fleet of this many flat hosts."""
+        """Return the sizes for a fleet of `hosts` flat hosts."""
         whole = asdict(cls())
         return cls(**{name: max(4, n * min(hosts, LARGE) // LARGE) for name, n in whole.items()})
 
 
 KEPT_HOST = identifier(9, 1)
-WORDY_HOST = identifier(9, 2)
+TRAITS_HOST = identifier(9, 2)
 CHURNED = identifier(9, 3)
 CROWDED = identifier(9, 4)
 PROJECT, USER = "bench", "bench"
@@ -57,8 +57,8 @@ CONSUMER = "{:08x}-0000-4000-a000-{:012x}"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One line: a name, the route it drives, and the request."""
+class Probe:
+    """One request, with a name and its route."""
 
     what: str
     method: str
@@ -71,12 +71,12 @@ def _json(method: str, path: str, body: Any = None) -> bytes:
 
 
 def bulk(items: list[dict[str, Any]]) -> bytes:
-    """Report providers."""
+    """Return a bulk report of providers."""
     return _json("POST", native.BULK, {"providers": items, "create_vocabulary": True})
 
 
 def reports(fleet: Fleet) -> Iterator[bytes]:
-    """Requests that make a fleet."""
+    """Return requests that create a fleet."""
     items: list[dict[str, Any]] = []
     for host in fleet.hosts():
         items += [
@@ -97,9 +97,9 @@ def reports(fleet: Fleet) -> Iterator[bytes]:
         yield bulk(items)
 
 
-def special(much: Sizes) -> Iterator[bytes]:
-    """Requests that make what grows without a bound: words, holders, holdings."""
-    traits = [f"CUSTOM_WORD_{n:06d}" for n in range(much.words)]
+def large_objects(sizes: Sizes) -> Iterator[bytes]:
+    """Return requests that create the large objects: traits, consumers, allocations."""
+    traits = [f"CUSTOM_WORD_{n:06d}" for n in range(sizes.custom_traits)]
     big = {"total": 2_000_000_000}
     yield bulk(
         [
@@ -108,24 +108,24 @@ def special(much: Sizes) -> Iterator[bytes]:
             {"uuid": CHURNED, "name": "churned", "inventories": {"SRIOV_NET_VF": big}},
         ]
     )
-    yield bulk([{"uuid": WORDY_HOST, "name": "wordy", "traits": traits}])
-    for first in range(0, much.holders, much.consumers):
+    yield bulk([{"uuid": TRAITS_HOST, "name": "wordy", "traits": traits}])
+    for first in range(0, sizes.consumers_of_one, sizes.consumers):
         yield _json(
             "POST",
             "/allocations",
-            held_on(KEPT_HOST, 1, first, min(much.consumers, much.holders - first)),
+            consumers_on(KEPT_HOST, 1, first, min(sizes.consumers, sizes.consumers_of_one - first)),
         )
-    for first in range(0, much.reshaped, much.consumers):
+    for first in range(0, sizes.reshaped, sizes.consumers):
         yield _json(
             "POST",
             "/allocations",
-            held_on(CROWDED, 3, first, min(much.consumers, much.reshaped - first)),
+            consumers_on(CROWDED, 3, first, min(sizes.consumers, sizes.reshaped - first)),
         )
-    yield _json("PUT", f"/allocations/{CONSUMER.format(2, 0)}", holding(much, None))
+    yield _json("PUT", f"/allocations/{CONSUMER.format(2, 0)}", allocations_of_one(sizes, None))
 
 
-def held_on(provider: str, kind: int, first: int, count: int) -> dict[str, Any]:
-    """Consumers that hold one unit each."""
+def consumers_on(provider: str, kind: int, first: int, count: int) -> dict[str, Any]:
+    """Return consumers with one unit each."""
     return {
         CONSUMER.format(kind, n): {
             "allocations": {provider: {"resources": {"SRIOV_NET_VF": 1}}},
@@ -138,11 +138,11 @@ def held_on(provider: str, kind: int, first: int, count: int) -> dict[str, Any]:
     }
 
 
-def holding(much: Sizes, generation: int | None) -> dict[str, Any]:
-    """What one consumer holds on many providers."""
+def allocations_of_one(sizes: Sizes, generation: int | None) -> dict[str, Any]:
+    """Return the allocations of one consumer of many providers."""
     return {
         "allocations": {
-            identifier(FLAT, n): {"resources": {"VCPU": 1}} for n in range(much.holdings)
+            identifier(FLAT, n): {"resources": {"VCPU": 1}} for n in range(sizes.providers_of_one)
         },
         "project_id": PROJECT,
         "user_id": USER,
@@ -151,12 +151,12 @@ def holding(much: Sizes, generation: int | None) -> dict[str, Any]:
     }
 
 
-def line(much: Sizes) -> Iterator[bytes]:
-    """Requests that make a waiting line."""
+def line(sizes: Sizes) -> Iterator[bytes]:
+    """Return requests that create a waiting line."""
     yield _json(
         "PUT", f"/v1/pools/{POOL}", {"limit": 1, "ttl": 3600, "queue_max": 100_000, "pacing": None}
     )
-    for n in range(much.tickets + 1):
+    for n in range(sizes.tickets + 1):
         yield _json(
             "POST",
             "/v1/leases",
@@ -164,37 +164,39 @@ def line(much: Sizes) -> Iterator[bytes]:
         )
 
 
-def placement(much: Sizes) -> Iterator[Asked]:
-    """Every route of the Placement API, with as much as it takes."""
+def placement(sizes: Sizes) -> Iterator[Probe]:
+    """Return a request to every route of the Placement API, as large as possible."""
     rp, one, new = "/resource_providers", "/resource_providers/{uuid}", identifier(8, 1)
     inventory, trait, word = f"{one}/inventories", "/traits/{name}", "/resource_classes/{name}"
 
     def asked(
         what: str, method: str, route: str, path: str, body: Any = None, version: str = "1.39"
-    ) -> Asked:
+    ) -> Probe:
         raw = b"" if body is None else json.dumps(body).encode()
-        return Asked(what, method, route, request(method, path, raw, version))
+        return Probe(what, method, route, request(method, path, raw, version))
 
     def at(path: str, uuid: str = KEPT_HOST) -> str:
         return path.replace("{uuid}", uuid)
 
     yield asked("versions", "GET", "/", "/")
     yield asked("all providers", "GET", rp, rp)
-    yield asked("providers with room", "GET", rp, f"{rp}?resources=VCPU:1")
+    yield asked("providers with capacity", "GET", rp, f"{rp}?resources=VCPU:1")
     yield asked("create", "POST", rp, rp, {"uuid": new, "name": "new"})
     yield asked("show", "GET", one, at(one))
     yield asked("rename", "PUT", one, at(one, new), {"name": "newer"})
     yield asked("usages of a provider", "GET", f"{one}/usages", at(f"{one}/usages"))
     many = f"{one}/allocations"
-    yield asked(f"allocations of {much.holders} consumers", "GET", many, at(many))
+    yield asked(f"allocations of {sizes.consumers_of_one} consumers", "GET", many, at(many))
     aggregates = {"aggregates": [], "resource_provider_generation": 0}
     yield asked("aggregates", "GET", f"{one}/aggregates", at(f"{one}/aggregates"))
     yield asked("aggregates", "PUT", f"{one}/aggregates", at(f"{one}/aggregates", new), aggregates)
-    of_wordy = at(f"{one}/traits", WORDY_HOST)
+    of_wordy = at(f"{one}/traits", TRAITS_HOST)
     yield asked("traits of a provider", "GET", f"{one}/traits", of_wordy)
-    names = [f"CUSTOM_WORD_{n:06d}" for n in range(much.words)]
+    names = [f"CUSTOM_WORD_{n:06d}" for n in range(sizes.custom_traits)]
     traits = {"traits": names, "resource_provider_generation": 1}
-    yield asked(f"{much.words} traits", "PUT", f"{one}/traits", at(f"{one}/traits", new), traits)
+    yield asked(
+        f"{sizes.custom_traits} traits", "PUT", f"{one}/traits", at(f"{one}/traits", new), traits
+    )
     yield asked("no traits", "DELETE", f"{one}/traits", at(f"{one}/traits", new))
     held = {"resource_provider_generation": 3, "inventories": FLAT_HOST}
     yield asked("inventories", "GET", inventory, at(inventory))
@@ -215,16 +217,16 @@ def placement(much: Sizes) -> Iterator[Asked]:
     yield asked("rename", "PUT", word, "/resource_classes/CUSTOM_NEW", {"name": "CUSTOM_B"}, "1.2")
     yield asked("class", "PUT", word, "/resource_classes/CUSTOM_B")
     yield asked("class", "DELETE", word, "/resource_classes/CUSTOM_B")
-    yield asked(f"{much.words} traits", "GET", "/traits", "/traits")
+    yield asked(f"{sizes.custom_traits} traits", "GET", "/traits", "/traits")
     yield asked("used traits", "GET", "/traits", "/traits?associated=true")
     yield asked("trait", "GET", trait, "/traits/CUSTOM_WORD_000001")
     yield asked("trait", "PUT", trait, "/traits/CUSTOM_NEW")
     yield asked("trait", "DELETE", trait, "/traits/CUSTOM_NEW")
-    yield from _claims(asked, much)
+    yield from _claims(asked, sizes)
     yield from _candidates(asked)
 
 
-def _candidates(asked: Callable[..., Asked]) -> Iterator[Asked]:
+def _candidates(asked: Callable[..., Probe]) -> Iterator[Probe]:
     yield asked("candidates", "GET", "/allocation_candidates", CANDIDATES)
     ten = f"{CANDIDATES}&limit=10"
     yield asked("candidates limit=10", "GET", "/allocation_candidates", ten)
@@ -237,49 +239,55 @@ def _candidates(asked: Callable[..., Asked]) -> Iterator[Asked]:
 CANDIDATES = "/allocation_candidates?resources=VCPU:1,MEMORY_MB:512,DISK_GB:1"
 
 
-def _claims(asked: Callable[..., Asked], much: Sizes) -> Iterator[Asked]:
+def _claims(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     route, whole = "/allocations/{consumer}", f"/allocations/{CONSUMER.format(2, 0)}"
-    yield asked(f"{much.holdings} holdings", "GET", route, whole)
-    yield asked(f"{much.holdings} holdings", "PUT", route, whole, holding(much, 1))
-    yield asked(f"{much.holdings} holdings", "DELETE", route, whole)
-    yield asked(f"{much.holdings} holdings", "PUT", route, whole, holding(much, None))
-    claims = held_on(CHURNED, 5, 0, much.consumers)
-    yield asked(f"{much.consumers} consumers", "POST", "/allocations", "/allocations", claims)
+    yield asked(f"{sizes.providers_of_one} providers", "GET", route, whole)
+    yield asked(
+        f"{sizes.providers_of_one} providers", "PUT", route, whole, allocations_of_one(sizes, 1)
+    )
+    yield asked(f"{sizes.providers_of_one} providers", "DELETE", route, whole)
+    yield asked(
+        f"{sizes.providers_of_one} providers", "PUT", route, whole, allocations_of_one(sizes, None)
+    )
+    claims = consumers_on(CHURNED, 5, 0, sizes.consumers)
+    yield asked(f"{sizes.consumers} consumers", "POST", "/allocations", "/allocations", claims)
     wrong = {**claims, CONSUMER.format(5, 99_999): 7}
-    yield asked(f"{much.consumers} consumers, wrong", "POST", "/allocations", "/allocations", wrong)
+    yield asked(
+        f"{sizes.consumers} consumers, invalid", "POST", "/allocations", "/allocations", wrong
+    )
     for each in claims.values():
         each["allocations"], each["consumer_generation"] = {}, 1
     yield asked(
-        f"{much.consumers} consumers, freed", "POST", "/allocations", "/allocations", claims
+        f"{sizes.consumers} consumers, released", "POST", "/allocations", "/allocations", claims
     )
     usages = f"/usages?project_id={PROJECT}"
     yield asked("usages", "GET", "/usages", usages)
-    yield asked(f"{much.reshaped} consumers", "POST", "/reshaper", "/reshaper", reshaped(much, 1))
-    worse = reshaped(much, 2)
+    yield asked(f"{sizes.reshaped} consumers", "POST", "/reshaper", "/reshaper", reshaped(sizes, 1))
+    worse = reshaped(sizes, 2)
     worse["allocations"][CONSUMER.format(5, 99_999)] = 7
-    yield asked(f"{much.reshaped} consumers, wrong", "POST", "/reshaper", "/reshaper", worse)
+    yield asked(f"{sizes.reshaped} consumers, invalid", "POST", "/reshaper", "/reshaper", worse)
 
 
-def reshaped(much: Sizes, generation: int) -> dict[str, Any]:
-    """The largest reshape: all consumers of a provider hold another amount."""
-    allocations = held_on(CROWDED, 3, 0, much.reshaped)
+def reshaped(sizes: Sizes, generation: int) -> dict[str, Any]:
+    """Return the largest reshape: it changes the amounts of all consumers of a provider."""
+    allocations = consumers_on(CROWDED, 3, 0, sizes.reshaped)
     for each in allocations.values():
         each["allocations"][CROWDED]["resources"]["SRIOV_NET_VF"] = generation + 1
         each["consumer_generation"] = generation
     inventories = {
         CROWDED: {
-            "resource_provider_generation": 1 + -(-much.reshaped // much.consumers),
+            "resource_provider_generation": 1 + -(-sizes.reshaped // sizes.consumers),
             "inventories": {"SRIOV_NET_VF": {"total": 2_000_000_000}},
         }
     }
     return {"inventories": inventories, "allocations": allocations}
 
 
-def v1(much: Sizes) -> Iterator[Asked]:
-    """Every route of the native API."""
+def v1(sizes: Sizes) -> Iterator[Probe]:
+    """Return a request to every route of the native API."""
 
-    def asked(what: str, method: str, route: str, path: str = "", body: Any = None) -> Asked:
-        return Asked(what, method, route, _json(method, path or route, body))
+    def asked(what: str, method: str, route: str, path: str = "", body: Any = None) -> Probe:
+        return Probe(what, method, route, _json(method, path or route, body))
 
     question = {"groups": [{"resources": {"VCPU": 1, "MEMORY_MB": 262_144}}]}
     nested = {
@@ -295,8 +303,8 @@ def v1(much: Sizes) -> Iterator[Asked]:
     yield asked("token", "POST", "/v1/tokens/{id}/rotate", "/v1/tokens/nobody/rotate", {})
     yield asked("audit", "GET", "/v1/audit", "/v1/audit?limit=1000")
     yield asked("providers", "GET", "/v1/providers", "/v1/providers?limit=1000")
-    known = next(reports(Fleet("flat", much.known)))
-    yield Asked("nothing new", "POST", native.BULK, known)
+    known = next(reports(Fleet("flat", sizes.unchanged)))
+    yield Probe("nothing changed", "POST", native.BULK, known)
     yield asked("explain", "GET", "/v1/explain", f"/v1/explain?query={encoded}")
     yield asked("explain", "POST", "/v1/explain", "", nested)
     claim = {
@@ -310,26 +318,26 @@ def v1(much: Sizes) -> Iterator[Asked]:
     yield asked("nothing fits", "POST", "/v1/claims", "", {**claim, **question})
     yield asked("openapi", "GET", "/v1/openapi.json")
     yield asked("watch", "GET", "/v1/watch", "/v1/watch?after=1.0&limit=1000")
-    yield from _admission(asked, much)
+    yield from _admission(asked, sizes)
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
     yield asked("new epoch", "POST", "/v1/database/epoch")
 
 
-def _admission(asked: Callable[..., Asked], much: Sizes) -> Iterator[Asked]:
+def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     pool, small = "/v1/pools/{name+}", "/v1/pools/bench/small"
     lease = "/v1/leases/{id}"
     nobody = "/v1/leases/00000000-0000-4000-8000-000000000000"
     yield asked("pools", "GET", "/v1/pools")
     yield asked("pool", "PUT", pool, small, {"limit": 1, "ttl": 60, "pacing": None})
-    yield asked(f"pool, {much.tickets} wait", "GET", pool, f"/v1/pools/{POOL}")
+    yield asked(f"pool, {sizes.tickets} waiting", "GET", pool, f"/v1/pools/{POOL}")
     for word in ("pause", "resume"):
         yield asked(word, "POST", f"{pool}:{word}", f"/v1/pools/{POOL}:{word}")
     yield asked("report", "GET", f"{pool}:report", f"/v1/pools/{POOL}:report")
     yield asked("delete", "DELETE", pool, small)
     yield asked("leases", "GET", "/v1/leases", "/v1/leases?limit=1000")
     waiting = f"/v1/leases?limit=1000&pool={quote(POOL, safe='')}&state=waiting"
-    yield asked("leases that wait", "GET", "/v1/leases", waiting)
+    yield asked("waiting leases", "GET", "/v1/leases", waiting)
     ask_one = {"needs": [{"pool": POOL}], "key": "line-held", "patience": 3_600}
     yield asked("ticket", "POST", "/v1/leases", "", ask_one)
     yield asked(
@@ -347,24 +355,24 @@ def _admission(asked: Callable[..., Asked], much: Sizes) -> Iterator[Asked]:
     yield asked("revoke", "POST", f"{lease}/revoke", f"{nobody}/revoke", {"reason": "held"})
 
 
-def plain() -> Iterator[Asked]:
-    """What needs no token."""
+def plain() -> Iterator[Probe]:
+    """Return the requests that need no token."""
     for path in ("/healthz", "/readyz", "/metrics"):
-        yield Asked(path, "GET", path, request("GET", path))
+        yield Probe(path, "GET", path, request("GET", path))
 
 
-def churn(much: Sizes) -> Iterator[bytes]:
-    """A request that changes much in the fleet."""
-    yield _json("PUT", f"/allocations/{CONSUMER.format(6, 0)}", holding(much, None))
+def churn(sizes: Sizes) -> Iterator[bytes]:
+    """Return a request that changes many providers of the fleet."""
+    yield _json("PUT", f"/allocations/{CONSUMER.format(6, 0)}", allocations_of_one(sizes, None))
 
 
-def everything(much: Sizes) -> list[Asked]:
-    """Every line, in the order in which it can be asked."""
-    return [*placement(much), *v1(much), *plain()]
+def all_probes(sizes: Sizes) -> list[Probe]:
+    """Return all probes; each depends on those before it."""
+    return [*placement(sizes), *v1(sizes), *plain()]
 
 
-def missing(probes: Iterable[Asked]) -> list[str]:
-    """Name the routes of both faces without a probe."""
+def missing(probes: Iterable[Probe]) -> list[str]:
+    """Return the routes of both faces that no probe uses."""
     asked = {(one.method, one.route) for one in probes}
     there = {(one.method, one.path) for one in routes()}
     there |= {(one.method, one.path) for one in ROUTES}

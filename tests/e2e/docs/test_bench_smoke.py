@@ -1,4 +1,4 @@
-"""The benchmark runs from beginning to end, checks what must hold, and shows it truly."""
+"""The benchmark runs to its end, checks what must hold, and reports it correctly."""
 
 import json
 import math
@@ -18,12 +18,12 @@ from bench.measure import Measurement
 ROOT = Path(__file__).resolve().parents[3]
 SERVICES = ("Moorage, SQLite", "2 processes")
 PREPARED = "flat 60"
-"""The fleet that is written into the database beforehand: on SQLite alone."""
+"""The fleet that is written to the database before the start, on SQLite only."""
 FLAT_TARGETS = {"Moorage, SQLite", "Moorage, PostgreSQL, 2 processes"}
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command and return what came of it."""
+    """Run the benchmark."""
     command = [sys.executable, "-m", "bench", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
@@ -40,13 +40,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def content_of(run: Path) -> dict[str, Any]:
-    """Read a run."""
+    """Return the JSON of a run."""
     content: dict[str, Any] = json.loads(run.read_text())
     return content
 
 
 def test_every_line_is_plausible(run: Path) -> None:
-    """Nothing fails, and every line has the figures of its kind."""
+    """No operation fails, and every line has plausible figures."""
     lines = content_of(run)["measurements"]
     assert {line["target"] for line in lines} == FLAT_TARGETS
     for line in lines:
@@ -62,7 +62,7 @@ def test_every_line_is_plausible(run: Path) -> None:
 
 
 def test_every_scenario_is_there(run: Path) -> None:
-    """Both services went through the same lines on the same fleets."""
+    """Both services were measured with the same lines on the same fleets."""
     lines = content_of(run)["measurements"]
     by_target = {
         target: [
@@ -83,18 +83,18 @@ def test_every_scenario_is_there(run: Path) -> None:
         assert any(word in what for what in whats), word
 
 
-def test_nothing_is_sold_twice(run: Path) -> None:
-    """The checks are there for each service and held: full is full, and a race has one winner."""
+def test_capacity_is_never_exceeded(run: Path) -> None:
+    """The checks of each service passed: capacity is not exceeded, one claim of a race succeeds."""
     checks = content_of(run)["checks"]
     found = {(check["target"], check["what"]): check["kept"] for check in checks}
     for target in FLAT_TARGETS:
-        assert found[target, "exactly full, never over"]
-        assert found[target, "one winner of eight"]
-        assert found[target, "unchanged hosts left alone"]
+        assert found[target, "capacity used exactly, never exceeded"]
+        assert found[target, "one of eight claims succeeds"]
+        assert found[target, "unchanged hosts are not written"]
     assert all(found.values())
 
 
-def test_what_is_missing_is_said(run: Path) -> None:
+def test_missing_services_are_reported(run: Path) -> None:
     """Without the original's environment the run continues, and reports what was not measured."""
     missing = content_of(run)["not_measured"]
     assert len(missing) == 2
@@ -110,7 +110,7 @@ def test_charts_are_drawn(run: Path) -> None:
 
 
 def test_documents_are_written_between_their_marks(run: Path, tmp_path: Path) -> None:
-    """Hand-written text stays and the generated part is replaced, however often it runs."""
+    """Text outside of the marks stays; the text between them is replaced each time."""
     names = ("performance.md", "scale.md")
     for name in names:
         shutil.copy(ROOT / "docs" / name, tmp_path / name)
@@ -122,19 +122,19 @@ def test_documents_are_written_between_their_marks(run: Path, tmp_path: Path) ->
             assert written.startswith(before + documents.BEGIN)
             assert written.endswith(documents.END + rest.partition(documents.END)[2])
             assert written.count(documents.BEGIN) == 1
-    assert "one winner of eight" in (tmp_path / "performance.md").read_text()
+    assert "one of eight claims succeeds" in (tmp_path / "performance.md").read_text()
     assert (tmp_path / "performance.svg").exists()
 
 
 def test_the_documents_have_their_marks() -> None:
-    """The pages that the bench writes into have a place for it, once."""
+    """The pages that the benchmark writes to have each mark once."""
     for name in ("performance.md", "scale.md"):
         text = (ROOT / "docs" / name).read_text()
         assert text.count(documents.BEGIN) == text.count(documents.END) == 1
 
 
-def test_failures_and_broken_promises_are_not_overlooked(run: Path, tmp_path: Path) -> None:
-    """A failed operation or check of Moorage makes the command fail; the original's do not."""
+def test_failures_and_failed_checks_set_the_exit_code(run: Path, tmp_path: Path) -> None:
+    """A failed operation or check makes the command fail for Moorage, but not for the original."""
     content = content_of(run)
     changed = tmp_path / "changed.json"
     for peer, code in ((False, 1), (True, 0)):
@@ -147,7 +147,7 @@ def test_failures_and_broken_promises_are_not_overlooked(run: Path, tmp_path: Pa
 
 
 def test_ratios_are_to_the_original_on_postgresql(run: Path) -> None:
-    """Rate, median and processor time are compared per item, with the line of the same name."""
+    """Rate, median and processor time are compared per item, with the corresponding line."""
     some = report.measurements(content_of(run))[0]
     ours = replace(some, rate=50.0, p50=20.0, server_cpu=2.0, database_cpu=0.0)
     ours = replace(ours, others=0.0, steal=0.0)
@@ -171,7 +171,7 @@ def test_ratios_are_to_the_original_on_postgresql(run: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_two_versions_are_compared_on_every_line(engine: str) -> None:
-    """This version compared with itself: every fleet's lines are shown, and neither side fails."""
+    """A version compared with itself prints all lines of all fleets, and neither side fails."""
     command = [sys.executable, "-m", "bench.versus", str(ROOT), "--tiny", "--rounds", "1"]
     command += ["--starts", "1", "--engine", engine]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -183,27 +183,27 @@ def test_two_versions_are_compared_on_every_line(engine: str) -> None:
 
 
 def test_a_line_shows_how_much_starts_differ() -> None:
-    """One fast start is not enough: the range of all starts is shown next to their median."""
+    """The range of the starts is shown with their median, as one fast start proves nothing."""
 
     def pairs(own: float, *others: float) -> versus.Pairs:
         return [(versus.Burst(1.0, own), versus.Burst(2.0, other)) for other in others]
 
     hosts = versus.SMALL_FLEETS[0]
     starts = [pairs(1.0, 0.9, 0.9, 0.9), pairs(2.0, 2.0, 2.0, 2.0), pairs(1.0, 1.5, 1.5, 1.5)]
-    line = versus.compared(versus.questions_of(hosts.shape)[0], hosts, starts)
+    line = versus.comparison_line(versus.questions_of(hosts.shape)[0], hosts, starts)
     assert line.split()[-7:] == ["1.000", "1.500", "1.000", "2.000", "0.90", "1.50", "1.00"]
 
 
 def test_two_runs_are_shown_as_one(run: Path) -> None:
-    """Lines of the second run follow those of the first, and both runs are named."""
+    """The lines of the second run follow those of the first, and both runs are described."""
     content = content_of(run)
     other = {**content, "at": "some other day", "measurements": content["measurements"][:1]}
     measured = content["measurements"][0]["target"]
     lacking = {**content, "not_measured": [f"{measured}: no disk", "nobody: no disk"]}
-    assert report.joined([lacking, {**other, "not_measured": []}])["not_measured"] == [
+    assert report.join([lacking, {**other, "not_measured": []}])["not_measured"] == [
         "nobody: no disk"
     ]
-    whole = report.joined([content, other])
-    assert len(whole["measurements"]) == len(content["measurements"]) + 1
-    told = documents.performance(whole)
+    joined_runs = report.join([content, other])
+    assert len(joined_runs["measurements"]) == len(content["measurements"]) + 1
+    told = documents.performance(joined_runs)
     assert content["at"] in told and "some other day" in told
