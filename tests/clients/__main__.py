@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.clients.suite import SUITES, bind, names, run_test
 from tests.e2e.support.relay import Relay
-from tests.support.suites import Outcome, complete, counts, processes, report, say, servers
+from tests.support.suites import Outcome, complete, counts, print_line, processes, report, servers
 
 SPOILT = (b'"VCPU":2', b'"VCPU":3')
 """An amount that the control's answers report, and what they say instead; of one length."""
@@ -40,7 +40,7 @@ def control(pool: ProcessPoolExecutor, witness: str, url: str) -> bool:
         outcome = pool.submit(run_test, witness, relay.url).result()
     good = bool(outcome.failures and relay.spoilt)
     verdict = "fails, as it must," if good else "DOES NOT FAIL"
-    say(f"control: {witness} {verdict} when answers are spoilt (amounts: {relay.spoilt})")
+    print_line(f"control: {witness} {verdict} when answers are spoilt (amounts: {relay.spoilt})")
     return good
 
 
@@ -79,11 +79,13 @@ def main() -> int:
         proved = bool(asked.tests) or control(pool, suite.witness, urls[0])
     passed, failed = counts(outcomes)
     if not asked.tests and passed + failed != suite.expected:
-        say(f"{passed + failed} tests instead of {suite.expected}: not the pinned suite")
-    say(f"{passed} passed, {failed} failed")
+        print_line(f"{passed + failed} tests instead of {suite.expected}: not the pinned suite")
+    print_line(f"{passed} passed, {failed} failed")
     engine = "postgresql" if asked.database else "sqlite"
     seconds = time.monotonic() - began
-    say(f"e2e: {asked.suite} on {engine}: {passed} passed, {failed} failed in {seconds:.0f} s")
+    print_line(
+        f"e2e: {asked.suite} on {engine}: {passed} passed, {failed} failed in {seconds:.0f} s"
+    )
     expected = None if asked.tests else suite.expected
     return 0 if complete(outcomes, expected) and proved else 1
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.conformance.suite import FILES, bind, run_file
-from tests.support.suites import Outcome, complete, counts, processes, report, say, servers
+from tests.support.suites import Outcome, complete, counts, print_line, processes, report, servers
 
 EXPECTED_FILES = 79
 EXPECTED_TESTS = 1316
@@ -24,7 +24,7 @@ def run(files: list[str], urls: list[str]) -> list[Outcome]:
     outcomes = []
     with processes(urls, bind) as pool:
         for outcome in pool.map(run_file, files):
-            say(f"{outcome.name}: {outcome.passed} passed, {len(outcome.failures)} failed")
+            print_line(f"{outcome.name}: {outcome.passed} passed, {len(outcome.failures)} failed")
             report(outcome)
             outcomes.append(outcome)
     return outcomes
@@ -50,7 +50,7 @@ def main() -> int:
     asked = arguments()
     files = asked.files or sorted(path.name for path in FILES.glob("*.yaml"))
     if not asked.files and len(files) != EXPECTED_FILES:
-        say(f"{len(files)} files instead of {EXPECTED_FILES}: not the pinned suite")
+        print_line(f"{len(files)} files instead of {EXPECTED_FILES}: not the pinned suite")
         return 1
     with tempfile.TemporaryDirectory() as folder:
         count = min(asked.servers, len(files))
@@ -63,7 +63,7 @@ def main() -> int:
         with running as urls:
             outcomes = run(files, urls)
     passed, failed = counts(outcomes)
-    say(f"conformance: {passed} passed, {failed} failed")
+    print_line(f"conformance: {passed} passed, {failed} failed")
     return 0 if complete(outcomes, None if asked.files else EXPECTED_TESTS) else 1
 
 

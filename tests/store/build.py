@@ -1,4 +1,4 @@
-"""Batches as the transactor makes them, and a seeded stream of them, for tests of the store."""
+"""Batches like those of the transactor, and a seeded stream of them, for tests of the store."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -28,8 +28,8 @@ NOW = Instant(1_700_000_000_000_000)
 Decision = Callable[[Facts, Instant], Changes]
 
 
-def everything_load() -> Plan[tuple[int, int, Changes]]:
-    """Load (epoch, revision, all that an index holds) as changes; to be read aside."""
+def index_load() -> Plan[tuple[int, int, Changes]]:
+    """Load the epoch, the revision and everything that an index keeps; for `read_aside`."""
     changes = Changes()
 
     def taken(providers: list[Described]) -> None:
@@ -92,13 +92,13 @@ async def run(engine: Engine, batch: Batch, now: Instant = NOW) -> int:
 
 
 async def facts_of(engine: Engine, **keys: set[str]) -> Facts:
-    """Load facts outside of any batch."""
+    """Load facts outside of a batch."""
     async with engine.transaction() as transaction:
         return await transaction.run(ledger_load.facts_load(Keys(**keys), CLASSES, TRAITS))  # type: ignore[arg-type]  # plain strings stand for ids
 
 
 def provider_new(n: int, parent: int | None = None, **totals: int) -> Batch:
-    """Create the n-th provider, `name-n`, with inventories of these totals."""
+    """Create the n-th provider, named `name-n`, with inventories of these totals."""
     uuid = provider_id(n)
     above = None if parent is None else provider_id(parent)
 
@@ -117,7 +117,7 @@ def provider_new(n: int, parent: int | None = None, **totals: int) -> Batch:
     )
 
 
-def provider_gone(n: int) -> Batch:
+def provider_deleted(n: int) -> Batch:
     """Delete the n-th provider."""
     uuid = provider_id(n)
     keys = Keys(providers={uuid}, tags={uuid}, parents={uuid})
@@ -133,7 +133,7 @@ def provider_renamed(n: int, name: str) -> Batch:
     )
 
 
-def tagged(n: int, traits: set[str], aggregates: set[AggregateId] = frozenset()) -> Batch:  # type: ignore[assignment]  # an empty set that nobody changes
+def tagged(n: int, traits: set[str], aggregates: set[AggregateId] = frozenset()) -> Batch:  # type: ignore[assignment]  # an empty set that is never changed
     """Give the n-th provider exactly these traits and aggregates."""
     uuid = provider_id(n)
 
@@ -152,7 +152,7 @@ def tagged(n: int, traits: set[str], aggregates: set[AggregateId] = frozenset())
     return Batch(Keys(providers={uuid}, tags={uuid}, traits=customs), [give])
 
 
-def held(n: int, amounts: dict[int, dict[str, int]], user: str = "user") -> Batch:
+def claimed(n: int, amounts: dict[int, dict[str, int]], user: str = "user") -> Batch:
     """Set the n-th consumer's allocations to these amounts, by provider number."""
     wanted = {provider_id(at): dict(on) for at, on in amounts.items()}
     request = ConsumerRequest(consumer_id(n), wanted, "project", user)
@@ -163,8 +163,8 @@ def held(n: int, amounts: dict[int, dict[str, int]], user: str = "user") -> Batc
     )
 
 
-def word_new(resource_class: str | None = None, trait: str | None = None) -> Batch:
-    """Make a custom resource class or a custom trait known."""
+def custom_name_new(resource_class: str | None = None, trait: str | None = None) -> Batch:
+    """Create a custom resource class, a custom trait, or both."""
     batch = Batch(Keys(), [])
     if resource_class is not None:
         batch.keys.classes.add(resource_class)
@@ -178,7 +178,7 @@ def word_new(resource_class: str | None = None, trait: str | None = None) -> Bat
 
 
 def together(*batches: Batch) -> Batch:
-    """Put several batches into one."""
+    """Combine several batches into one."""
     whole = Batch(Keys(), [])
     for batch in batches:
         whole.keys.update(batch.keys)
@@ -191,7 +191,7 @@ def stream(seed: int, providers_count: int = 12) -> Iterator[Batch]:
     random = Random(seed)
     yield together(
         *(provider_new(n, VCPU=1_000, DISK_GB=1_000) for n in range(providers_count)),
-        word_new(trait="CUSTOM_FAST"),
+        custom_name_new(trait="CUSTOM_FAST"),
     )
     holders: list[int] = []
     fresh = 0
@@ -199,12 +199,14 @@ def stream(seed: int, providers_count: int = 12) -> Iterator[Batch]:
         parts = []
         for _ in range(random.randint(1, 5)):
             at = random.sample(range(providers_count), random.randint(1, 2))
-            parts.append(held(fresh, {n: {"VCPU": 1, "DISK_GB": random.randint(1, 9)} for n in at}))
+            parts.append(
+                claimed(fresh, {n: {"VCPU": 1, "DISK_GB": random.randint(1, 9)} for n in at})
+            )
             holders.append(fresh)
             fresh += 1
         if len(holders) > 20:
             for _ in range(random.randint(1, 6)):
-                parts.append(held(holders.pop(random.randrange(len(holders))), {}))
+                parts.append(claimed(holders.pop(random.randrange(len(holders))), {}))
         if random.random() < 0.3:
             traits = {"CUSTOM_FAST"} if random.random() < 0.5 else {"STORAGE_DISK_SSD"}
             at_one = random.randrange(providers_count)
@@ -216,10 +218,10 @@ TABLES = "provider provider_tags consumer holder resource_class trait clock chan
 
 
 def digest(connection: apsw.Connection) -> tuple[int, str]:
-    """Return the revision, and a hash of every row of the ledger."""
-    whole = hashlib.sha256()
+    """Return the revision, and a hash of all rows of the ledger."""
+    content = hashlib.sha256()
     for table in TABLES.split():
         rows = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
-        whole.update(repr(rows).encode())
+        content.update(repr(rows).encode())
     ((revision,),) = connection.execute("SELECT revision FROM clock").fetchall()
-    return int(str(revision)), whole.hexdigest()
+    return int(str(revision)), content.hexdigest()

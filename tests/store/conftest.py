@@ -1,4 +1,4 @@
-"""The store's suite runs once per engine: ask for `engine` and get each in turn."""
+"""Fixtures of the store's tests; a test that uses `engine` runs once per engine."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    """Return an engine on an empty ledger; it is closed afterwards."""
+    """Return an engine on an empty ledger; close it afterwards."""
     postgres = request.param == "postgresql"
     url = cluster.fresh() if postgres else f"sqlite:///{tmp_path}/moorage.db"
     opened = open_engine(url)

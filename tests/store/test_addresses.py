@@ -44,7 +44,7 @@ PLAIN = (
 
 @pytest.mark.parametrize(("url", "shown"), SECRETS.items())
 def test_secrets_are_hidden_and_removed(url: str, shown: str) -> None:
-    """Nothing of a password is left, and all else is."""
+    """No part of a password remains, and the rest of the address is unchanged."""
     assert has_password(url)
     assert password_hidden(url) == shown
     removed = password_removed(url)
@@ -58,15 +58,15 @@ def test_secrets_are_hidden_and_removed(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("url", PLAIN)
-def test_an_address_without_a_secret_stays_as_it_is(url: str) -> None:
-    """Also where it looks a little as if there were one."""
+def test_an_address_without_a_secret_is_unchanged(url: str) -> None:
+    """This includes addresses that look as if they contained a password."""
     assert not has_password(url)
     assert password_hidden(url) == password_removed(url) == url
 
 
 @pytest.mark.parametrize("url", [url for url in PLAIN if is_postgres(url)])
 def test_a_password_can_be_added(url: str) -> None:
-    """Of any characters; it is hidden and removed again."""
+    """The password may contain any characters; it can be hidden and removed again."""
     joined = with_password(url, "pa:ss/w@rd?&=%")
     assert has_password(joined)
     assert password_removed(joined) == url
@@ -86,8 +86,8 @@ def test_a_password_can_be_added(url: str) -> None:
         "postgresql://me:S3@cret@host/name",
     ],
 )
-def test_what_is_no_address_is_refused_without_its_password(url: str) -> None:
-    """Neither our own words nor those of libpq repeat it."""
+def test_the_refusal_of_a_bad_address_hides_its_password(url: str) -> None:
+    """Neither Moorage's nor libpq's part of the message contains it."""
     with pytest.raises(Unusable) as refused:
         open_engine(url)
     assert "S3" not in str(refused.value)
@@ -95,8 +95,8 @@ def test_what_is_no_address_is_refused_without_its_password(url: str) -> None:
 
 
 @pytest.mark.parametrize("character", [*string.punctuation, " ", "\n", "\t", "\xe9"])
-def test_no_character_of_a_password_makes_it_public(character: str) -> None:
-    """Wherever it is written, and unescaped: no refusal repeats it, and no name has it."""
+def test_no_character_of_a_password_reveals_it(character: str) -> None:
+    """Even unescaped and in any place, neither an error nor a database's name contains it."""
     for url in (
         f"postgresql://me:S3{character}cret@host/name",
         f"postgresql://host/name?password=S3{character}cret",
@@ -107,14 +107,14 @@ def test_no_character_of_a_password_makes_it_public(character: str) -> None:
     ):
         try:
             conninfo_of(url)
-            told = name_of(url)
+            shown = name_of(url)
         except ValueError as error:
-            told = str(error)
-        assert "S3" not in told, url
-        assert "cret" not in told, url
+            shown = str(error)
+        assert "S3" not in shown, url
+        assert "cret" not in shown, url
 
 
 def test_a_parameter_that_libpq_does_not_know_is_named() -> None:
-    """It is before the password, so no part of it."""
+    """It stands before the password, so it cannot be a part of it."""
     with pytest.raises(ValueError, match="sslmodus"):
         conninfo_of("postgresql://host/name?sslmodus=x&password=S3cret")

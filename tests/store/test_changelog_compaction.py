@@ -24,7 +24,7 @@ T = TypeVar("T")
 END = Instant(1 << 60)
 
 
-async def done(engine: Engine, plan: Plan[T]) -> T:
+async def run_plan(engine: Engine, plan: Plan[T]) -> T:
     """Run a plan in its own transaction."""
     async with engine.transaction() as transaction:
         answer = await transaction.run(plan)
@@ -38,8 +38,8 @@ def revision_new(at: int, rows: int) -> Plan[None]:
     yield [Query("clock_raise", (at,)), changes_insert(told, Instant(at))]
 
 
-def counted(plan: Plan[T], asked: list[str]) -> Plan[T]:
-    """Run a plan, and note which statements it asks for."""
+def recorded(plan: Plan[T], asked: list[str]) -> Plan[T]:
+    """Run a plan, and record the names of its statements."""
     try:
         statements = next(plan)
         while True:
@@ -62,11 +62,11 @@ class History:
         return len(self.written)
 
     def rows(self, mark: int) -> int:
-        """Return how many rows are after a mark."""
+        """Return the number of rows after a mark."""
         return sum(rows for _, rows in self.written[mark:])
 
     def older(self, since: int) -> int:
-        """Return the newest revision of before a time."""
+        """Return the newest revision that was written before a time."""
         return sum(at < since for at, _ in self.written)
 
     def check(self, mark: int, since: int, keep: ChangelogRetention) -> None:
@@ -75,59 +75,59 @@ class History:
         most = keep.rows_max
         small = most is None or self.rows(self.compacted) <= most
         if small and mark > self.compacted:
-            assert mark <= self.older(since), "a young row goes"
-            assert self.rows(mark) >= keep.rows_min, "too few rows stay"
+            assert mark <= self.older(since), "a recent row would be deleted"
+            assert self.rows(mark) >= keep.rows_min, "too few rows would be kept"
         if most is not None and self.revision - mark > 2 * keep.block:
-            assert self.rows(mark) <= most, "too many rows stay"
+            assert self.rows(mark) <= most, "too many rows would be kept"
         next_block = min(mark + 2 * keep.block, self.revision)
         needless = next_block <= self.older(since) and self.rows(next_block) >= keep.rows_min
-        assert not needless or next_block == mark, "rows stay that nobody needs"
+        assert not needless or next_block == mark, "rows would be kept without need"
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history(engine: Engine, seed: int) -> None:
     """Required rows stay at any time, the rest is deleted, and nothing is counted twice."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         choice, history, now = Random(seed), History(), 1_000
         keep = ChangelogRetention(choice.choice([4, 12, 40]), choice.choice([None, 60, 100]))
         for _ in range(8):
             for _ in range(choice.randrange(40)):
                 now += choice.randrange(1, 5)
                 rows = choice.choice([1, 1, 1, 2, 3, 9])
-                await done(engine, revision_new(now, rows))
+                await run_plan(engine, revision_new(now, rows))
                 history.written.append((now, rows))
             since = now - choice.choice([0, 20, 60, 500])
             asked: list[str] = []
             plan = changelog_compaction.compaction_mark_load(Instant(since), keep)
-            mark = await engine.read_aside(counted(plan, asked))
+            mark = await engine.read_aside(recorded(plan, asked))
             history.check(mark, since, keep)
             again: list[str] = []
             plan = changelog_compaction.compaction_mark_load(Instant(since), keep)
-            assert await engine.read_aside(counted(plan, again)) == mark
-            assert again.count("changes_count") <= 2, "whole blocks are counted once"
+            assert await engine.read_aside(recorded(plan, again)) == mark
+            assert again.count("changes_count") <= 2, "whole blocks were counted again"
             reached = -1
             while reached < mark:
-                reached = await done(engine, changelog_compaction.compact(mark, 7))
+                reached = await run_plan(engine, changelog_compaction.compact(mark, 7))
             history.compacted = max(history.compacted, mark)
             tail = await engine.read(changelog.changes_load(history.compacted, rows_max=10_000))
             assert tail.compacted == history.compacted
             assert len(tail.batches) == history.revision - history.compacted
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_the_newest_revisions_stay(engine: Engine) -> None:
-    """Even if they alone have more rows than may be kept: others may not have read them yet."""
+def test_the_newest_revisions_are_kept(engine: Engine) -> None:
+    """They are kept even if they exceed `rows_max`: followers may not have read them yet."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         for n in range(6):
-            await done(engine, revision_new(1_000 + n, 50))
+            await run_plan(engine, revision_new(1_000 + n, 50))
         keep = ChangelogRetention(4, 10)
         plan = changelog_compaction.compaction_mark_load(Instant(0), keep)
         assert await engine.read_aside(plan) == 6 - keep.block
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_another_history_is_counted_anew() -> None:
@@ -150,17 +150,17 @@ def test_old_audit_rows_go_in_pieces(engine: Engine) -> None:
     def row(n: int) -> AuditRow:
         return AuditRow(Instant(n // 2), f"{n:02}", "me", None, "admin", "act", "x", None, None)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         for n in range(12):
-            await done(engine, audit_insert(row(n)))
+            await run_plan(engine, audit_insert(row(n)))
         ahead = Instant(1 << 50)
-        assert await done(engine, audit_forget(ahead, 5, 3)) == 0, "beside the newest none is old"
-        counts = [await done(engine, audit_forget(Instant(5), 1, 3)) for _ in range(4)]
+        assert await run_plan(engine, audit_forget(ahead, 5, 3)) == 0, "a clock ahead deleted rows"
+        counts = [await run_plan(engine, audit_forget(Instant(5), 1, 3)) for _ in range(4)]
         assert counts == [3, 3, 2, 0]
         left = await engine.read(audit_window(END, "", 100))
         assert [one.id for one in left] == ["11", "10", "09", "08"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.fixture
@@ -177,52 +177,52 @@ AGED = "UPDATE batch SET created_at = created_at - interval '61 minutes'"
 def test_receipts_go_though_no_revision_rises(url: str) -> None:
     """By age alone, in pieces; receipts that may still be asked for stay."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         engine = open_engine(url)
         for _ in range(5):
-            await done(engine, changelog.clock_load())  # a transaction that raises no revision
-        assert (await done(engine, receipts_forget(FIRST, 10)))[0] == 0
+            await run_plan(engine, changelog.clock_load())  # a transaction that raises no revision
+        assert (await run_plan(engine, receipts_forget(FIRST, 10)))[0] == 0
         assert ask(url, "SELECT COUNT(*) FROM batch") == [(6,)]
         ask(url, AGED)
-        gone, after = await done(engine, receipts_forget(FIRST, 4))
+        gone, after = await run_plan(engine, receipts_forget(FIRST, 4))
         assert gone == 4
-        gone, later = await done(engine, receipts_forget(after, 4))
+        gone, later = await run_plan(engine, receipts_forget(after, 4))
         assert gone == 2
         assert FIRST < after < later
-        # Two transactions have forgotten, and left receipts of their own.
+        # The two transactions that deleted receipts have left their own.
         assert ask(url, "SELECT COUNT(*), MIN(revision) FROM batch") == [(2, 0)]
-        assert (await done(engine, receipts_forget(later, 4)))[0] == 0
+        assert (await run_plan(engine, receipts_forget(later, 4)))[0] == 0
         await engine.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_one_process_at_a_time_forgets_receipts(url: str) -> None:
     """A concurrent process leaves it to the other one, and continues at its place the next time."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         engine = open_engine(url)
-        await done(engine, changelog.clock_load())
+        await run_plan(engine, changelog.clock_load())
         ask(url, AGED)
         with psycopg.connect(url) as other:
             assert other.execute("SELECT pg_try_advisory_xact_lock(778, 3)").fetchone() == (True,)
-            assert await done(engine, receipts_forget(FIRST, 4)) == (0, FIRST)
-        assert (await done(engine, receipts_forget(FIRST, 4)))[0] == 1
+            assert await run_plan(engine, receipts_forget(FIRST, 4)) == (0, FIRST)
+        assert (await run_plan(engine, receipts_forget(FIRST, 4)))[0] == 1
         await engine.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_mark_of_a_history_that_is_gone(engine: Engine) -> None:
     """A ledger restored meanwhile deletes nothing: followers could not continue."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         for n in range(3):
-            await done(engine, revision_new(1_000 + n, 1))
-        assert await done(engine, changelog_compaction.compact(10)) == 10
+            await run_plan(engine, revision_new(1_000 + n, 1))
+        assert await run_plan(engine, changelog_compaction.compact(10)) == 10
         tail = await engine.read(changelog.changes_load(0))
         assert (tail.compacted, tail.revision, len(tail.batches)) == (0, 3, 3)
-        assert await done(engine, changelog_compaction.compact(2)) == 2
+        assert await run_plan(engine, changelog_compaction.compact(2)) == 2
         assert (await engine.read(changelog.changes_load(2))).compacted == 2
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

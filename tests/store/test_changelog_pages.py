@@ -6,7 +6,7 @@ from moorage.store import changelog
 from moorage.store.api import Engine
 from moorage.store.changelog_pages import ChangeRow, changes_window
 from moorage.store.ledger.changes import change_rows
-from tests.store.build import held, provider_new, run, together
+from tests.store.build import claimed, provider_new, run, together
 
 
 async def filled(engine: Engine) -> list[ChangeRow]:
@@ -14,7 +14,7 @@ async def filled(engine: Engine) -> list[ChangeRow]:
     await run(engine, together(*(provider_new(n, VCPU=8) for n in range(5))))
     for n in range(4):
         await run(
-            engine, together(held(2 * n, {n: {"VCPU": 1}}), held(2 * n + 1, {n: {"VCPU": 2}}))
+            engine, together(claimed(2 * n, {n: {"VCPU": 1}}), claimed(2 * n + 1, {n: {"VCPU": 2}}))
         )
     tail = await engine.read(changelog.changes_load(0))
     return [

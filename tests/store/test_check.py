@@ -1,4 +1,4 @@
-"""The check finds every planted inconsistency, and nothing in a ledger that is sound."""
+"""The check finds every planted inconsistency, and none in a consistent ledger."""
 
 import asyncio
 from itertools import islice
@@ -10,7 +10,7 @@ import pytest
 
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests.store.build import differences_load, held, provider_new, run, stream, tagged, together
+from tests.store.build import claimed, differences_load, provider_new, run, stream, tagged, together
 from tests.support import cluster
 
 A, B = "00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "00000001-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
@@ -52,7 +52,7 @@ def test_a_sound_ledger(engine: Engine) -> None:
 
 
 def plant(engine: Engine, url: str, statement: str) -> None:
-    """Change rows behind the engine's back."""
+    """Run a statement in the database, bypassing the engine."""
     if url.startswith("postgresql:"):
         with psycopg.connect(url) as server:
             server.execute(statement.encode())
@@ -65,14 +65,14 @@ def plant(engine: Engine, url: str, statement: str) -> None:
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("statement", PLANTED)
 def test_planted_differences(tmp_path: Path, database: str, statement: str) -> None:
-    """Each kind of inconsistency is found and named in a line."""
+    """Each kind of inconsistency is found and described in one line."""
     url = cluster.fresh() if database == "postgresql" else f"sqlite:///{tmp_path}/a.db"
 
     async def scenario() -> list[str]:
         engine = open_engine(url)
         await run(engine, provider_new(0, VCPU=8))
         await run(engine, provider_new(1, parent=0, VCPU=8))
-        await run(engine, together(tagged(0, {"STORAGE_DISK_SSD"}), held(7, {0: {"VCPU": 2}})))
+        await run(engine, together(tagged(0, {"STORAGE_DISK_SSD"}), claimed(7, {0: {"VCPU": 2}})))
         plant(engine, url, statement)
         found = await engine.read_aside(differences_load())
         await engine.close()

@@ -52,7 +52,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
-    """A database that is up to date is left alone."""
+    """A database that is up to date is unchanged."""
     connection = apsw.Connection(str(tmp_path / "a.db"))
     migrate(connection, "a.db")
     before = dump(connection)
@@ -62,8 +62,8 @@ def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_an_older_database_gets_what_it_lacks(tmp_path: Path) -> None:
-    """Migrations that are there are not run again, the later ones follow."""
+def test_an_older_database_is_migrated(tmp_path: Path) -> None:
+    """Applied migrations are not repeated; the later ones are applied."""
     path = tmp_path / "a.db"
     connection = apsw.Connection(str(path))
     first = migrations("sqlite")[0]
@@ -89,8 +89,8 @@ def test_an_older_database_gets_what_it_lacks(tmp_path: Path) -> None:
         ("DROP TABLE migration", "something else"),
     ],
 )
-def test_what_is_not_ours_is_refused(tmp_path: Path, change: str, complaint: str) -> None:
-    """A newer, an altered and a foreign database are refused in one line, and left as they are."""
+def test_foreign_databases_are_refused(tmp_path: Path, change: str, complaint: str) -> None:
+    """A newer, an altered and a foreign database are refused in one line, and not changed."""
     path = tmp_path / "a.db"
     asyncio.run(open_engine(f"sqlite:///{path}").close())
     connection = apsw.Connection(str(path))

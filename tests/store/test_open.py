@@ -11,7 +11,7 @@ import pytest
 
 from moorage.store.api import Engine, Fatal, Locked, StoreError, Unavailable, Unusable
 from moorage.store.open import open_engine, sqlite_path
-from tests.store.build import everything_load, facts_of, provider_id, provider_new, run
+from tests.store.build import facts_of, index_load, provider_id, provider_new, run
 
 OWNER = """
 import sys
@@ -44,11 +44,11 @@ def test_one_process_owns_the_file(tmp_path: Path) -> None:
         assert owner.stdout.readline() == "open\n"
         with pytest.raises(Locked):
             open_engine(url)
-        told = subprocess.run(
+        second = subprocess.run(
             [sys.executable, "-c", SECOND, url], capture_output=True, text=True, check=True
         )
-        assert told.stdout.count("\n") == 1
-        assert f"{tmp_path}/a.db is in use by another process" in told.stdout
+        assert second.stdout.count("\n") == 1
+        assert f"{tmp_path}/a.db is in use by another process" in second.stdout
     finally:
         owner.kill()
         owner.wait()
@@ -58,7 +58,7 @@ def test_one_process_owns_the_file(tmp_path: Path) -> None:
 
 
 def test_the_same_process_cannot_open_it_twice(sqlite_engine: Engine, url: str) -> None:
-    """A second engine in the same process is refused, too."""
+    """A second engine in the same process is refused as well."""
     with pytest.raises(Locked):
         open_engine(url)
 
@@ -104,19 +104,19 @@ def test_wrong_addresses(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["postgresql://%", "postgres://h/d?sslmodus=x"])
 def test_wrong_addresses_of_a_server(url: str) -> None:
-    """An address that libpq cannot read is refused, not tried."""
+    """An address that libpq cannot parse is refused without a connection attempt."""
     with pytest.raises(Unusable, match="this is no address of a database"):
         open_engine(url)
 
 
-def test_no_server_there(tmp_path: Path) -> None:
-    """A server that does not answer is no fault of the address."""
+def test_an_unreachable_server(tmp_path: Path) -> None:
+    """A server that does not answer raises Unavailable, not Unusable."""
     with pytest.raises(Unavailable, match=f"cannot reach {tmp_path}/d: "):
         open_engine(f"postgresql:///d?host={tmp_path}")
 
 
-def test_folders_that_are_not_there(tmp_path: Path) -> None:
-    """A missing folder, or a folder in the file's place, is named."""
+def test_missing_folders(tmp_path: Path) -> None:
+    """A missing folder, a folder in place of the file, and a missing file are refused."""
     with pytest.raises(Unusable, match="No such file or directory"):
         open_engine(f"sqlite:///{tmp_path}/missing/a.db")
     with pytest.raises(Unusable, match="Is a directory"):
@@ -125,8 +125,8 @@ def test_folders_that_are_not_there(tmp_path: Path) -> None:
         open_engine(f"sqlite:///{tmp_path}/none.db", migrate=False)
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """Another file is refused and not touched; the lock is free again."""
+def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:
+    """The file is refused and not changed, and the lock is released."""
     path = tmp_path / "notes.txt"
     path.write_text("Remember the milk. " * 500)
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"damaged|malformed"):
         engine = open_engine(f"sqlite:///{path}")
         try:
-            asyncio.run(engine.read_aside(everything_load()))
+            asyncio.run(engine.read_aside(index_load()))
         except Fatal as error:
             assert "restore a backup" in str(error)
             raise

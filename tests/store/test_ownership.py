@@ -22,7 +22,7 @@ def read(path: Path, owner: int | None = None) -> bytes:
 
 
 def objection(path: Path) -> str:
-    """Why a file is not believed."""
+    """Return why a file is not trusted."""
     with pytest.raises(UntrustedError) as refused:
         read(path)
     said = str(refused.value)
@@ -34,7 +34,7 @@ def objection(path: Path) -> str:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file of ours, in a folder of ours."""
+    """Return a file of this user in a folder of this user."""
     tmp_path.chmod(0o755)
     path = tmp_path / "found.toml"
     path.write_text("x")
@@ -42,8 +42,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_of_ours_is_believed(file: Path) -> None:
-    """Others may read it; by a relative name, too."""
+def test_an_own_file_is_trusted(file: Path) -> None:
+    """It is trusted even if others can read it, and also by a relative name."""
     assert read(file) == b"x"
     before = Path.cwd()
     os.chdir(file.parent)
@@ -53,8 +53,8 @@ def test_a_file_of_ours_is_believed(file: Path) -> None:
         os.chdir(before)
 
 
-def test_nobody_else_may_write_to_it(file: Path) -> None:
-    """Neither to the file nor to its folder, where it could be replaced."""
+def test_a_file_that_others_can_write_is_refused(file: Path) -> None:
+    """Others must not write to the file, nor to its folder, where they could replace it."""
     file.chmod(0o646)
     assert f"everybody can write to {file}" in objection(file)
     file.chmod(0o644)
@@ -93,8 +93,8 @@ def test_it_must_belong_to_us_or_root(file: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_group_is_others_unless_it_is_our_own(file: Path) -> None:
-    """A folder that the user's own group can write to is usual (umask 002)."""
+def test_only_the_own_group_may_write(file: Path) -> None:
+    """A file that the user's own group can write to is common (umask 002)."""
     file.chmod(0o664)
     assert read(file) == b"x"
     os.chown(file, -1, STRANGER)
@@ -103,8 +103,8 @@ def test_a_group_is_others_unless_it_is_our_own(file: Path) -> None:
     assert read(file) == b"x"
 
 
-def test_secrets_are_for_their_owner_only(file: Path) -> None:
-    """A file with a token that others can read is refused, with the way to mend it."""
+def test_secrets_must_be_readable_by_their_owner_only(file: Path) -> None:
+    """A file with a token that others can read is refused, with the command to fix it."""
     file.chmod(0o600)
     assert read_secret(str(file)) == b"x"
     for mode in (0o640, 0o604, 0o620, 0o644):
@@ -125,7 +125,7 @@ def test_a_secret_is_a_file(file: Path) -> None:
         read_secret(str(pipe))
 
 
-def test_the_secret_that_is_read_is_the_one_that_was_looked_at(
+def test_the_checked_file_is_the_one_that_is_read(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user that can write the folder cannot make a reader read another file."""

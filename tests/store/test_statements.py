@@ -1,4 +1,4 @@
-"""Loads and saves are by set: the number of statements does not grow with the batch."""
+"""Loads and saves are set-based: the number of statements does not grow with the batch."""
 
 import asyncio
 import re
@@ -11,13 +11,13 @@ import pytest
 
 from moorage.store.api import Engine, Plan, Row, Statement, Write
 from moorage.store.sql import blocks, translated, written
-from tests.store.build import held, provider_new, run, together
+from tests.store.build import claimed, provider_new, run, together
 
 T = TypeVar("T")
 
 
 class Counting:
-    """An engine that counts the statements of its transactions, set ones as one."""
+    """An engine that records the statements of its transactions, a set-based one as one."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -25,7 +25,7 @@ class Counting:
 
     @asynccontextmanager
     async def transaction(self) -> Any:
-        """As the engine's own."""
+        """Begin a transaction of the engine that records its statements."""
         async with self._engine.transaction() as transaction:
             yield _Counted(transaction, self.statements)
 
@@ -46,38 +46,38 @@ class _Counted:
                     rows: list[list[Row]] = yield asked
                     asked = plan.send(rows)
             except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped
+                return stop.value  # type: ignore[no-any-return]  # a generator's return value is untyped
 
         return await self._transaction.run(counted(), aside=aside)  # type: ignore[no-any-return]  # as above
 
 
 def test_statements_per_batch(engine: Engine) -> None:
-    """A batch of 64 claims takes at most 12 statements, and as many as a batch of one."""
+    """A batch of 64 claims takes at most 12 statements, the same as a batch of one."""
 
     async def scenario() -> None:
         await run(engine, together(*(provider_new(n, VCPU=64, DISK_GB=64) for n in range(8))))
         counting: Any = Counting(engine)
         amounts = {"VCPU": 1, "DISK_GB": 1}
-        await run(counting, together(*(held(n, {n % 8: amounts}) for n in range(64))))
+        await run(counting, together(*(claimed(n, {n % 8: amounts}) for n in range(64))))
         claims = list(counting.statements)
         assert len(claims) <= 12
         assert claims.count("holder_insert") == 1
         counting.statements.clear()
-        await run(counting, held(64, {0: amounts}))
+        await run(counting, claimed(64, {0: amounts}))
         assert counting.statements == claims
 
     asyncio.run(scenario())
 
 
 def test_blocks_are_single_and_unique(engine: Engine) -> None:
-    """Every statement of the engine's files is found by its name, without its comments."""
+    """Every statement of the engine's files is found by name, without comments."""
     found = blocks({"sqlite": "sqlite", "postgresql": "postgres"}[engine.name.split()[0]])
     assert found["beginning_load"] == "SELECT at FROM beginning;"
     assert not any("--" in text for text in found.values())
 
 
-def test_every_engine_finds_the_common_blocks() -> None:
-    """A common block has the same text on all engines but for parameters and types."""
+def test_common_blocks_are_equal_on_all_engines() -> None:
+    """A common block differs between engines only in parameters and types."""
     sqlite, postgres = blocks("sqlite"), blocks("postgres")
     assert sqlite.keys() == postgres.keys()
     common = dict(written("common"))
@@ -89,7 +89,7 @@ def test_every_engine_finds_the_common_blocks() -> None:
 
 
 def test_engines_have_no_copies_of_each_other() -> None:
-    """A block that is the same on both engines, once translated, belongs to the common ones."""
+    """A block that is equal on both engines after translation belongs in the common file."""
     sqlite = {name: numbered(text) for name, text in written("sqlite")}
     postgres = {name: numbered(translated(text)) for name, text in written("postgres")}
     assert sqlite and sqlite.keys() == postgres.keys()
@@ -100,12 +100,12 @@ def test_engines_have_no_copies_of_each_other() -> None:
 
 
 def numbered(text: str) -> str:
-    """A statement of SQLite with a number for each parameter, on one line."""
+    """Return a statement of SQLite on one line, with numbered parameters."""
     numbers = count(1)
     return " ".join(re.sub(r"\?(?![0-9])", lambda _: f"?{next(numbers)}", text).split())
 
 
 def test_an_unknown_engine_has_no_blocks() -> None:
-    """Asking for the statements of an engine that is not there fails at once."""
+    """The statements of an unknown engine raise FileNotFoundError."""
     with pytest.raises(FileNotFoundError):
         blocks("abacus")

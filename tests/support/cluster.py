@@ -1,7 +1,8 @@
 """A private PostgreSQL cluster: for tests, and for `make run-postgres`.
 
-PostgreSQL refuses to run as root, so for root it runs as an unprivileged user. Run as a program it
-starts a cluster in a folder, runs a command with MOORAGE_DATABASE set to it, and stops it again:
+PostgreSQL refuses to run as root; if root starts it, it runs as an unprivileged user. Run as a
+program, this module starts a cluster in a folder, runs a command with MOORAGE_DATABASE set to it,
+and stops the cluster again:
 
     python -m tests.support.cluster FOLDER COMMAND [ARGUMENT ...]
 
@@ -50,13 +51,13 @@ class NoPostgres(Exception):
 
 
 def binaries() -> Path:
-    """Return the folder of a PostgreSQL's programs: the newest that is installed.
+    """Return the folder with the programs of the newest installed PostgreSQL.
 
-    MOORAGE_POSTGRES_BIN names one; otherwise the packages of the distribution are looked through,
-    the PATH, and then the Python package pgserver, which brings its own.
+    MOORAGE_POSTGRES_BIN names it; otherwise the packages of the distribution are searched, then
+    the PATH, then the Python package pgserver, which contains a server.
 
     Raises:
-        NoPostgres: there is none of version 15 or later.
+        NoPostgres: no PostgreSQL of version 15 or later is installed.
     """
     named = os.environ.get("MOORAGE_POSTGRES_BIN")
     places = [Path(named)] if named else _installed()
@@ -64,8 +65,8 @@ def binaries() -> Path:
     good = [(version, place) for version, place in found if version >= VERSION_MIN]
     if not good:
         raise NoPostgres(
-            "there is no PostgreSQL 15 or later; install the server (Debian: postgresql), or name "
-            "its programs' folder in MOORAGE_POSTGRES_BIN"
+            "PostgreSQL 15 or later is not installed; install the server (Debian: postgresql), or "
+            "set MOORAGE_POSTGRES_BIN to the folder of its programs"
         )
     return max(good)[1]
 
@@ -87,8 +88,8 @@ def _complete(place: Path) -> bool:
 
 def _version(place: Path) -> int:
     command = [str(place / "postgres"), "--version"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"(\d+)", said.stdout)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"(\d+)", done.stdout)
     return int(found[1]) if found else 0
 
 
@@ -133,7 +134,7 @@ class Cluster:
         return user
 
     def _readable(self, place: Path) -> Path:
-        """Copy the programs to where the other user may read them, if need be."""
+        """Copy the programs to where the unprivileged user can read them, if necessary."""
         if self._user is None or self._try([place / "postgres", "--version"]).returncode == 0:
             return place
         packages = place.parents[2]
@@ -195,8 +196,8 @@ class Cluster:
         done = self._try([self._binaries / tool, "-D", self.data, *arguments])
         if done.returncode:
             log = self.folder / "log"
-            said = log.read_text()[-2_000:] if log.exists() else ""
-            raise NoPostgres(f"{tool} failed: {done.stdout}{said}")
+            tail = log.read_text()[-2_000:] if log.exists() else ""
+            raise NoPostgres(f"{tool} failed: {done.stdout}{tail}")
 
     def start(self) -> None:
         """Start the server and wait until it answers. Raises NoPostgres."""
@@ -209,7 +210,7 @@ class Cluster:
         self._guard = Guard(self.pid, "INT")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it: `fast` in good order, `immediate` as a crash would. Raises NoPostgres."""
+        """Stop the server: `fast` is orderly, `immediate` is like a crash. Raises NoPostgres."""
         self._guard.close()
         self._run("pg_ctl", "-w", "-s", "-t", "60", "-m", mode, "stop")
 
@@ -232,7 +233,7 @@ class Cluster:
         return f"postgresql://moorage@/{database}?host={hosts}"
 
     def create(self, database: str, template: str = "template1") -> str:
-        """Make a database; return its address."""
+        """Create a database; return its address."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"'.encode())
         return self.url(database)
@@ -249,7 +250,7 @@ class Cluster:
             return found.fetchone() is not None
 
     def close(self) -> None:
-        """Stop the server; a folder that was made for it goes, too."""
+        """Stop the server; remove its folder if it is a temporary one."""
         self._guard.close()
         if (self.data / "postmaster.pid").exists():
             self.stop("immediate" if self._temporary else "fast")
@@ -270,7 +271,7 @@ class Cluster:
 
 @cache
 def shared() -> Cluster:
-    """Return the cluster of this test run, started when first asked for. Raises NoPostgres."""
+    """Return the cluster of this test run; the first call starts it. Raises NoPostgres."""
     cluster = Cluster()
     atexit.register(cluster.close)
     migrate(cluster.create(MIGRATED))
@@ -300,9 +301,9 @@ def main(folder: str, command: list[str]) -> int:
         if not cluster.exists("moorage"):
             cluster.create("moorage")
         environment = {**os.environ, "MOORAGE_DATABASE": cluster.url("moorage")}
-        told = folder != "-"
+        prints_exports = folder != "-"
         process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE if told else None, text=True
+            command, env=environment, stdout=subprocess.PIPE if prints_exports else None, text=True
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda sent, _: process.send_signal(sent))
@@ -315,12 +316,12 @@ def main(folder: str, command: list[str]) -> int:
 
 
 def _exports(url: str, database: str) -> Iterator[str]:
-    """Yield the lines that lead the commands of another terminal to a server and its ledger."""
-    yield "To use it in another terminal, say there:\n"
+    """Yield the commands that set up another terminal for a server and its ledger."""
+    yield "To use it in another terminal, run there:\n"
     yield f"export MOORAGE_URL={shlex.quote(url)}\n"
     yield f"export MOORAGE_DATABASE={shlex.quote(database)}\n"
     token = Files(database).token
-    if token.exists():  # not without tokens, nor if another user has started first
+    if token.exists():  # it does not without tokens, or if another user has started first
         yield f'export MOORAGE_TOKEN="$(cat {shlex.quote(str(token))})"\n'
 
 

@@ -4,18 +4,18 @@ import select
 import subprocess
 
 SCRIPT = 'read -r _; kill -s "$1" -- "$2"; kill -s CONT -- "$2"'
-"""Reading ends when the other end of the pipe is closed, which the kernel does for the dead."""
+"""The read ends when the other end of the pipe closes: the kernel closes it for a dead process."""
 
 
 class Guard:
-    """A shell that waits for the end of this process, then signals another one.
+    """A shell that waits for the end of this process, then signals another process.
 
-    The kernel's own signal for this (PR_SET_PDEATHSIG) comes when the thread ends that started the
-    process, which may be long before this process does.
+    PR_SET_PDEATHSIG does not serve: the kernel sends that signal when the thread ends that started
+    the process, which may be long before this process ends.
     """
 
     def __init__(self, pid: int, signal: str = "TERM", *, group: bool = False) -> None:
-        """Guard a process, or with `group` all of its process group."""
+        """Guard a process, or with `group` its whole process group."""
         target = f"-{pid}" if group else str(pid)
         self._shell = subprocess.Popen(
             ["sh", "-c", SCRIPT, "sh", signal, target],
@@ -32,5 +32,5 @@ class Guard:
 
 
 def ended(process: int, seconds: float) -> bool:
-    """Wait for the end of a process that need not be a child; `process` comes from `pidfd_open`."""
+    """Wait for the end of a process (of `pidfd_open`), child or not; return whether it ended."""
     return bool(select.select([process], [], [], seconds)[0])

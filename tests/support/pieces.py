@@ -7,13 +7,13 @@ T = TypeVar("T")
 
 
 class TooMuch(AssertionError):
-    """A piece of work has done more than it may."""
+    """A generator has done more work between two yields than is allowed."""
 
 
 def bounded(
     work: Generator[Any, None, T], count: Callable[[], int], most: int
 ) -> Generator[Any, None, T]:
-    """Pass work on; raise TooMuch when more than `most` is counted between two of its rests."""
+    """Run a generator; raise TooMuch if `count` rises by more than `most` between two yields."""
     while True:
         before = count()
         try:
@@ -23,7 +23,7 @@ def bounded(
         else:
             ended = False
         if count() - before > most:
-            raise TooMuch(f"{count() - before} in one piece, at most {most} may be")
+            raise TooMuch(f"counted {count() - before} between two yields, at most {most} allowed")
         if ended:
             answer: T = passed
             return answer

@@ -20,7 +20,7 @@ from tests.e2e.support.server import serve
 
 @dataclass
 class Outcome:
-    """The result of one unit of a suite: how many tests passed, and why each other test did not."""
+    """The result of one unit of a suite: the number of passes, and the reason of each failure."""
 
     name: str
     passed: int = 0
@@ -30,7 +30,7 @@ class Outcome:
 class Tally(unittest.TestResult):
     """Collects an outcome; everything but a success is a failure with its text.
 
-    `name` gives the name under which a failed test is reported.
+    `name` returns the name under which a failed test is reported.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Tally(unittest.TestResult):
         self._failed(test, "passed where the suite expects a failure")
 
 
-def say(text: str) -> None:
-    """Write to standard output at once: the caller may be a pipe."""
+def print_line(text: str) -> None:
+    """Write a line to standard output and flush it, since the output may be a pipe."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -74,7 +74,7 @@ def say(text: str) -> None:
 def report(outcome: Outcome) -> None:
     """Print every failure of an outcome with its reason."""
     for test, reason in outcome.failures.items():
-        say(f"FAILED {test}\n{reason.rstrip()}")
+        print_line(f"FAILED {test}\n{reason.rstrip()}")
 
 
 def counts(outcomes: Sequence[Outcome]) -> tuple[int, int]:
@@ -96,7 +96,7 @@ def complete(outcomes: Sequence[Outcome], expected: int | None) -> bool:
 
 @contextlib.contextmanager
 def servers(moorage: str, databases: Sequence[str | Path]) -> Iterator[list[str]]:
-    """Start a server that can be reset on each database, all of them empty; yield the addresses."""
+    """Start a server with a test-only reset on each empty database; yield their addresses."""
     with contextlib.ExitStack() as stack:
         yield [
             stack.enter_context(
@@ -107,7 +107,7 @@ def servers(moorage: str, databases: Sequence[str | Path]) -> Iterator[list[str]
 
 
 def processes(urls: Sequence[str], bind: "Callable[[Queue[str]], None]") -> ProcessPoolExecutor:
-    """Make a process per server; `bind` runs first in each and takes its address from the queue."""
+    """Start a process per server; `bind` runs first in each and takes an address from the queue."""
     spawn = multiprocessing.get_context("spawn")
     free: Queue[str] = spawn.Queue()
     for url in urls:

@@ -53,9 +53,9 @@ class Site:
         """Make a call of which the server commits something, and cut the line in that."""
         self.relay.heal()
         if self.heard:
-            self.relay.commits_to_lose = 1
+            self.relay.commit_answers_to_drop = 1
         else:
-            self.relay.commits_to_swallow = 1
+            self.relay.commits_to_drop = 1
         answer = await call()
         assert self.relay.cut.is_set(), "no commit was lost: nothing was tested"
         return answer

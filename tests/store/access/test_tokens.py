@@ -1,4 +1,4 @@
-"""Access tokens: stored by their hash, found by it, revoked once."""
+"""Access tokens are stored and found by their hash, and revoked once."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def write(engine: Engine, plan: Plan[object]) -> object:
 
 
 def test_tokens(engine: Engine) -> None:
-    """Tokens come back as they were, oldest first; a hash leads to one of them."""
+    """Tokens are returned as they were stored, oldest first; a hash finds at most one."""
 
     async def scenario() -> None:
         for token in (SECOND, FIRST):
@@ -35,7 +35,7 @@ def test_tokens(engine: Engine) -> None:
 
 
 def test_revocation(engine: Engine) -> None:
-    """A token is revoked once; it stays in the list with the time of its end."""
+    """A token is revoked once; it stays in the list with the time of its revocation."""
 
     async def scenario() -> None:
         await write(engine, access.token_insert(FIRST))
@@ -50,7 +50,7 @@ def test_revocation(engine: Engine) -> None:
 
 @pytest.mark.parametrize("again", [{"id": "t9"}, {"sha256": "c" * 64}])
 def test_no_token_twice(engine: Engine, again: dict[str, str]) -> None:
-    """Neither an id nor a hash can be there twice."""
+    """An id and a hash can each be stored only once."""
     fields = {name: getattr(FIRST, name) for name in FIRST.__struct_fields__} | again
 
     async def scenario() -> None:
@@ -86,9 +86,9 @@ def test_a_token_is_rotated_once(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_everything_of_a_token_comes_back(engine: Engine) -> None:
-    """Its scope, its end and its last use as well; the uses of several are written together."""
-    whole = AccessToken(
+def test_all_fields_of_a_token_are_stored(engine: Engine) -> None:
+    """This includes scope, expiry and last use; last uses of several are written together."""
+    full = AccessToken(
         "t3",
         "c" * 64,
         "thïrd",
@@ -101,9 +101,9 @@ def test_everything_of_a_token_comes_back(engine: Engine) -> None:
     )
 
     async def scenario() -> None:
-        for token in (FIRST, SECOND, whole):
+        for token in (FIRST, SECOND, full):
             await write(engine, access.token_insert(token))
-        assert await engine.read(access.token_by_id("t3")) == whole
+        assert await engine.read(access.token_by_id("t3")) == full
         await write(engine, access.tokens_used({"t1": Instant(7), "t3": Instant(8)}))
         found = await engine.read(access.tokens_window(Instant(0), "", 9))
         assert [token.used_at for token in found] == [7, None, 8]

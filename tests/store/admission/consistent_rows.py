@@ -1,4 +1,4 @@
-"""A small admission in which everything is consistent: one row at least of each kind."""
+"""A small, consistent admission with at least one row of each kind."""
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import FencingToken, Outcome
@@ -11,7 +11,7 @@ WAITING = ticket(2, "a", "s")
 ENDED = ended(granted(ticket(3, "a", "s"), slots={"s": ("two",)}, token=FencingToken(1, 1, 1)))
 
 
-def told(n: int) -> Outcome:
+def outcome(n: int) -> Outcome:
     """Return the outcome of the n-th lease."""
     return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
 
@@ -20,8 +20,8 @@ ALIVE = Timeline(alive_at=AT)
 """The service was alive at the time of the rows."""
 
 
-def sound() -> Changes:
-    """Return two pools, one with slots; a holder, a gang that waits, a lease that ended."""
+def consistent_changes() -> Changes:
+    """Return two pools, one with slots; a granted lease, a waiting gang, and an ended lease."""
     changes = changed(
         pool("a", occupied=1, waiting=1, gangs=1, quota=3, wake_at=Instant(AT + 5)),
         pool("s", None, occupied=1, waiting=1, gangs=1, awaited={"free": 1}),
@@ -32,5 +32,5 @@ def sound() -> Changes:
         ENDED,
     )
     changes.arrivals = 3
-    changes.outcomes = [told(1), told(3)]
+    changes.outcomes = [outcome(1), outcome(3)]
     return changes

@@ -1,4 +1,4 @@
-"""Pools, tickets and leases as decisions make them, and batches that save them, for store tests."""
+"""Pools, tickets and leases like those of decisions, and batches to save them, for store tests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def pool(name: str, limit: int | None = 4, *, quota: int | None = None, **values
 
 
 def ticket(n: int, *needs: str | Need, priority: int = 0, **values: Any) -> Lease:
-    """Return the n-th ticket; a need that is only a pool's name is one unit."""
+    """Return the n-th ticket; a need given as a pool's name is one unit."""
     wanted = tuple(Need(need, 1) if isinstance(need, str) else need for need in needs)
     plain = Lease(
         id=lease_id(n),
@@ -115,6 +115,6 @@ async def saved(engine: Engine, *values: Pool | Lease | Slot) -> int:
 
 
 async def facts_of(engine: Engine, keys: Keys) -> Facts:
-    """Load facts outside of any batch."""
+    """Load facts outside of a batch."""
     async with engine.transaction() as transaction:
         return await transaction.run(load.facts_load(keys))

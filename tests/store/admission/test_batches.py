@@ -1,4 +1,4 @@
-"""Batches of admission: one lock, few statements, change rows in order, and forgetting."""
+"""Batches of admission: one lock, few statements, ordered change rows, deletion of old leases."""
 
 import asyncio
 from collections.abc import Iterable
@@ -45,8 +45,8 @@ def outcome(n: int) -> Outcome:
     return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
 
 
-def test_change_rows_tell_everything_in_order(engine: Engine) -> None:
-    """Watchers read after-images, pools first; leases carry the token of their revision."""
+def test_change_rows_contain_everything_in_order(engine: Engine) -> None:
+    """They are after-images, pools first; leases have the fencing token of their revision."""
 
     async def scenario() -> None:
         first = changed(pool("b"), pool("a"), slot("a/x", "s-1"), granted(ticket(2, "a"), n=1))
@@ -59,8 +59,8 @@ def test_change_rows_tell_everything_in_order(engine: Engine) -> None:
         keys = [("pool", "a"), ("pool", "b"), ("slot", "a/x/s-1")]
         keys += [("lease", lease_id(1)), ("lease", lease_id(2))]
         keys += [("outcome", lease_id(2)), ("outcome", lease_id(1))]
-        whole = [(row.kind, row.key) for row in rows if row.revision == revision]
-        assert whole == keys
+        found = [(row.kind, row.key) for row in rows if row.revision == revision]
+        assert found == keys
         values = {
             (row.kind, row.key): json.decode(row.body, type=KINDS[row.kind])
             for row in rows
@@ -97,7 +97,7 @@ def test_followers_of_the_ledger_pass_over_it(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_a_key_is_one_leases(engine: Engine) -> None:
+def test_a_key_belongs_to_one_lease(engine: Engine) -> None:
     """The database itself refuses a second lease with the same owner and key."""
 
     async def scenario() -> None:
@@ -121,7 +121,7 @@ async def forgotten(engine: Engine, ended_before: int, reported_before: int, mos
 
 
 def test_forgetting(engine: Engine) -> None:
-    """Leases that ended before some time go, the oldest first, with all their rows; no others."""
+    """Only leases that ended before a time are deleted, the oldest first, with all their rows."""
 
     async def scenario() -> None:
         old = [ended(granted(ticket(n, "a", "b")), AT + n) for n in range(5)]
@@ -139,7 +139,7 @@ def test_forgetting(engine: Engine) -> None:
         assert len((await engine.read_aside(reads.report_load("a", AT))).outcomes) == 1
         assert await forgotten(engine, AT, AT + 1, 3) == 0
         assert (await engine.read_aside(reads.report_load("a", AT))).outcomes == []
-        await saved(engine, ticket(20, "a", key="key-1"))  # a forgotten key is free again
+        await saved(engine, ticket(20, "a", key="key-1"))  # its key is free again
 
     asyncio.run(scenario())
 
@@ -168,14 +168,14 @@ LOADED = ["admission_lock", "service_clock_lock", "pools_load"]
 
 
 def written(counting: Counting) -> list[str]:
-    """Return the statements of admission that were counted; forget them."""
+    """Return the recorded statements of admission, and clear the record."""
     found = [name for name in counting.statements if not name.startswith(("clock_", "change_"))]
     counting.statements.clear()
     return found
 
 
 def test_statements_per_batch(engine: Engine) -> None:
-    """An ask takes 8 statements; many asks, renewals or releases take no more than one of them."""
+    """A request takes 8 statements; 64 requests, renewals or releases take as many as one."""
 
     def asked(facts: Facts, leases: Iterable[Lease]) -> Changes:
         changes = changed(pool("a"), *leases)
@@ -222,7 +222,7 @@ def test_the_usual_keys_need_one_round(engine: Engine) -> None:
     """Requests, renewals, releases and polls are loaded in one round, others in two."""
 
     def rounds(keys: Keys) -> int:
-        """Run the plan by hand against the engine's rows."""
+        """Return how many rounds a load takes, running its plan step by step."""
         plan, count = load.facts_load(keys), 0
 
         async def answered() -> None:

@@ -1,4 +1,4 @@
-"""The check of admission finds every planted inconsistency, and nothing where all is well."""
+"""The check of admission finds every planted inconsistency, and none in consistent rows."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from moorage.store.admission import check, save
 from moorage.store.admission.check import FOUND_MAX, PAGE
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests.store.admission.consistent_rows import ALIVE, HOLDER, sound, told
+from tests.store.admission.consistent_rows import ALIVE, HOLDER, consistent_changes, outcome
 from tests.store.admission.grants import (
     AT,
     MINUTE,
@@ -34,7 +34,7 @@ def test_a_sound_admission(engine: Engine) -> None:
     """Rows written by decisions are consistent, including renewals and deleted leases."""
 
     async def scenario() -> None:
-        await run(engine, Keys(), lambda _: sound(), ALIVE)
+        await run(engine, Keys(), lambda _: consistent_changes(), ALIVE)
         heard = Changes(heard={HOLDER.id: Instant(AT + MINUTE + 999)})
         await run(engine, Keys(leases={HOLDER.id}), lambda _: heard)
         assert await engine.read_aside(check.differences_load()) == []
@@ -113,8 +113,8 @@ PLANTED = {
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("statement", PLANTED)
 def test_planted_differences(tmp_path: Path, database: str, statement: str) -> None:
-    """Each kind of inconsistency is found and named in a line."""
-    found = asyncio.run(found_after(tmp_path, database, sound(), statement))
+    """Each kind of inconsistency is found and described in one line."""
+    found = asyncio.run(found_after(tmp_path, database, consistent_changes(), statement))
     assert any(PLANTED[statement] in line for line in found), found
     assert not any("\n" in line for line in found)
 
@@ -135,7 +135,7 @@ def crowded(count: int) -> Changes:
     """Return a pool with this many tickets, and as many outcomes of the same moment."""
     changes = changed(pool("a", waiting=count), *(ticket(n, "a") for n in range(1, count + 1)))
     changes.arrivals = count
-    changes.outcomes = [told(n) for n in range(count)]
+    changes.outcomes = [outcome(n) for n in range(count)]
     return changes
 
 
@@ -180,24 +180,24 @@ def test_so_many_differences_are_told(tmp_path: Path, database: str) -> None:
 
 def test_a_lease_that_has_given_back_all_slots_of_a_pool(engine: Engine) -> None:
     """A pool that was deleted may still be named by its leases; other names are wrong."""
-    whole = granted(ticket(1, "s", "t"), slots={"s": ("one",), "t": ("two",)})
+    both = granted(ticket(1, "s", "t"), slots={"s": ("one",), "t": ("two",)})
 
     async def scenario() -> None:
-        held = {"owner": "owner", "lease": whole.id}
+        held = {"owner": "owner", "lease": both.id}
         changes = changed(
             pool("s", None, occupied=1),
             pool("t", None, occupied=1),
             slot("s", "one", **held),
             slot("t", "two", **held),
-            whole,
+            both,
         )
         changes.arrivals = 1
         await run(engine, Keys(), lambda _: changes, ALIVE)
         assert await engine.read_aside(check.differences_load()) == []
-        kept = (await facts_of(engine, Keys(leases={whole.id}))).leases[whole.id]
+        kept = (await facts_of(engine, Keys(leases={both.id}))).leases[both.id]
         part = structs.replace(kept, needs=(Need("s", 1),), slots={"s": ("one",)})
         back = changed(pool("t", None), slot("t", "two"), part)
-        await run(engine, Keys(pools={"t"}, leases={whole.id}), lambda _: back)
+        await run(engine, Keys(pools={"t"}, leases={both.id}), lambda _: back)
         assert await engine.read_aside(check.differences_load()) == []
 
     asyncio.run(scenario())

@@ -16,7 +16,7 @@ from moorage.store.admission import check
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from moorage.store.sql import blocks, columns
-from tests.store.admission.consistent_rows import ALIVE, sound
+from tests.store.admission.consistent_rows import ALIVE, consistent_changes
 from tests.store.admission.grants import run
 from tests.store.test_check import plant
 from tests.support import cluster
@@ -39,7 +39,7 @@ def schema_text(*path: str) -> str:
 
 
 def table_columns() -> Iterator[tuple[str, str, str, bool]]:
-    """Yield (table, column, type, whether it may be NULL) of all that is to be judged."""
+    """Yield (table, column, type, whether it may be NULL) for all columns to test."""
     with apsw.Connection(":memory:") as file:
         file.execute(schema_text("migrations", "0005_admission.sql"))
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_schema")}
@@ -93,7 +93,7 @@ def damages(column: str, value: Any, kind: str, nullable: bool) -> list[str]:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize(("table", "column", "kind", "nullable"), COLUMNS)
-def test_damage_of_a_column_is_found(
+def test_damage_in_any_column_is_found(
     tmp_path: Path, database: str, table: str, column: str, kind: str, nullable: bool
 ) -> None:
     """Another value in any column of any row, or NULL where it is allowed, is found."""
@@ -101,7 +101,7 @@ def test_damage_of_a_column_is_found(
 
     async def scenario() -> list[str]:
         engine = open_engine(url)
-        await run(engine, Keys(), lambda _: sound(), ALIVE)
+        await run(engine, Keys(), lambda _: consistent_changes(), ALIVE)
         assert await engine.read_aside(check.differences_load()) == []
         values = values_of(engine, url, table, column)
         missed = []
@@ -136,7 +136,7 @@ def test_both_engines_have_the_same_columns() -> None:
 @pytest.mark.parametrize("name", ["sqlite", "postgres"])
 @pytest.mark.parametrize("snapshot", SNAPSHOTS)
 def test_rows_are_read_as_they_are_written(name: str, snapshot: str) -> None:
-    """The check reads all columns that are written, in that order, from every engine."""
+    """The check reads all written columns, in the same order, on every engine."""
     written = blocks(name)[SNAPSHOTS[snapshot]]
     names = columns(SNAPSHOTS[snapshot])
     assert [part.strip() for part in re.split("[(),]", written)[1 : len(names) + 1]] == [*names]

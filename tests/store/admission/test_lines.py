@@ -26,8 +26,8 @@ from tests.store.admission.grants import (
 )
 
 
-def crowd(seed: int, count: int) -> list[Lease]:
-    """Return tickets for pool `a` in no order, of few priorities, among them some for `b`, too."""
+def shuffled_tickets(seed: int, count: int) -> list[Lease]:
+    """Return tickets for pool `a` in random order, with few priorities, some also for `b`."""
     random = Random(seed)
     tickets = []
     for n in range(count):
@@ -42,8 +42,8 @@ def in_order(tickets: list[Lease]) -> list[Lease]:
     return sorted(tickets, key=lambda one: (-one.priority, one.arrival))
 
 
-async def lengthened(engine: Engine, facts: Facts, wanted: dict[str, int]) -> None:
-    """Load more of some lines."""
+async def load_lines(engine: Engine, facts: Facts, wanted: dict[str, int]) -> None:
+    """Load some lines up to the wanted lengths."""
     async with engine.transaction() as transaction:
         await transaction.run(load.lines_load(facts, wanted))
 
@@ -52,7 +52,7 @@ def test_a_line_in_pages(engine: Engine) -> None:
     """For any page size, the line contains all waiting tickets by priority and arrival."""
 
     async def scenario() -> None:
-        tickets = crowd(1, 40)
+        tickets = shuffled_tickets(1, 40)
         others = [ticket(100, "c"), granted(ticket(101, "a")), ended(ticket(102, "a"))]
         gangs = {"gangs": 8}
         await saved(engine, pool("a", **gangs), pool("b", **gangs), pool("c"), *tickets, *others)
@@ -60,7 +60,7 @@ def test_a_line_in_pages(engine: Engine) -> None:
         for pages in ([40], [39, 41], [1, 2, 40, 50], [7, 14, 21, 28, 35, 42]):
             facts = await facts_of(engine, Keys(pools={"a"}))
             for upto in pages:
-                await lengthened(engine, facts, {"a": upto})
+                await load_lines(engine, facts, {"a": upto})
                 assert facts.lines["a"] == Line(ids[:upto], whole=upto >= 40)
             assert facts.leases == {one.id: one for one in tickets if one.id in ids[:upto]}
 
@@ -68,14 +68,14 @@ def test_a_line_in_pages(engine: Engine) -> None:
 
 
 def test_lines_of_many_pools_at_once(engine: Engine) -> None:
-    """Each pool gets the tickets that it wants; an empty line is whole."""
+    """Each pool gets the number of tickets that was asked for; an empty line is whole."""
 
     async def scenario() -> None:
-        tickets = crowd(2, 10)
+        tickets = shuffled_tickets(2, 10)
         gangs = {"gangs": 2}
         await saved(engine, pool("a", **gangs), pool("b", **gangs), pool("c"), *tickets)
         facts = await facts_of(engine, Keys(pools={"a", "b", "c"}))
-        await lengthened(engine, facts, {"a": 3, "c": 5, "b": 2})
+        await load_lines(engine, facts, {"a": 3, "c": 5, "b": 2})
         both = [one for one in tickets if len(one.needs) == 2]
         assert facts.lines == {
             "a": Line([one.id for one in in_order(tickets)[:3]]),
@@ -86,8 +86,8 @@ def test_lines_of_many_pools_at_once(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-async def wrote(engine: Engine, write: Write) -> None:
-    """Carry out one write."""
+async def write_row(engine: Engine, write: Write) -> None:
+    """Run a write in a separate transaction."""
 
     def plan() -> Plan[None]:
         yield [write]
@@ -139,16 +139,18 @@ def test_a_line_without_those_who_are_passed_over(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_a_line_without_those_who_do_not_fit(engine: Engine) -> None:
-    """A ticket is read again once the inventory that refused it is another or is used less."""
+def test_a_line_without_misfits(engine: Engine) -> None:
+    """A misfit is loaded again once the inventory that refused it has changed or is used less."""
 
     async def scenario() -> None:
         uuid = ProviderId(str(lease_id(77)))
         held = encode({"VCPU": {"total": 4, "used": 3, "updated_at": 50}})
         provider = ("host", 1, None, uuid, AT, AT, held, uuid)
-        await wrote(engine, Write("provider_insert", [provider]))
+        await write_row(engine, Write("provider_insert", [provider]))
         consumer = str(lease_id(79))
-        await wrote(engine, Write("consumer_insert", [(1, "p", "u", None, AT, AT, "{}", consumer)]))
+        await write_row(
+            engine, Write("consumer_insert", [(1, "p", "u", None, AT, AT, "{}", consumer)])
+        )
         await saved(engine, pool("a"), *(ticket(n, "a") for n in range(1, 14)))
         cases = [
             (uuid, "VCPU", 50, 3),
@@ -174,8 +176,8 @@ def test_a_line_without_those_who_do_not_fit(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_what_the_batch_has_changed_stays(engine: Engine) -> None:
-    """A line is as stored, but a ticket that the batch has changed is not loaded over it."""
+def test_changes_of_the_batch_are_kept(engine: Engine) -> None:
+    """A line is as stored, but does not overwrite tickets that the batch has changed."""
 
     async def scenario() -> None:
         tickets = [ticket(n, "a") for n in range(4)]
@@ -186,7 +188,7 @@ def test_what_the_batch_has_changed_stays(engine: Engine) -> None:
         facts.apply(Changes(leases={withdrawn.id: withdrawn}))
         facts.apply(heard)
         for upto in (1, 3, 9):
-            await lengthened(engine, facts, {"a": upto})
+            await load_lines(engine, facts, {"a": upto})
         assert facts.lines["a"] == Line([one.id for one in tickets], whole=True)
         assert facts.leases[lease_id(0)] == withdrawn
         assert facts.leases[lease_id(1)] == tickets[1]
@@ -195,15 +197,15 @@ def test_what_the_batch_has_changed_stays(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_tickets_bring_their_newest_deadline(engine: Engine) -> None:
-    """A ticket of a line was heard of when its last poll came."""
+def test_tickets_have_their_newest_deadline(engine: Engine) -> None:
+    """The `heard_until` of a ticket in a line is that of its last poll."""
 
     async def scenario() -> None:
         await saved(engine, pool("a"), ticket(1, "a"))
         heard = Changes(heard={lease_id(1): Instant(AT + 77)})
         await run(engine, Keys(leases={lease_id(1)}), lambda _: heard)
         facts = await facts_of(engine, Keys(pools={"a"}))
-        await lengthened(engine, facts, {"a": 1})
+        await load_lines(engine, facts, {"a": 1})
         assert facts.leases[lease_id(1)].heard_until == AT + 77
         assert facts.asked == {("owner", "key-1"): lease_id(1)}
 
@@ -221,11 +223,11 @@ def test_gangs_that_are_not_counted(engine: Engine) -> None:
         assert facts.pools.keys() == {"a"}
         changed_meanwhile = pool("a", limit=9)
         facts.apply(Changes(pools={"a": changed_meanwhile}))
-        await lengthened(engine, facts, {"a": 1})
+        await load_lines(engine, facts, {"a": 1})
         assert facts.pools == {"a": changed_meanwhile, "b": b, "c": c}
         assert facts.slots["b"].keys() == {"s"}
         assert facts.held == {("b", "owner"): 1}
-        await lengthened(engine, facts, {"b": 1})
+        await load_lines(engine, facts, {"b": 1})
         assert facts.lines["b"] == Line([lease_id(1)], whole=True)
 
     asyncio.run(scenario())
@@ -239,7 +241,7 @@ def test_a_ticket_for_a_pool_that_does_not_exist(engine: Engine) -> None:
         facts = await facts_of(engine, Keys(pools={"a"}))
         damaged = "needs pool b, which does not exist; `moorage db check`"
         with pytest.raises(RuntimeError, match=damaged):
-            await lengthened(engine, facts, {"a": 1})
+            await load_lines(engine, facts, {"a": 1})
 
     asyncio.run(scenario())
 
@@ -248,7 +250,10 @@ def test_the_line_for_positions(engine: Engine, monkeypatch: pytest.MonkeyPatch)
     """The pass over a line that computes positions sees all of it, in windows of any size."""
 
     async def scenario() -> None:
-        tickets = [*crowd(3, 30), ticket(99, Need("a", 2, "x", "y"), Need("a", 3), pull=True)]
+        tickets = [
+            *shuffled_tickets(3, 30),
+            ticket(99, Need("a", 2, "x", "y"), Need("a", 3), pull=True),
+        ]
         await saved(engine, pool("a"), pool("b"), *tickets, granted(ticket(100, "a")))
         expected = [
             (one.id, sum(need.units for need in one.needs if need.pool == "a"), one.owner)

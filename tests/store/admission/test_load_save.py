@@ -118,8 +118,8 @@ def test_values_are_replaced_and_removed(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_keys_promise_the_pools_of_leases(engine: Engine) -> None:
-    """Whichever way a lease is found, its pools come with it; others do not."""
+def test_keys_load_the_pools_of_leases(engine: Engine) -> None:
+    """A lease is loaded with its pools and no others, by any key."""
 
     async def scenario() -> None:
         first = ticket(1, "a", "b")
@@ -148,8 +148,8 @@ def test_keys_promise_the_pools_of_leases(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_a_slot_that_nobody_holds_brings_its_pools(engine: Engine) -> None:
-    """A slot is found in any pool by its name, held or not, with all slots of its pool."""
+def test_a_free_slot_is_loaded_with_its_pools(engine: Engine) -> None:
+    """A slot is found by its name in any pool, occupied or not, with all slots of its pool."""
 
     async def scenario() -> None:
         free = slot("a", "s"), slot("a", "t"), slot("b/a", "s")
@@ -162,8 +162,8 @@ def test_a_slot_that_nobody_holds_brings_its_pools(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_pools_with_gangs_come_together(engine: Engine) -> None:
-    """One pool with gangs in its line brings all that have, by whichever way it came."""
+def test_pools_with_gangs_are_loaded_together(engine: Engine) -> None:
+    """A pool with gangs in its line is loaded with all others that have gangs, by any key."""
 
     async def scenario() -> None:
         pools = [pool("a", gangs=1), pool("b", gangs=2), pool("c"), pool("d", wake_at=AT)]
@@ -181,8 +181,8 @@ def test_pools_with_gangs_come_together(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_held_units_are_summed_under_a_quota(engine: Engine) -> None:
-    """Under a quota each owner's units are known, those of granted leases alone."""
+def test_units_of_owners_are_summed_under_a_quota(engine: Engine) -> None:
+    """If a pool has a quota, each owner's units are summed, of granted leases only."""
 
     async def scenario() -> None:
         leases = [
@@ -197,7 +197,7 @@ def test_held_units_are_summed_under_a_quota(engine: Engine) -> None:
         facts = await facts_of(engine, Keys(pools={"a", "b"}))
         assert facts.held == {("a", "owner"): 4, ("a", 'o"ther'): 1}
         facts = await facts_of(engine, Keys(quotas={"b"}))
-        assert facts.held == {("b", "owner"): 1}  # it is to have one
+        assert facts.held == {("b", "owner"): 1}  # the batch is to set a quota
         fewer = structs.replace(leases[0], needs=(Need("a", 1),))
         await saved(engine, fewer)
         facts = await facts_of(engine, Keys(pools={"a"}))
@@ -233,8 +233,8 @@ def test_renewals_move_deadlines_and_nothing_else(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_the_earliest_due_come_first(engine: Engine) -> None:
-    """No more than the bound are due at once, those that have waited longest; ended ones never."""
+def test_the_earliest_due_are_loaded_first(engine: Engine) -> None:
+    """At most `DUE_MAX` are loaded, the earliest first, and ended leases never."""
 
     async def scenario() -> None:
         leases = [
@@ -250,8 +250,8 @@ def test_the_earliest_due_come_first(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_what_comes_next(engine: Engine) -> None:
-    """The next thing due is a lease or a pool to be woken, whichever is earlier."""
+def test_the_next_due_time(engine: Engine) -> None:
+    """It is that of the next lease or of the next pool to be woken, whichever is earlier."""
 
     async def scenario() -> None:
         assert await engine.read(reads.next_due_load()) == (None, False)
@@ -302,8 +302,8 @@ def test_a_lease_that_has_left_a_pool(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_tickets_of_who_asks_are_counted_where_they_could_be_too_many(engine: Engine) -> None:
-    """By pool and owner, waiting ones alone; not in lines that are too short for that."""
+def test_tickets_of_an_owner_are_counted_if_they_may_exceed_a_limit(engine: Engine) -> None:
+    """Waiting tickets are counted by pool and owner, but not in lines below the limit."""
     crowded = pool("crowded", spec=PoolSpec(1, MINUTE, MINUTE, queue_max_per_owner=2), waiting=3)
     roomy = pool("roomy", spec=PoolSpec(1, MINUTE, MINUTE, queue_max_per_owner=9), waiting=1)
     plain = pool("plain", spec=PoolSpec(1, MINUTE, MINUTE), waiting=1)

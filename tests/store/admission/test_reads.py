@@ -44,13 +44,13 @@ async def timed(engine: Engine) -> None:
     await run(engine, Keys(), lambda _: Changes(), TIMELINE)
 
 
-def alike(state: str, slots: int) -> SlotGroup:
-    """Return free slots in a state that have no cooldown."""
+def free_slots(state: str, slots: int) -> SlotGroup:
+    """Return a group of free slots in a state, without cooldown."""
     return SlotGroup(state, False, Instant(0), slots)
 
 
 def test_pools_in_windows(engine: Engine) -> None:
-    """Pools come by name, with their slots counted by state."""
+    """Pools are ordered by name, with their slots counted by state."""
 
     async def scenario() -> None:
         await timed(engine)
@@ -59,9 +59,9 @@ def test_pools_in_windows(engine: Engine) -> None:
         await saved(engine, *pools, *slots)
         seen = [
             PoolSeen(pool("Z"), []),
-            PoolSeen(pool("a"), [alike("dirty", 1), alike("free", 2)]),
+            PoolSeen(pool("a"), [free_slots("dirty", 1), free_slots("free", 2)]),
             PoolSeen(pool("a/b"), []),
-            PoolSeen(pool("b"), [alike("free", 1)]),
+            PoolSeen(pool("b"), [free_slots("free", 1)]),
         ]
         assert await engine.read(reads.pools_window("", 9)) == PoolsSeen(TIMELINE, seen)
         assert (await engine.read(reads.pools_window("", 2))).pools == seen[:2]
@@ -102,7 +102,7 @@ def mixed() -> list[Lease]:
 @pytest.mark.parametrize("pool_name", [None, "a", "none"])
 @pytest.mark.parametrize("state", [None, "waiting", "granted", "ended"])
 def test_leases_in_windows(engine: Engine, pool_name: str | None, state: Any) -> None:
-    """Leases come by arrival, those of a pool, a state, an owner, or any of these together."""
+    """Leases are ordered by arrival, filtered by any of pool, state and owner."""
 
     async def scenario() -> None:
         leases = mixed()
@@ -249,8 +249,8 @@ def test_outcomes_are_counted(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_whose_token_it_is(engine: Engine) -> None:
-    """A token is current while its lease lives and holds units of the pool."""
+def test_a_lease_is_found_by_its_token(engine: Engine) -> None:
+    """A fencing token is current while its lease is granted and occupies units of the pool."""
 
     async def scenario() -> None:
         lease = granted(ticket(1, "a", "b"), n=2)

@@ -1,4 +1,4 @@
-"""Rules that SQL applies to many rows at once: for generated rows it decides as the core does."""
+"""Rules that SQL applies to many rows at once agree with the core, for generated rows."""
 
 import asyncio
 from collections import Counter
@@ -37,8 +37,8 @@ SEEDS = range(3)
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_X")
 
 
-async def wrote(engine: Engine, write: Write) -> None:
-    """Carry out one write."""
+async def write_row(engine: Engine, write: Write) -> None:
+    """Run a write in a separate transaction."""
 
     def plan() -> Plan[None]:
         yield [write]
@@ -49,7 +49,7 @@ async def wrote(engine: Engine, write: Write) -> None:
 
 
 async def line_of(engine: Engine, facts: Facts, stuck: str = "[]") -> set[LeaseId]:
-    """Return the tickets of pool `a` that are read to be tried."""
+    """Return the tickets that are loaded for the line of pool `a`."""
     async with engine.transaction() as transaction:
         await transaction.run(load.lines_load(facts, {"a": 1_000}, lambda _: stuck))
     assert facts.lines["a"].whole
@@ -57,7 +57,7 @@ async def line_of(engine: Engine, facts: Facts, stuck: str = "[]") -> set[LeaseI
 
 
 def deadlines(dice: Random, count: int) -> list[Lease]:
-    """Return leases and tickets whose deadlines are around `AT`, kept or not, in all states."""
+    """Return leases and tickets in all states with deadlines around `AT`, some with `keep`."""
     found = []
     for n in range(count):
         needs = dice.choice((("a",), ("b",), ("a", "b")))
@@ -104,7 +104,7 @@ def test_tickets_that_do_not_fit(engine: Engine, seed: int) -> None:
                 for name in dice.sample(CLASSES, dice.randint(0, 3))
             }
             row = (f"host-{n}", 1, None, uuid, AT, AT, encode(now[uuid]), uuid)
-            await wrote(engine, Write("provider_insert", [row]))
+            await write_row(engine, Write("provider_insert", [row]))
         gone = ProviderId(lease_id(600))
         obstacles = [
             Obstacle(uuid, name, updated_at, used)
@@ -160,7 +160,7 @@ def test_tickets_that_are_passed_over(engine: Engine, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tickets_of_a_line(engine: Engine, seed: int) -> None:
-    """Those that may wait for something else than this pool come with all that is known of them."""
+    """Only tickets that may wait for more than this pool are loaded with their lease."""
 
     async def scenario() -> None:
         dice = Random(seed)
@@ -176,8 +176,8 @@ def test_tickets_of_a_line(engine: Engine, seed: int) -> None:
         ]
         await saved(engine, pool("a"), pool("b"), *waiting)
         read = await engine.read_aside(pass_load("a"))
-        lonely = {one.id for one in read.waiters if one.lease is None}
-        assert lonely == {
+        plain = {one.id for one in read.waiters if one.lease is None}
+        assert plain == {
             one.id for one in waiting if one.allocations is None and not is_gang(one.needs)
         }
 
@@ -185,7 +185,7 @@ def test_tickets_of_a_line(engine: Engine, seed: int) -> None:
 
 
 def slots_of(dice: Random, name: str) -> list[Slot]:
-    """Return slots in some states, some of them occupied, some in cooldown or after it."""
+    """Return slots in several states, some occupied, some in cooldown or after it."""
     return [
         slot(
             name,
@@ -216,10 +216,10 @@ def test_figures_of_pools(engine: Engine, seed: int) -> None:
         facts = await facts_of(engine, Keys(pools={one.name for one in pools}))
         for seen in (await engine.read(reads.pools_window("", 9))).pools:
             for at in (AT, Instant(AT + 5), Instant(AT + 6), Instant(AT + 2 * MINUTE)):
-                told, one = figures_of(seen.pool, seen.slots, at), facts.pools[seen.pool.name]
-                assert told.units == limit_of(facts, one)
-                assert told.free == free_units(facts, one, at).get("free", 0)
-                assert told.resting == sum(rest.units for rest in rests(facts, one, at))
-                assert told.over == is_over(one, limit_of(facts, one))
+                found, one = figures_of(seen.pool, seen.slots, at), facts.pools[seen.pool.name]
+                assert found.units == limit_of(facts, one)
+                assert found.free == free_units(facts, one, at).get("free", 0)
+                assert found.resting == sum(rest.units for rest in rests(facts, one, at))
+                assert found.over == is_over(one, limit_of(facts, one))
 
     asyncio.run(scenario())

@@ -21,11 +21,12 @@ from tests.store.build import (
     TRAITS,
     Batch,
     aggregate_id,
+    claimed,
     consumer_id,
-    everything_load,
+    custom_name_new,
     facts_of,
-    held,
-    provider_gone,
+    index_load,
+    provider_deleted,
     provider_id,
     provider_new,
     provider_renamed,
@@ -33,18 +34,17 @@ from tests.store.build import (
     stream,
     tagged,
     together,
-    word_new,
 )
 
 A, B, C, D = (provider_id(n) for n in range(4))
 
 
 def test_providers_with_inventories(engine: Engine) -> None:
-    """A provider comes back as it was decided, with name, inventories and used amounts."""
+    """A provider is loaded as it was saved, with name, inventories and used amounts."""
 
     async def scenario() -> None:
         await run(engine, provider_new(0, VCPU=8, DISK_GB=100))
-        await run(engine, held(1, {0: {"VCPU": 3}}))
+        await run(engine, claimed(1, {0: {"VCPU": 3}}))
         facts = await facts_of(engine, providers={A, B})
         assert facts.providers == {A: Provider(A, "name-0", 2, None, A, NOW, Instant(NOW + 1))}
         assert facts.names == {"name-0": A}
@@ -54,8 +54,8 @@ def test_providers_with_inventories(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_extreme_figures(engine: Engine) -> None:
-    """The largest ratio and the largest integers come back exactly."""
+def test_extreme_values(engine: Engine) -> None:
+    """The largest ratio and the largest integers are stored exactly."""
     inventory = Inventory(2**31 - 1, 2**31 - 1, 1, 2**31 - 1, 1, 3.40282e38, 2**62, NOW, NOW)
 
     async def scenario() -> None:
@@ -67,22 +67,22 @@ def test_extreme_figures(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_consumers_bring_their_providers(engine: Engine) -> None:
-    """A consumer comes with its allocations, and with the providers and inventories they are on."""
+def test_consumers_are_loaded_with_their_providers(engine: Engine) -> None:
+    """A consumer is loaded with its allocations and with their providers and inventories."""
 
     async def scenario() -> None:
         await run(engine, together(provider_new(0, VCPU=8), provider_new(1, DISK_GB=9)))
-        await run(engine, held(5, {0: {"VCPU": 2}, 1: {"DISK_GB": 4}}))
+        await run(engine, claimed(5, {0: {"VCPU": 2}, 1: {"DISK_GB": 4}}))
         facts = await facts_of(engine, consumers={consumer_id(5), consumer_id(6)})
         (consumer,) = facts.consumers.values()
         assert consumer.allocations == {A: {"VCPU": 2}, B: {"DISK_GB": 4}}
         assert (consumer.generation, consumer.project_id) == (1, "project")
         assert facts.providers.keys() == facts.inventories.keys() == {A, B}
-        await run(engine, held(5, {1: {"DISK_GB": 5}}))
+        await run(engine, claimed(5, {1: {"DISK_GB": 5}}))
         facts = await facts_of(engine, consumers={consumer_id(5)})
         assert facts.consumers[consumer_id(5)].allocations == {B: {"DISK_GB": 5}}
         assert facts.consumers[consumer_id(5)].generation == 2
-        await run(engine, held(5, {}))
+        await run(engine, claimed(5, {}))
         assert (await facts_of(engine, consumers={consumer_id(5)})).consumers == {}
         assert (await facts_of(engine, providers={B})).inventories[B]["DISK_GB"].used == 0
 
@@ -90,7 +90,7 @@ def test_consumers_bring_their_providers(engine: Engine) -> None:
 
 
 def test_names_and_children_and_trees(engine: Engine) -> None:
-    """Names find their provider, parents their children, any member its whole tree."""
+    """A name loads its provider, a parent its children, and any member the whole tree."""
 
     async def scenario() -> None:
         await run(engine, together(provider_new(0), provider_new(3)))
@@ -108,11 +108,13 @@ def test_names_and_children_and_trees(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_tags_and_words(engine: Engine) -> None:
-    """Traits, aggregates and custom words come back, with how often they are used."""
+def test_tags_and_custom_names(engine: Engine) -> None:
+    """Traits, aggregates and custom names are loaded as saved, with their numbers of uses."""
 
     async def scenario() -> None:
-        words = together(word_new("CUSTOM_A", "CUSTOM_T"), word_new("CUSTOM_AB", "CUSTOM_T_2"))
+        words = together(
+            custom_name_new("CUSTOM_A", "CUSTOM_T"), custom_name_new("CUSTOM_AB", "CUSTOM_T_2")
+        )
         await run(engine, words)
         await run(engine, together(provider_new(0, CUSTOM_A=1), provider_new(1, CUSTOM_AB=1)))
         group = {aggregate_id(1), aggregate_id(2)}
@@ -134,27 +136,27 @@ def test_tags_and_words(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_a_provider_goes_with_all_it_has(engine: Engine) -> None:
-    """A deleted provider leaves neither inventories nor tags, even if it comes back at once."""
+def test_a_deleted_provider_leaves_no_rows(engine: Engine) -> None:
+    """Inventories and tags are deleted too, even if the provider is created again at once."""
 
     async def scenario() -> None:
         await run(engine, provider_new(0, VCPU=8))
         await run(engine, tagged(0, {"STORAGE_DISK_SSD"}))
-        again = together(provider_gone(0), provider_new(0, DISK_GB=1))
+        again = together(provider_deleted(0), provider_new(0, DISK_GB=1))
         await run(engine, again, Instant(NOW + 1))
         facts = await facts_of(engine, providers={A}, tags={A})
         assert facts.inventories[A].keys() == {"DISK_GB"}
         assert facts.tags_of(A).traits == frozenset()
         assert facts.providers[A].created_at == NOW + 1
-        await run(engine, provider_gone(0))
-        _, _, left = await engine.read_aside(everything_load())
+        await run(engine, provider_deleted(0))
+        _, _, left = await engine.read_aside(index_load())
         assert not left
 
     asyncio.run(scenario())
 
 
-def test_names_change_hands_within_a_batch(engine: Engine) -> None:
-    """Providers of one batch may take each other's names, and new ones those that got free."""
+def test_names_may_be_exchanged_within_a_batch(engine: Engine) -> None:
+    """Providers of a batch may exchange names, and new ones may take names that became free."""
 
     async def scenario() -> None:
         await run(engine, together(provider_new(0), provider_new(1)))
@@ -183,9 +185,9 @@ def test_a_class_is_renamed_everywhere(engine: Engine) -> None:
     """Inventories and allocations follow a renamed class, also rows that were not loaded."""
 
     async def scenario() -> None:
-        await run(engine, word_new("CUSTOM_OLD"))
+        await run(engine, custom_name_new("CUSTOM_OLD"))
         await run(engine, provider_new(0, CUSTOM_OLD=5))
-        await run(engine, held(1, {0: {"CUSTOM_OLD": 2}}))
+        await run(engine, claimed(1, {0: {"CUSTOM_OLD": 2}}))
         changes = Changes(
             classes={"CUSTOM_OLD": None, "CUSTOM_NEW": CustomName("CUSTOM_NEW", NOW, NOW)},
             renamed_classes={"CUSTOM_OLD": "CUSTOM_NEW"},
@@ -205,19 +207,19 @@ def test_guards(engine: Engine, what: str) -> None:
 
     async def scenario() -> None:
         await run(engine, provider_new(0, VCPU=8))
-        await run(engine, held(1, {0: {"VCPU": 1}}))
+        await run(engine, claimed(1, {0: {"VCPU": 1}}))
         keys = {"providers": {A}} if what == "provider" else {"consumers": {consumer_id(1)}}
         facts = await facts_of(engine, **keys)
         old = ledger_save.before_of(facts)
-        await run(engine, held(1, {0: {"VCPU": 2}}))
+        await run(engine, claimed(1, {0: {"VCPU": 2}}))
         changes = Changes(providers={A: facts.providers[A]} if what == "provider" else {})
         if what == "consumer":
             changes.consumers[consumer_id(1)] = None
-        before = await engine.read_aside(everything_load())
+        before = await engine.read_aside(index_load())
         with pytest.raises(Conflict):
             async with engine.transaction() as transaction:
                 await transaction.run(batch_save([LedgerPart(old, changes)], [], NOW))
-        assert await engine.read_aside(everything_load()) == before
+        assert await engine.read_aside(index_load()) == before
 
     asyncio.run(scenario())
 
@@ -234,8 +236,8 @@ def test_nothing_to_save(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_a_transaction_that_is_left_keeps_nothing(engine: Engine) -> None:
-    """Without commit everything is rolled back, and the next transaction finds its turn."""
+def test_a_transaction_without_commit_is_rolled_back(engine: Engine) -> None:
+    """Afterwards the next transaction can run."""
 
     async def scenario() -> None:
         with pytest.raises(KeyError):
@@ -244,7 +246,7 @@ def test_a_transaction_that_is_left_keeps_nothing(engine: Engine) -> None:
                 nothing = ledger_save.before_of(Facts(CLASSES, TRAITS))
                 await transaction.run(batch_save([LedgerPart(nothing, new)], [], NOW))
                 raise KeyError
-        assert (await engine.read_aside(everything_load()))[1] == 0
+        assert (await engine.read_aside(index_load()))[1] == 0
         assert await run(engine, provider_new(0)) == 1
 
     asyncio.run(scenario())
@@ -271,7 +273,7 @@ def test_followers_reach_the_same_state(engine: Engine) -> None:
         for batch in islice(stream(seed=11), 40):
             await run(engine, batch)
         await run(engine, provider_new(100, VCPU=1))
-        await run(engine, provider_gone(100))
+        await run(engine, provider_deleted(100))
         place: tuple[int, int] | None = (0, WHOLE)
         while place is not None:
             tail = await engine.read(changelog.changes_load(*place, rows_max=7))
@@ -282,7 +284,7 @@ def test_followers_reach_the_same_state(engine: Engine) -> None:
                 at = revision
             place = tail.place
         assert at == tail.revision
-        epoch, revision, now = await engine.read_aside(everything_load())
+        epoch, revision, now = await engine.read_aside(index_load())
         assert (epoch, revision) == (1, 42)
         assert followed.providers == now.providers
         assert {
@@ -297,7 +299,7 @@ def test_followers_reach_the_same_state(engine: Engine) -> None:
 
 
 def test_compaction(engine: Engine) -> None:
-    """Change rows go when they are both old and many; a follower can see that it came too late."""
+    """Change rows are deleted if they are old and numerous; a late follower can detect it."""
 
     async def marked(old: int, rows: int) -> int:
         plan = changelog_compaction.compaction_mark_load(
@@ -309,8 +311,8 @@ def test_compaction(engine: Engine) -> None:
         for n in range(10):
             await run(engine, provider_new(n), Instant(NOW + n))
         mark = await marked(9, 2)
-        assert mark == 8, "two are kept for their number"
-        assert await marked(3, 0) == 3, "the others are too young"
+        assert mark == 8, "the newest two rows are kept"
+        assert await marked(3, 0) == 3, "the others are too recent"
         assert await marked(9, 99) == 0
         for reached in (4, 8, 8):
             async with engine.transaction() as transaction:
@@ -335,20 +337,20 @@ def test_wipe(engine: Engine) -> None:
         async with engine.transaction() as transaction:
             revision = await transaction.run(changelog.wipe())
             await transaction.commit()
-        assert await engine.read_aside(everything_load()) == (1, revision, Changes())
+        assert await engine.read_aside(index_load()) == (1, revision, Changes())
         assert (await engine.read(changelog.changes_load(0))).compacted == revision == 6
 
     asyncio.run(scenario())
 
 
-def test_readings(engine: Engine) -> None:
-    """One consumer, the allocations of a provider, the usages of a project and of one user."""
+def test_reads(engine: Engine) -> None:
+    """A consumer, the allocations of a provider, the usages of a project and of one user."""
 
     async def scenario() -> None:
         await run(engine, provider_new(0, VCPU=80, DISK_GB=80))
         claims = [
-            held(1, {0: {"VCPU": 2}}),
-            held(2, {0: {"VCPU": 3, "DISK_GB": 4}}, user="other"),
+            claimed(1, {0: {"VCPU": 2}}),
+            claimed(2, {0: {"VCPU": 3, "DISK_GB": 4}}, user="other"),
         ]
         await run(engine, together(*claims))
         consumer = await engine.read(ledger_reads.consumer_load(consumer_id(2)))
@@ -360,9 +362,9 @@ def test_readings(engine: Engine) -> None:
             (consumer_id(2), 1, {"DISK_GB": 4, "VCPU": 3}, NOW),
         ]
         assert await engine.read(ledger_reads.provider_allocations_load(B)) == []
-        whole = await engine.read(ledger_reads.usages_load("project", None))
-        assert whole.amounts == [(None, "DISK_GB", 4), (None, "VCPU", 5)]
-        assert whole.consumers == {None: 2}
+        project = await engine.read(ledger_reads.usages_load("project", None))
+        assert project.amounts == [(None, "DISK_GB", 4), (None, "VCPU", 5)]
+        assert project.consumers == {None: 2}
         one = await engine.read(ledger_reads.usages_load("project", "user"))
         assert (one.amounts, one.consumers) == ([(None, "VCPU", 2)], {None: 1})
         nobody = await engine.read(ledger_reads.usages_load("nobody", None))

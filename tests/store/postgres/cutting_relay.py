@@ -7,32 +7,32 @@ from pathlib import Path
 SOCKET = ".s.PGSQL.5432"
 
 RECEIPT = re.compile(rb"(_pg3_\d+)\0\s*WITH receipt AS")
-"""The statement that every batch runs just before its COMMIT, when it is given its name."""
+"""Names the prepared statement that every batch runs just before its COMMIT."""
 
 COMMITTED = b"COMMIT\0"
-"""In the server's answer to a COMMIT."""
+"""A part of the server's answer to a COMMIT."""
 
 
 class Relay:
-    """Passes bytes on between clients and a server. Use it as an asynchronous context manager."""
+    """Relays bytes between clients and a server. Use it as an asynchronous context manager."""
 
     def __init__(self, folder: Path, server: Path) -> None:
-        """`folder` is where clients find it, `server` where the server's socket is."""
+        """`folder` is for the relay's socket; `server` is the folder of the server's socket."""
         self.folder = folder
         self._server = server / SOCKET
         self._listener: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: list[asyncio.StreamWriter] = []
-        self.deaf = False
+        self.drops_requests = False
         """From now on drop what clients send, and cut their connection."""
-        self.mute = False
+        self.drops_answers = False
         """From now on drop what the server answers, and cut the client's connection."""
-        self.commits_to_lose = 0
+        self.commit_answers_to_drop = 0
         """Drop the answers of this many next commits, by cutting the client's connection."""
-        self.commits_to_swallow = 0
+        self.commits_to_drop = 0
         """Drop this many next commits before they reach the server, and cut the connection."""
         self.cut = asyncio.Event()
-        """A line was cut."""
+        """Set when a connection is cut."""
         self._receipts: dict[asyncio.StreamWriter, bytes] = {}
         """The prepared name of the receipt statement on a connection that has left a receipt."""
 
@@ -50,7 +50,7 @@ class Relay:
 
     def heal(self) -> None:
         """Let new connections pass."""
-        self.deaf = self.mute = False
+        self.drops_requests = self.drops_answers = False
         self.cut.clear()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,36 +70,36 @@ class Relay:
         client: asyncio.StreamWriter,
     ) -> None:
         while content := await _some(reader):
-            if self.deaf or self._swallows(client, content):
+            if self.drops_requests or self._drops_commit(client, content):
                 self.cut.set()
                 client.transport.abort()
-                return  # The server's side stays open: it does not know.
+                return  # The server's side stays open: the server does not notice.
             server.write(content)
         server.close()
 
     async def _downwards(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         while content := await _some(reader):
-            if self.mute or self._loses(client, content):
+            if self.drops_answers or self._drops_commit_answer(client, content):
                 self.cut.set()
                 client.transport.abort()
                 return
             client.write(content)
         client.close()
 
-    def _swallows(self, client: asyncio.StreamWriter, asked: bytes) -> bool:
-        """Is this a commit that is to be swallowed? It comes with its receipt."""
+    def _drops_commit(self, client: asyncio.StreamWriter, asked: bytes) -> bool:
+        """Is this a commit to drop? A commit is sent together with its receipt."""
         if found := RECEIPT.search(asked):
             self._receipts[client] = b"\0" + found[1] + b"\0"
         name = self._receipts.get(client)
-        if self.commits_to_swallow and name is not None and name in asked:
-            self.commits_to_swallow -= 1
+        if self.commits_to_drop and name is not None and name in asked:
+            self.commits_to_drop -= 1
             return True
         return False
 
-    def _loses(self, client: asyncio.StreamWriter, answer: bytes) -> bool:
-        """Is this the answer to a commit that is to be lost?"""
-        if self.commits_to_lose and client in self._receipts and COMMITTED in answer:
-            self.commits_to_lose -= 1
+    def _drops_commit_answer(self, client: asyncio.StreamWriter, answer: bytes) -> bool:
+        """Is this the answer to a commit, and to be dropped?"""
+        if self.commit_answers_to_drop and client in self._receipts and COMMITTED in answer:
+            self.commit_answers_to_drop -= 1
             return True
         return False
 

@@ -1,7 +1,7 @@
-"""A pooler in transaction mode before a PostgreSQL server: each transaction on whichever session.
+"""A pooler in transaction mode in front of a PostgreSQL server: each transaction on any session.
 
-As PgBouncer does it: a session of the server belongs to a client from its first message until the
-server is ready for another one outside of any transaction.
+Like in PgBouncer, a session of the server belongs to a client from its first message until the
+server is idle and outside of a transaction.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Literal
 from tests.store.postgres.cutting_relay import SOCKET
 
 ENCRYPTED = (80877103, 80877104)
-"""Codes of requests for TLS and GSSAPI, which come before the greeting."""
+"""Codes of requests for TLS and GSSAPI, which come before the startup message."""
 
 
 class Session:
@@ -24,10 +24,10 @@ class Session:
         self.reader, self.writer = reader, writer
         self.greeting = b""
         self.due = 0
-        """Answers that are still to come."""
+        """The number of answers that are still expected."""
 
     async def greet(self, startup: bytes) -> None:
-        """Begin it as a client has asked for it."""
+        """Begin the session with a client's startup message."""
         self.writer.write(startup)
         kind = b""
         while kind != b"Z":
@@ -36,7 +36,7 @@ class Session:
 
 
 class TransactionPooler:
-    """Use it as an asynchronous context manager.
+    """The pooler. Use it as an asynchronous context manager.
 
     `order`: which idle session is taken, the one used last or the one idle longest. There are at
     least `least` sessions.
@@ -52,7 +52,7 @@ class TransactionPooler:
         self._writers: list[asyncio.StreamWriter] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.handed_out = 0
-        """How often a session was given to a client."""
+        """How often a session was assigned to a client."""
 
     async def __aenter__(self) -> "TransactionPooler":
         path = str(self._folder / SOCKET)

@@ -12,10 +12,10 @@ from moorage.store.sql import blocks
 from tests.support import cluster
 
 VERSIONS = 3_000
-"""Of a row; an open snapshot keeps all of them. They take some thirty pages."""
+"""Versions of a row, all kept by an open snapshot; they take about thirty pages."""
 
 PAGES_MAX = 16
-"""That a look at a clock may touch: a few of its index, a few of its table."""
+"""The pages that reading a clock may touch: a few of its index, a few of its table."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
 

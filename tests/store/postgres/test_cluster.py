@@ -1,4 +1,4 @@
-"""The PostgreSQL that tests start ends with them."""
+"""The PostgreSQL server that tests start ends with them."""
 
 import os
 import shutil

@@ -30,9 +30,9 @@ from tests.store.build import (
     NOW,
     TRAITS,
     Batch,
+    claimed,
     differences_load,
-    everything_load,
-    held,
+    index_load,
     provider_new,
     run,
 )
@@ -55,7 +55,7 @@ ORDER BY 1, 2, 3
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Return the address of a database with nothing in it."""
+    """Return the address of an empty database, without tables."""
     name = f"empty_{uuid4().hex}"
     yield cluster.shared().create(name)
     cluster.shared().drop(name)
@@ -71,8 +71,8 @@ def test_schema_is_the_sum_of_the_migrations(url: str) -> None:
     assert migrate(url) == 0
 
 
-def test_processes_that_start_together_migrate_once(url: str) -> None:
-    """All but one wait, and find everything done."""
+def test_concurrent_starts_migrate_once(url: str) -> None:
+    """One process migrates; the others wait and find nothing to do."""
     with ThreadPoolExecutor(6) as threads:
         counts = sorted(threads.map(migrate, [url] * 6))
     assert counts == [0, 0, 0, 0, 0, len(migrations("postgres"))]
@@ -86,8 +86,8 @@ def test_processes_that_start_together_migrate_once(url: str) -> None:
         ("INSERT INTO migration VALUES (99, 'later', 'x')", "which this release does not know"),
     ],
 )
-def test_what_is_not_ours_is_refused(url: str, statement: str, words: str) -> None:
-    """A database of something else, of a newer release, or an altered one is left alone."""
+def test_foreign_databases_are_refused(url: str, statement: str, words: str) -> None:
+    """A foreign, a newer, and an altered database are refused."""
     migrate(url)
     ask(url, statement)
     with pytest.raises(Unusable, match=words):
@@ -101,8 +101,8 @@ def test_an_older_schema_without_leave_to_migrate(url: str) -> None:
     assert ask(url, CATALOG) == []
 
 
-def test_another_history_is_another_epoch(url: str) -> None:
-    """After a failover, or in a copy, the epoch is higher; a new connection changes nothing."""
+def test_another_history_begins_an_epoch(url: str) -> None:
+    """After a failover, or in a copy, the epoch is higher; reconnecting changes nothing."""
 
     async def epochs() -> list[int]:
         found = []
@@ -121,8 +121,8 @@ def test_another_history_is_another_epoch(url: str) -> None:
     assert found[2] == found[3] > 1
 
 
-def test_the_same_history_as_the_release_before_wrote_it(url: str) -> None:
-    """It did not name the table: a start after the upgrade begins no epoch, another server does."""
+def test_the_history_as_the_previous_release_stored_it(url: str) -> None:
+    """It lacked the table's id: an upgrade begins no epoch, but another server does."""
 
     async def epochs() -> list[int]:
         found = []
@@ -141,12 +141,12 @@ def test_the_same_history_as_the_release_before_wrote_it(url: str) -> None:
     assert found[2] > 1
 
 
-def test_a_clock_that_was_loaded_beside_the_new_one(url: str) -> None:
-    """The rows alone were restored, into a database that was migrated: the later clock counts."""
+def test_a_clock_restored_next_to_a_new_one(url: str) -> None:
+    """If only the rows were restored, into a migrated database, the later clock is used."""
     migrate(url)
     ask(url, "INSERT INTO clock (id, epoch, revision, compacted) VALUES (5000, 7, 40, 40)")
 
-    async def scene() -> tuple[int, int]:
+    async def scenario() -> tuple[int, int]:
         engine = open_engine(url)
         async with engine.transaction() as transaction:
             await transaction.run(changelog.wipe())
@@ -155,39 +155,39 @@ def test_a_clock_that_was_loaded_beside_the_new_one(url: str) -> None:
         await engine.close()
         return found
 
-    assert asyncio.run(scene()) == (7, 41)
+    assert asyncio.run(scenario()) == (7, 41)
 
 
 Cut = Callable[[Relay], None]
 
 
-def deaf(relay: Relay) -> None:
-    """The server will not hear of the commit."""
-    relay.deaf = True
+def lose_request(relay: Relay) -> None:
+    """Drop the commit before it reaches the server."""
+    relay.drops_requests = True
 
 
-def mute(relay: Relay) -> None:
+def lose_answer(relay: Relay) -> None:
     """The server commits, and its answer is lost."""
-    relay.mute = True
+    relay.drops_answers = True
 
 
-def through_relay(url: str, scene: Callable[[Relay, PostgresEngine], Awaitable[None]]) -> None:
+def through_relay(url: str, scenario: Callable[[Relay, PostgresEngine], Awaitable[None]]) -> None:
     """Run steps with an engine whose connections can be cut."""
     migrate(url)
     name = cluster.database_of(url)
 
-    async def whole(folder: Path) -> None:
+    async def run_in(folder: Path) -> None:
         async with Relay(folder, cluster.shared().folder) as relay:
             engine = PostgresEngine(f"postgresql://moorage@/{name}?host={folder}")
-            await scene(relay, engine)
+            await scenario(relay, engine)
             await engine.close()
 
     with TemporaryDirectory() as folder:
-        asyncio.run(whole(Path(folder)))
+        asyncio.run(run_in(Path(folder)))
 
 
 async def cut_in_commit(relay: Relay, engine: PostgresEngine, batch: Batch, cut: Cut) -> None:
-    """Carry out a batch, but lose the line in its COMMIT; it heals at once."""
+    """Run a batch, and cut the connection during its COMMIT; new connections work again."""
     async with engine.transaction() as transaction:
         facts = await transaction.run(ledger_load.facts_load(batch.keys, CLASSES, TRAITS))
         before, merged = ledger_save.before_of(facts), Changes()
@@ -201,32 +201,32 @@ async def cut_in_commit(relay: Relay, engine: PostgresEngine, batch: Batch, cut:
         await committing
 
 
-def test_committed_and_never_heard_of(url: str) -> None:
-    """The server committed and its answer was lost: the commit is acknowledged, and is there."""
+def test_a_commit_whose_answer_is_lost(url: str) -> None:
+    """If the server committed but its answer was lost, the commit is still acknowledged."""
 
-    async def scene(relay: Relay, engine: PostgresEngine) -> None:
+    async def scenario(relay: Relay, engine: PostgresEngine) -> None:
         await run(engine, provider_new(0, VCPU=8))
         for n in range(5):
-            await cut_in_commit(relay, engine, held(n, {0: {"VCPU": 1}}), mute)
+            await cut_in_commit(relay, engine, claimed(n, {0: {"VCPU": 1}}), lose_answer)
         assert (await engine.read(changelog.changes_load(0))).revision == 6
         assert await engine.read_aside(differences_load()) == []
 
-    through_relay(url, scene)
+    through_relay(url, scenario)
     assert ask(url, "SELECT used FROM inventory") == [(5,)]
 
 
 def test_lost_before_the_commit_was_heard(url: str) -> None:
     """The server never received the commit: Conflict, nothing is there; the next try succeeds."""
 
-    async def scene(relay: Relay, engine: PostgresEngine) -> None:
+    async def scenario(relay: Relay, engine: PostgresEngine) -> None:
         await run(engine, provider_new(0, VCPU=8))
         for n in range(5):
             with pytest.raises(Conflict, match="lost before the commit"):
-                await cut_in_commit(relay, engine, held(n, {0: {"VCPU": 1}}), deaf)
-            await run(engine, held(n, {0: {"VCPU": 1}}))
+                await cut_in_commit(relay, engine, claimed(n, {0: {"VCPU": 1}}), lose_request)
+            await run(engine, claimed(n, {0: {"VCPU": 1}}))
         assert (await engine.read(changelog.changes_load(0))).revision == 6
 
-    through_relay(url, scene)
+    through_relay(url, scenario)
     assert ask(url, "SELECT used FROM inventory") == [(5,)]
 
 
@@ -256,7 +256,7 @@ def test_a_receipt_that_is_asked_for_too_late(url: str) -> None:
     migrate(url)
     ((now,),) = ask(url, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
-    async def told(minutes: int, kept: bool) -> type[Exception] | None:
+    async def error_of(minutes: int, kept: bool) -> type[Exception] | None:
         engine = PostgresEngine(url)
         receipt = Receipt(Instant(now - minutes * 60_000_000))
         if kept:
@@ -269,9 +269,9 @@ def test_a_receipt_that_is_asked_for_too_late(url: str) -> None:
             await engine.close()
         return None
 
-    assert asyncio.run(told(1, kept=False)) is Conflict
-    assert asyncio.run(told(61, kept=False)) is Unavailable
-    assert asyncio.run(told(61, kept=True)) is None
+    assert asyncio.run(error_of(1, kept=False)) is Conflict
+    assert asyncio.run(error_of(61, kept=False)) is Unavailable
+    assert asyncio.run(error_of(61, kept=True)) is None
 
 
 def test_a_commit_that_is_under_way_is_waited_for(url: str) -> None:
@@ -297,60 +297,60 @@ def test_a_commit_that_is_under_way_is_waited_for(url: str) -> None:
         asking.result()
 
 
-@pytest.mark.parametrize("cut", [deaf, mute])
-def test_lost_before_the_commit(url: str, cut: Cut) -> None:
-    """A line that breaks while statements run is a Conflict: nothing can have been kept."""
+@pytest.mark.parametrize("cut", [lose_request, lose_answer])
+def test_a_connection_lost_before_the_commit(url: str, cut: Cut) -> None:
+    """A connection lost while statements run is a Conflict: nothing can have been saved."""
 
-    async def scene(relay: Relay, engine: PostgresEngine) -> None:
+    async def scenario(relay: Relay, engine: PostgresEngine) -> None:
         await run(engine, provider_new(0, VCPU=8))
         cut(relay)
         with pytest.raises(Conflict):
-            await run(engine, held(1, {0: {"VCPU": 1}}))
+            await run(engine, claimed(1, {0: {"VCPU": 1}}))
         relay.heal()
-        await run(engine, held(1, {0: {"VCPU": 1}}))
+        await run(engine, claimed(1, {0: {"VCPU": 1}}))
 
-    through_relay(url, scene)
+    through_relay(url, scenario)
     assert ask(url, "SELECT used FROM inventory") == [(1,)]
 
 
 def test_nobody_there(tmp_path: Path) -> None:
     """Without a server every method raises Unavailable."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         engine = PostgresEngine(f"postgresql:///d?host={tmp_path}")
         with pytest.raises(Unavailable):
             await run(engine, provider_new(0))
         with pytest.raises(Unavailable):
             await engine.read(changelog.changes_load(0))
         with pytest.raises(Unavailable):
-            await engine.read_aside(everything_load())
+            await engine.read_aside(index_load())
         with pytest.raises(Unavailable):
             await engine.woken(1.0)
         await engine.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_reads_survive_a_restart_of_the_server(url: str) -> None:
-    """Connections that the server has dropped are replaced without anybody noticing."""
+    """Connections that the server has dropped are replaced without an error."""
     migrate(url)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         engine = open_engine(url)
         for _ in range(3):
             await engine.read(changelog.changes_load(0))
-            await engine.read_aside(everything_load())
+            await engine.read_aside(index_load())
             await asyncio.to_thread(cluster.shared().restart, "immediate")
         await engine.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_reads_cannot_write(url: str) -> None:
-    """A plan that writes is refused on the reading connections."""
+    """A plan that writes is refused on read connections."""
     migrate(url)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         engine = open_engine(url)
 
         def plan() -> Any:
@@ -360,4 +360,4 @@ def test_reads_cannot_write(url: str) -> None:
             await engine.read(plan())
         await engine.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

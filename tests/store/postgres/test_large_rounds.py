@@ -10,17 +10,17 @@ from moorage.store.postgres.connection import Link, Prepared, conninfo_of
 from tests.support import cluster
 
 SIZE = 16 * 1024 * 1024
-"""Bytes; more than sockets buffer."""
+"""In bytes; more than sockets buffer."""
 
 SECONDS_MAX = 20.0
-"""A round that hangs ends with an error then."""
+"""The time after which a round that hangs ends with an error."""
 
 
 def ran(statements: Sequence[Prepared]) -> list[object]:
-    """Run one round, and then a short one on the same connection; return its first values."""
+    """Run a round, then a short one on the same connection; return the first one's values."""
     url = cluster.fresh()
 
-    async def scene() -> list[object]:
+    async def scenario() -> list[object]:
         link = await Link.open(conninfo_of(url))
         try:
             found = await link.run("large", statements, SECONDS_MAX)
@@ -29,7 +29,7 @@ def ran(statements: Sequence[Prepared]) -> list[object]:
         finally:
             await link.close()
 
-    return asyncio.run(scene())
+    return asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("place", range(3))
@@ -40,12 +40,12 @@ def test_a_large_parameter_arrives(place: int) -> None:
 
 
 def test_large_answers_to_large_parameters_arrive() -> None:
-    """The server may wait until its answer is read before it reads on."""
+    """This holds although the server may stop reading until its answers are read."""
     text = "x" * SIZE
     assert ran([("SELECT $1::text", (text,)) for _ in range(3)]) == [text] * 3
 
 
-def test_a_refused_statement_before_a_large_one_is_told() -> None:
-    """The server reads the rest, does nothing of it, and the connection is as good as before."""
+def test_a_failed_statement_before_a_large_one_is_reported() -> None:
+    """The server skips the rest of the round, and the connection can be used again."""
     with pytest.raises(psycopg.errors.DivisionByZero):
         ran([("SELECT 1 / $1::int", ("0",)), ("SELECT length($1::text)", ("x" * SIZE,))])

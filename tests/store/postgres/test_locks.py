@@ -1,4 +1,4 @@
-"""Locks are taken in one order, and long work is given the time that it needs."""
+"""Locks are taken in one order, and long statements may take as long as necessary."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from tests.store.build import (
     CLASSES,
     TRAITS,
     Batch,
+    claimed,
     consumer_id,
-    held,
+    custom_name_new,
     provider_id,
     provider_new,
     run,
     together,
-    word_new,
 )
 from tests.support import cluster
 
@@ -40,7 +40,7 @@ TAKES = {
     "providers_lock": [LEDGER, PROVIDERS],
     "providers_lock_by_tree": [LEDGER, PROVIDERS],
 }
-"""Which locks a statement takes, in the order in which it does."""
+"""The locks that each statement takes, in order."""
 
 ROW: Row = (consumer_id(1), 1, "p", "u", None, 0, 0, f'{{"{provider_id(9)}": {{"VCPU": 1}}}}')
 
@@ -59,7 +59,7 @@ MEMBERS: dict[str, Any] = {
 
 
 def taken(keys: Keys) -> list[int]:
-    """Return which locks a load takes, each where it comes first."""
+    """Return the locks that a load takes, in the order in which they are first taken."""
     plan = ledger_load.facts_load(keys, CLASSES, TRAITS)
     found: list[int] = []
     try:
@@ -92,7 +92,7 @@ def test_locks_have_one_order() -> None:
         order = taken(keys)
         assert order == sorted(order), members
         several += len(order) > 2
-    assert several > 100, "most combinations take several"
+    assert several > 100, "too few combinations take several locks"
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def test_a_deleted_class_and_a_new_provider(url: str) -> None:
     The locks of the database are held until both wait for them, the deleting one first.
     """
 
-    async def scene() -> None:
+    async def scenario() -> None:
         one, other = open_engine(url), open_engine(url)
-        await run(one, word_new("CUSTOM_A"))
+        await run(one, custom_name_new("CUSTOM_A"))
         async with await psycopg.AsyncConnection.connect(url) as holding:
             await holding.execute("SELECT pg_advisory_xact_lock(778, 1)")
             deleting = asyncio.create_task(
@@ -138,7 +138,7 @@ def test_a_deleted_class_and_a_new_provider(url: str) -> None:
         await one.close()
         await other.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def class_renamed(old: str, new: str) -> Batch:
@@ -147,40 +147,40 @@ def class_renamed(old: str, new: str) -> Batch:
     return Batch(keys, [lambda facts, now: vocabulary.class_rename(facts, now, old, new)[0]])
 
 
-def test_a_renaming_may_take_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may take longer than a round of any other batch, which gives up when its time is over."""
+def test_renaming_a_class_may_take_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take longer than the limit for a round, at which any other batch gives up."""
     monkeypatch.setattr(connection, "ROUND_SECONDS_MAX", 0.5)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         one, other = open_engine(url), open_engine(url)
-        await run(one, together(word_new("CUSTOM_A"), provider_new(1, CUSTOM_A=8)))
-        await run(one, held(1, {1: {"CUSTOM_A": 1}}))
+        await run(one, together(custom_name_new("CUSTOM_A"), provider_new(1, CUSTOM_A=8)))
+        await run(one, claimed(1, {1: {"CUSTOM_A": 1}}))
         async with await psycopg.AsyncConnection.connect(url) as holding:
             await holding.execute("SELECT 1 FROM consumer FOR UPDATE")
             renaming = asyncio.create_task(run(one, class_renamed("CUSTOM_A", "CUSTOM_B")))
             while not await blocked(url):
                 assert not renaming.done()
             with pytest.raises(Conflict, match="does not answer"):
-                await run(other, held(2, {1: {"CUSTOM_A": 1}}))
+                await run(other, claimed(2, {1: {"CUSTOM_A": 1}}))
             assert not renaming.done()
         assert await renaming == 3
         await one.close()
         await other.close()
 
     async def blocked(url: str) -> bool:
-        """Does the renaming wait for the row?"""
+        """Does the statement that renames the class wait for the row?"""
         asked = "SELECT 1 FROM pg_stat_activity"
         asked += " WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE consumer%'"
         async with await psycopg.AsyncConnection.connect(url) as looking:
             return await (await looking.execute(asked)).fetchone() is not None
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
-def test_what_is_too_large_is_no_broken_line(url: str) -> None:
-    """The connection stays, so that one such request does not take the others' away."""
+def test_a_too_large_value_does_not_break_the_connection(url: str) -> None:
+    """The connection stays open, so that such a request does not affect others."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         link = await Link.open(conninfo_of(url))
         large = "INSERT INTO trait SELECT string_agg(md5(n::text), ''), 0, 0"
         with pytest.raises(psycopg.errors.ProgramLimitExceeded):
@@ -188,4 +188,4 @@ def test_what_is_too_large_is_no_broken_line(url: str) -> None:
         assert not link.closed
         await link.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

@@ -16,7 +16,7 @@ from moorage.store.postgres.migrate import migrate
 from tests.support import cluster
 
 BEFORE = 6
-"""The last migration of the release before."""
+"""The last migration of the previous release."""
 
 LACKING = len(migrations("postgres")) - BEFORE
 
@@ -33,7 +33,7 @@ BATCH = (
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Return the address of an empty ledger of the release before."""
+    """Return the address of an empty ledger of the previous release."""
     name = f"before_{uuid4().hex}"
     made = cluster.shared().create(name)
     with psycopg.connect(made) as server:

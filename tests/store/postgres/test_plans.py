@@ -17,7 +17,7 @@ Node = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[psycopg.Connection]:
-    """A session on an empty ledger that uses indexes wherever it can."""
+    """Return a session on an empty ledger that uses indexes wherever possible."""
     url = cluster.fresh()
     migrate(url)
     with psycopg.connect(url, autocommit=True) as session:
@@ -27,7 +27,7 @@ def server() -> Iterator[psycopg.Connection]:
 
 
 def plan_of(server: psycopg.Connection, statement: str) -> Node:
-    """Return the plan for any parameters."""
+    """Return the generic plan of a statement."""
     count = max(map(int, re.findall(r"\$(\d+)", statement)), default=0)
     nothing = f"({', '.join(['NULL'] * count)})" if count else ""
     server.pgconn.exec_(b"DEALLOCATE ALL")
@@ -44,39 +44,39 @@ def plan_of(server: psycopg.Connection, statement: str) -> Node:
 
 
 def repeated_scans(plan: Node) -> list[str]:
-    """Name the tables that are read from end to end for each row of something else."""
-    whole = json.dumps(plan)
+    """Return the tables that are scanned once for each row of another table."""
+    text = json.dumps(plan)
     repeated = [
         node
         for node in nodes(plan)
         if node.get("Parent Relationship") == "SubPlan"
-        and f"hashed {node['Subplan Name']}" not in whole  # that one runs once
+        and f"hashed {node['Subplan Name']}" not in text  # a hashed subplan runs once
     ]
     for node in nodes(plan):
         if node["Node Type"] == "Nested Loop":
             sides = {child["Parent Relationship"]: child for child in node["Plans"]}
             outer, inner = sides["Outer"], sides["Inner"]
-            if any(scanned(outer)):  # else it is a list that was sent, or one row
+            if any(scanned(outer)):  # otherwise it is a list from the parameters, or one row
                 repeated.append(inner)
     return sorted({table for node in repeated for table in scanned(node)})
 
 
 def nodes(plan: Node) -> Iterator[Node]:
-    """Every node of a plan."""
+    """Yield all nodes of a plan."""
     yield plan
     for child in plan.get("Plans", []):
         yield from nodes(child)
 
 
 def scanned(plan: Node) -> Iterator[str]:
-    """The tables below a node that are read without any condition on an index."""
+    """Yield the tables below a node that are read without an index condition."""
     for node in nodes(plan):
         if "Relation Name" in node and "Index Cond" not in node and "Recheck Cond" not in node:
             yield node["Relation Name"]
 
 
 def is_plannable(statement: str) -> bool:
-    """Is it a statement that has a plan?"""
+    """Does the statement have a plan?"""
     return statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE", "WITH"))
 
 
@@ -89,19 +89,19 @@ FEW_ROWS = {
     "pool_load": ["service_clock"],
     "pools_window": ["service_clock"],
 }
-"""The first two are read once for each name that a batch deletes: at most 64, and no index can
-know such uses. The clock has one row."""
+"""The first two are scanned once per name that a batch deletes: at most 64 times, and no index
+covers such uses. The clock has one row."""
 
 
 @pytest.mark.parametrize("block", PLANNABLE)
 def test_no_table_is_read_for_each_row_of_another(server: psycopg.Connection, block: str) -> None:
-    """As a ledger grows, such a statement takes the square of the time."""
+    """The time of such a statement would grow with the square of the ledger's size."""
     found = repeated_scans(plan_of(server, blocks("postgres")[block]))
     assert found == FEW_ROWS.get(block, [])
 
 
 def test_the_check_finds_such_a_statement(server: psycopg.Connection) -> None:
-    """The control: a subquery that depends on the row outside of it, without an index."""
+    """The control: a correlated subquery without an index."""
     bad = """
         UPDATE consumer SET allocations = r.new FROM unnest($1::text[], $2::text[]) AS r(new, old)
         WHERE uuid IN (

@@ -19,7 +19,7 @@ from moorage.store.api import Conflict, Unavailable, Unusable
 from moorage.store.open import open_engine
 from moorage.store.postgres import probe
 from moorage.store.postgres.engine import PostgresEngine
-from tests.store.build import held, provider_new, run
+from tests.store.build import claimed, provider_new, run
 from tests.store.postgres.pooler import TransactionPooler
 from tests.support import cluster
 
@@ -37,7 +37,7 @@ def url() -> Iterator[str]:
     cluster.shared().drop(cluster.database_of(made))
 
 
-def through(url: str, folder: Path) -> str:
+def url_through(url: str, folder: Path) -> str:
     """Return the address of the same database at the listener in a folder."""
     return f"postgresql://moorage@/{cluster.database_of(url)}?host={folder}"
 
@@ -95,34 +95,34 @@ def test_a_server_that_lacks_something(url: str, fake: str, words: str) -> None:
 def test_a_pooler_in_transaction_mode(
     url: str, order: Literal["last", "turns"], least: int
 ) -> None:
-    """It is refused at the start, whichever session it hands out next."""
+    """It is refused at the start, in any order in which it assigns sessions."""
 
-    async def scene(folder: Path) -> None:
+    async def scenario(folder: Path) -> None:
         async with TransactionPooler(folder, cluster.shared().folder, order, least) as pooler:
             with pytest.raises(Unusable, match="connect directly, or through a pooler in session"):
-                await asyncio.to_thread(open_engine, through(url, folder))
-            assert pooler.handed_out > 2, "it was asked"
+                await asyncio.to_thread(open_engine, url_through(url, folder))
+            assert pooler.handed_out > 2, "the pooler was not used"
 
     with TemporaryDirectory() as folder:
-        asyncio.run(scene(Path(folder)))
+        asyncio.run(scenario(Path(folder)))
 
 
-def test_a_pooler_that_comes_later(url: str) -> None:
-    """Nothing is committed on a session that has not heard of the settings."""
+def test_a_pooler_that_is_added_later(url: str) -> None:
+    """Nothing is committed on a session that lacks the settings."""
 
-    async def scene(folder: Path) -> None:
+    async def scenario(folder: Path) -> None:
         async with TransactionPooler(folder, cluster.shared().folder):
-            engine = PostgresEngine(through(url, folder))
+            engine = PostgresEngine(url_through(url, folder))
             await run(engine, provider_new(0, VCPU=8))
             # Another client has the session that was used last.
-            async with await psycopg.AsyncConnection.connect(through(url, folder)) as other:
+            async with await psycopg.AsyncConnection.connect(url_through(url, folder)) as other:
                 await other.execute("SELECT 1")
                 with pytest.raises((Conflict, Unavailable), match="poolers in transaction mode"):
-                    await run(engine, held(0, {0: {"VCPU": 1}}))
+                    await run(engine, claimed(0, {0: {"VCPU": 1}}))
             await engine.close()
 
     with TemporaryDirectory() as folder:
-        asyncio.run(scene(Path(folder)))
+        asyncio.run(scenario(Path(folder)))
     with psycopg.connect(url) as server:
         assert server.execute("SELECT used FROM inventory").fetchall() == [(0,)]
 
@@ -130,23 +130,23 @@ def test_a_pooler_that_comes_later(url: str) -> None:
 def test_a_session_that_is_not_ours(url: str) -> None:
     """If statements work on any session, the state of the session reveals it."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         engine = PostgresEngine(url)
         await run(engine, provider_new(0, VCPU=8))
         assert engine._writer is not None
         await engine._writer.run("forget", [("SET moorage.session = 'of another'", ())])
         with pytest.raises(Unavailable, match="poolers in transaction mode"):
-            await run(engine, held(0, {0: {"VCPU": 1}}))
-        await run(engine, held(0, {0: {"VCPU": 1}}))
+            await run(engine, claimed(0, {0: {"VCPU": 1}}))
+        await run(engine, claimed(0, {0: {"VCPU": 1}}))
         assert (await engine.read(changelog.changes_load(0))).revision == 2
         await engine.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @contextmanager
 def pgbouncer(folder: Path, mode: str) -> Iterator[None]:
-    """Run PgBouncer in a folder, before the server of the tests."""
+    """Run PgBouncer in a folder, in front of the server of the tests."""
     assert PGBOUNCER is not None
     file = folder / "pgbouncer.ini"
     file.write_text(
@@ -162,10 +162,10 @@ def pgbouncer(folder: Path, mode: str) -> Iterator[None]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, user=user) as process:
         try:
             assert process.stderr is not None
-            said = []
-            while not any("process up" in line for line in said):
-                said.append(process.stderr.readline())
-                assert said[-1], said
+            lines = []
+            while not any("process up" in line for line in lines):
+                lines.append(process.stderr.readline())
+                assert lines[-1], lines
             yield
         finally:
             process.terminate()
@@ -177,14 +177,14 @@ def pgbouncer(folder: Path, mode: str) -> Iterator[None]:
 def test_pgbouncer(url: str, mode: str) -> None:
     """In session mode everything works; in any other mode the start is refused."""
 
-    async def scene(address: str) -> None:
+    async def scenario(address: str) -> None:
         engine = open_engine(address)
         await run(engine, provider_new(0, VCPU=8))
         await engine.close()
 
     with TemporaryDirectory() as folder, pgbouncer(Path(folder), mode):
         if mode == "session":
-            asyncio.run(scene(through(url, Path(folder))))
+            asyncio.run(scenario(url_through(url, Path(folder))))
         else:
             with pytest.raises((Unusable, Unavailable)):
-                open_engine(through(url, Path(folder)))
+                open_engine(url_through(url, Path(folder)))

@@ -21,13 +21,13 @@ from tests.support import cluster
 from tests.support.private_names import overridden
 
 LINKS = 16
-"""More than one, because how a round of statements ends on the wire is a matter of time."""
+"""More than one, because the end of a round on the wire depends on timing."""
 
 SECONDS_MAX = 10
 
 
 def test_a_silent_transaction_is_ended() -> None:
-    """After any round in a transaction: the server ends it, and the locks are free."""
+    """The server ends a transaction that stops after any round, which releases its locks."""
     url = cluster.fresh()
 
     async def silent() -> None:

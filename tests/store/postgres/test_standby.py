@@ -1,6 +1,6 @@
 """A synchronous standby goes away: commits that it has not confirmed are never shown.
 
-`MOORAGE_SOAK` leaves it away for a minute, with the times of the service.
+With `MOORAGE_SOAK` it is away for a minute, with the service's own timeouts.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ CONFIRMING = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
 
 
 class Pair:
-    """A primary, and the standby without which it commits nothing."""
+    """A primary and its synchronous standby."""
 
     def __init__(self, folder: Path) -> None:
         self.primary = Cluster(folder / "a", durable=True)
@@ -62,7 +62,7 @@ class Pair:
 
 @pytest.fixture
 def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
-    """A pair; callers wait for it for a second or two."""
+    """Return a pair; timeouts of its clients are one or two seconds."""
     monkeypatch.setattr(connection, "ROUND_SECONDS_MAX", 1.0)
     monkeypatch.setattr(commit, "ASK_SECONDS_MAX", 2.0)
     with running() as made:
@@ -71,7 +71,7 @@ def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
 
 @contextlib.contextmanager
 def running() -> Iterator[Pair]:
-    """Start a pair, and stop it."""
+    """Start a pair, and stop it afterwards."""
     with TemporaryDirectory(prefix="moorage-pg-") as folder:
         Path(folder).chmod(0o755)
         made = Pair(Path(folder))
@@ -82,7 +82,7 @@ def running() -> Iterator[Pair]:
 
 
 async def seen(engine: PostgresEngine) -> int:
-    """Return the newest revision that a process sees."""
+    """Return the newest revision that an engine sees."""
     return (await engine.look(changelog.changes_load(0))).revision
 
 
@@ -92,7 +92,7 @@ async def published(
     meanwhile: Callable[[Pair], Awaitable[None]],
     seconds: float = 0.0,
 ) -> tuple[int, bool]:
-    """Commit while the standby is away: what others saw then, and whether it was acknowledged.
+    """Commit while the standby is away; return the highest visible revision, and if acknowledged.
 
     The standby is away until the commit has an answer, and for at least `seconds`.
     """
@@ -118,17 +118,17 @@ async def nothing(_: Pair) -> None:
 
 
 async def cancelled(pair: Pair) -> None:
-    """An operator ends the wait of a COMMIT."""
+    """Cancel the wait of a COMMIT, as an operator might."""
     while not (pids := await asyncio.to_thread(pair.waiting)):
         pass
     await asyncio.to_thread(pair.cancel, pids[0])
 
 
 async def away_back_and_promoted(pair: Pair, seconds: float) -> None:
-    """Let the standby go away, come back and take over from a primary that dies."""
+    """Stop the standby during a commit, restart it, kill the primary and promote the standby."""
     engines = [PostgresEngine(pair.url) for _ in range(2)]
     assert await published(pair, engines, nothing, seconds) == (1, False)
-    assert await asyncio.to_thread(pair.waiting), "the server's wait was ended"
+    assert await asyncio.to_thread(pair.waiting), "the wait of the COMMIT was cancelled"
     await asyncio.to_thread(pair.standby.start)
     async with asyncio.timeout(60):
         while (most := await seen(engines[1])) < 2:
@@ -149,7 +149,7 @@ def test_a_standby_that_goes_away_and_takes_over(pair: Pair) -> None:
 
 @pytest.mark.skipif(not SOAK, reason="takes more than a minute")
 def test_a_standby_that_is_away_for_a_minute() -> None:
-    """The same with the times of the service: no wait of theirs ends one of the server's."""
+    """The same with the service's timeouts: none of them cancels the wait of a COMMIT."""
     with running() as pair:
         asyncio.run(away_back_and_promoted(pair, AWAY_SECONDS))
 
@@ -158,20 +158,20 @@ def test_whoever_cancels_shows_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
     """The control: a driver that cancels a long wait shows what a failover takes back."""
     monkeypatch.setattr(connection._Connection, "wait", AsyncConnection.wait)
 
-    async def whole() -> None:
+    async def scenario() -> None:
         engines = [PostgresEngine(pair.url) for _ in range(2)]
         most, acknowledged = await published(pair, engines, nothing)
         assert most == 2 and not acknowledged
         for engine in engines:
             await engine.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 def test_a_commit_with_a_warning_is_not_done(pair: Pair) -> None:
     """If another session cancels the wait, the server reports it, and nothing is acknowledged."""
 
-    async def whole() -> None:
+    async def scenario() -> None:
         engines = [PostgresEngine(pair.url) for _ in range(2)]
         _, acknowledged = await published(pair, engines, cancelled)
         assert not acknowledged
@@ -183,25 +183,25 @@ def test_a_commit_with_a_warning_is_not_done(pair: Pair) -> None:
         for engine in engines:
             await engine.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("believing", [False, True])
-def test_what_a_server_shows_after_a_crash(
-    pair: Pair, believing: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("unchecked", [False, True])
+def test_reads_after_a_crash_of_the_server(
+    pair: Pair, unchecked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A COMMIT that waited is on the restarted server but on no standby: it is never shown.
 
     The control is a process that trusts a restarted server.
     """
 
-    async def believe(engine: PostgresEngine, server: str) -> None:
+    async def accept(engine: PostgresEngine, server: str) -> None:
         engine.known.server = server
 
-    if believing:
-        monkeypatch.setattr(PostgresEngine, "_check_server", believe)
+    if unchecked:
+        monkeypatch.setattr(PostgresEngine, "_check_server", accept)
 
-    async def whole() -> None:
+    async def scenario() -> None:
         writer, other = [PostgresEngine(pair.url) for _ in range(2)]
         assert await run(writer, provider_new(1)) == 1
         assert await seen(other) == 1
@@ -213,7 +213,7 @@ def test_what_a_server_shows_after_a_crash(
         shown = 1
         with contextlib.suppress(StoreError):
             shown = await seen(other)
-        assert (shown == 2) is believing
+        assert (shown == 2) is unchecked
         with contextlib.suppress(StoreError):
             await committing
         await asyncio.to_thread(pair.standby.start)
@@ -224,4 +224,4 @@ def test_what_a_server_shows_after_a_crash(
         for engine in (writer, other):
             await engine.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())

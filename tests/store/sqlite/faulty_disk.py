@@ -1,4 +1,4 @@
-"""A file system that fails once: the n-th write, sync, truncation or opening goes wrong."""
+"""A file system that fails once, at the n-th write, sync, truncation or opening."""
 
 import apsw
 
@@ -8,7 +8,7 @@ FAULTS = {
     "truncate": ("error",),
     "open": ("error",),
 }
-"""How each operation can fail. `short`: a part was written before the disk was full."""
+"""How each operation can fail. `short`: the disk was full after a part was written."""
 
 _CODES = {
     ("write", "error"): apsw.SQLITE_IOERR_WRITE,
@@ -52,14 +52,14 @@ class Faulty(apsw.VFS):
 
 
 class FaultyFile(apsw.VFSFile):
-    """One open file of a `Faulty`."""
+    """An open file of a `Faulty`."""
 
     def __init__(self, system: Faulty, name, flags) -> None:  # type: ignore[no-untyped-def]  # as SQLite hands them over
         super().__init__("", name, flags)
         self._system = system
 
     def xWrite(self, data, offset):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite
-        """Write, or fail; a short write leaves the first half."""
+        """Write, or fail; a short write stores the first half."""
         way = self._system.fails("write")
         if way == "short":
             super().xWrite(data[: len(data) // 2], offset)

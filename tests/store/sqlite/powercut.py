@@ -20,7 +20,7 @@ SECTOR = 512
 
 @dataclass(slots=True)
 class Event:
-    """One thing that happened to one file; `since`: when a sync began, as a position in the log."""
+    """An operation on a file; `since` is the position in the log at which a sync began."""
 
     kind: str  # create, write, truncate, sync, delete, ack
     file: str = ""
@@ -31,7 +31,7 @@ class Event:
 
 
 class Recorder(apsw.VFS):
-    """The log of every file that was opened through it."""
+    """Logs the operations on all files that are opened through it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "")
@@ -40,7 +40,7 @@ class Recorder(apsw.VFS):
         self._guard = threading.Lock()
 
     def note(self, event: Event) -> None:
-        """Add to the log."""
+        """Add an event to the log."""
         with self._guard:
             self.log.append(event)
 
@@ -49,7 +49,7 @@ class Recorder(apsw.VFS):
         self.note(Event("ack", revision=revision))
 
     def xOpen(self, name, flags):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite
-        """Open a file and remember whether it is new."""
+        """Open a file; log it if it is new."""
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         new = path is not None and not os.path.exists(path)
         file = RecordedFile(self, name, flags)
@@ -58,13 +58,13 @@ class Recorder(apsw.VFS):
         return file
 
     def xDelete(self, filename, syncdir):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite
-        """Delete a file; with `syncdir` durably."""
+        """Delete a file, durably with `syncdir`."""
         super().xDelete(filename, syncdir)
         self.note(Event("delete", os.path.basename(filename), since=int(syncdir)))
 
 
 class RecordedFile(apsw.VFSFile):
-    """One open file."""
+    """An open file."""
 
     def __init__(self, recorder: Recorder, name, flags) -> None:  # type: ignore[no-untyped-def]  # as SQLite hands them over
         super().__init__("", name, flags)
@@ -73,12 +73,12 @@ class RecordedFile(apsw.VFSFile):
         self._file = os.path.basename(path)
 
     def xWrite(self, data, offset):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite
-        """Write, then note it."""
+        """Write, then log it."""
         super().xWrite(data, offset)
         self._recorder.note(Event("write", self._file, offset, bytes(data)))
 
     def xTruncate(self, newsize):  # type: ignore[no-untyped-def]  # noqa: N802  # named by SQLite
-        """Truncate, then note it."""
+        """Truncate, then log it."""
         super().xTruncate(newsize)
         self._recorder.note(Event("truncate", self._file, newsize))
 
@@ -102,7 +102,7 @@ class DiskFile:
     pending: list[tuple[int, Event]] = field(default_factory=list)
 
     def sync(self, since: int) -> None:
-        """Make durable what was pending at position `since` of the log."""
+        """Make the operations durable that were pending at position `since` of the log."""
         for at, event in self.pending:
             if at < since:
                 _apply(self.content, event)
@@ -140,13 +140,13 @@ class Disk:
         self._at += 1
 
     def _sync_names(self) -> None:
-        """With the first sync of a new log or journal SQLite syncs the folder, too."""
+        """Make all names durable: with the first sync of a new log SQLite syncs the folder."""
         self.files = {name: file for name, file in self.files.items() if not file.gone}
         for file in self.files.values():
             file.durable_name, file.former = True, None
 
     def image(self, random: Random) -> dict[str, bytes]:
-        """Return files that could be there after a power loss at this point."""
+        """Return a set of files that could remain after a power loss at this point."""
         found = {}
         for name, file in self.files.items():
             if (not file.durable_name or file.gone) and random.random() < 0.5:
@@ -181,7 +181,7 @@ def _survivors(events: list[Event], random: Random) -> Iterator[Event]:
 
 
 def _sectors(event: Event, random: Random, chance: float) -> Iterator[Event]:
-    """Tear one write at the borders of sectors."""
+    """Split a write at sector boundaries, and yield some of its sectors."""
     if event.kind != "write":
         if random.random() < chance:
             yield event
@@ -206,7 +206,7 @@ def _apply(content: bytearray, event: Event, random: Random | None = None) -> No
 
 
 def write_image(image: dict[str, bytes], folder: Path) -> None:
-    """Put an image into a folder that has nothing else."""
+    """Replace all files of a folder by an image."""
     for old in folder.iterdir():
         old.unlink()
     for name, data in image.items():

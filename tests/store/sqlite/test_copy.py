@@ -1,4 +1,4 @@
-"""Backup and restore: complete while it is written to, and never a second life for old tokens."""
+"""Backup and restore: backups during writes are complete, and a restore begins a new epoch."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from moorage.store.sqlite.copy import copy
 from tests.store.build import (
     differences_load,
     digest,
-    everything_load,
+    index_load,
     provider_new,
     run,
     stream,
@@ -25,7 +25,7 @@ from tests.store.build import (
 
 
 def filled(path: Path, batches: int, seed: int = 20) -> str:
-    """Make a database; return its address."""
+    """Create a database with batches; return its address."""
 
     async def fill() -> None:
         engine = open_engine(f"sqlite:///{path}")
@@ -50,7 +50,7 @@ def epoch(url: str) -> int:
 
     async def load() -> int:
         engine = open_engine(url)
-        found = await engine.read_aside(everything_load())
+        found = await engine.read_aside(index_load())
         assert await engine.read_aside(differences_load()) == []
         await engine.close()
         return found[0]
@@ -96,7 +96,7 @@ def test_backup_refuses_an_existing_file(sqlite_engine: Engine, tmp_path: Path) 
 
 
 def test_restore_raises_the_epoch(tmp_path: Path) -> None:
-    """The backup's content is back under an epoch that was never there; the old file is kept."""
+    """The backup's content is restored under a new epoch, and the old file is kept."""
     url = filled(tmp_path / "a.db", 10)
     copy = tmp_path / "copy.db"
 
@@ -149,8 +149,8 @@ def test_restore_keeps_what_only_the_log_had(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_root_restores_is_the_owner_s(tmp_path: Path) -> None:
-    """The service, which is not root, can open it: the file, its lock, a file where none was."""
+def test_restore_by_root_keeps_the_owner(tmp_path: Path) -> None:
+    """The service, which is not root, can open the file and its lock, also if both are new."""
     copy = filled(tmp_path / "copy.db", 3).removeprefix("sqlite:///")
     filled(tmp_path / "a.db", 5)
     os.chown(tmp_path / "a.db", 4711, 4712)
@@ -165,8 +165,8 @@ def test_what_root_restores_is_the_owner_s(tmp_path: Path) -> None:
     assert state(tmp_path / "a.db")[0] == 3
 
 
-def test_restore_where_nothing_was(tmp_path: Path) -> None:
-    """A backup can be brought to a new machine."""
+def test_restore_without_a_database(tmp_path: Path) -> None:
+    """A backup can be restored on a new machine."""
     filled(tmp_path / "copy.db", 5)
     url = f"sqlite:///{tmp_path}/new.db"
     assert restore(url, str(tmp_path / "copy.db")) is None
@@ -174,7 +174,7 @@ def test_restore_where_nothing_was(tmp_path: Path) -> None:
 
 
 def test_two_backups_to_one_name(sqlite_engine: Engine, tmp_path: Path) -> None:
-    """The second is refused while the first one writes, and the first one is whole."""
+    """The second is refused while the first is being written, and the first is complete."""
     target = tmp_path / "copy.db"
 
     async def scenario() -> None:
@@ -201,19 +201,19 @@ def test_a_backup_called_as_an_unfinished_one(tmp_path: Path) -> None:
     assert list(tmp_path.glob("copy.db*")) == [target]
 
 
-def test_a_backup_whose_file_is_taken_away(tmp_path: Path) -> None:
-    """If another process writes to the same name, ours fails and leaves that one alone."""
+def test_a_backup_whose_file_is_replaced(tmp_path: Path) -> None:
+    """If another process writes to the same name, the backup fails and keeps that file."""
     source, target = tmp_path / "a.db", tmp_path / "copy.db"
     filled(source, 5)
 
     @contextmanager
-    def taking(_: apsw.Connection) -> Iterator[None]:
+    def replacing(_: apsw.Connection) -> Iterator[None]:
         yield
         (tmp_path / "copy.db.partial").unlink()
         (tmp_path / "copy.db.partial").write_text("theirs")
 
     with pytest.raises(Unusable, match="another process has replaced"):
-        copy(str(source), str(target), taking)
+        copy(str(source), str(target), replacing)
     assert (tmp_path / "copy.db.partial").read_text() == "theirs"
     assert not target.exists()
     copy(str(source), str(target))

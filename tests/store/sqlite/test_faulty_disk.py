@@ -57,7 +57,7 @@ async def _one(engine: SqliteEngine, batch: Batch, lived: Life) -> None:
         assert not lived.fatal
         lived.errors.append(error)
         seen = await engine.read(changelog.changes_load(0))
-        assert seen.revision == lived.acknowledged, "what was refused is not to be seen"
+        assert seen.revision == lived.acknowledged, "a refused batch is visible"
         lived.acknowledged = await run(engine, batch)
 
 
@@ -86,7 +86,7 @@ async def reopened(path: Path) -> tuple[int, str]:
 
 
 def counted(folder: Path) -> dict[str, int]:
-    """Return how many operations of each kind a life without faults has."""
+    """Return the number of operations of each kind when nothing fails."""
     system = Faulty("counting")
     lived = asyncio.run(life(folder / "counted.db", system.name))
     assert (lived.acknowledged, lived.errors) == (len(BATCHES), [])
@@ -108,7 +108,7 @@ def test_every_operation_may_fail_once(folder: Path, operation: str, way: str) -
         assert system.happened
         assert all(str(error) and "\n" not in str(error) for error in lived.errors)
         revision, state = asyncio.run(reopened(path))
-        assert right[revision] == state, f"half done after {lived.errors}"
+        assert right[revision] == state, f"partially written after {lived.errors}"
         if lived.fatal:
             assert revision in (lived.acknowledged, lived.acknowledged + 1)
         else:
@@ -116,16 +116,16 @@ def test_every_operation_may_fail_once(folder: Path, operation: str, way: str) -
 
 
 def test_failed_sync_is_final(folder: Path) -> None:
-    """After a failed sync of a commit nothing is written or acknowledged any more."""
+    """After a failed sync of a commit no later batch is written or acknowledged."""
     total = counted(folder)["sync"]
     finals = 0
     for at in range(total):
         system = Faulty(f"final {at}", "sync", "error", at)
         lived = asyncio.run(life(folder / f"{at}.db", system.name))
-        assert [error for error in lived.errors if isinstance(error, Fatal)], "never silent"
+        assert [error for error in lived.errors if isinstance(error, Fatal)], "no error was raised"
         assert all(isinstance(error, Fatal) for error in lived.errors)
         finals += lived.fatal
         if lived.fatal:
             left = len(BATCHES) - lived.acknowledged
-            assert len(lived.errors) >= left, "every later batch is refused, too"
+            assert len(lived.errors) >= left, "a later batch was not refused"
     assert finals >= len(BATCHES)

@@ -10,25 +10,25 @@ from moorage.store.api import Engine, Plan, Row, Stream, Unavailable
 from moorage.store.open import open_engine
 from moorage.store.sqlite.copy import _log_watched, copy_beside
 from moorage.store.sqlite.file import PAGE, connect, translated
-from tests.store.build import Batch, everything_load, provider_new, run, together
+from tests.store.build import Batch, index_load, provider_new, run, together
 
 PAGES_MAX = 200
 WRITES = 100
 
 
 def large(n: int) -> Batch:
-    """A batch that writes some ten pages."""
+    """Return a batch that writes about ten pages."""
     return together(*(provider_new(n * 100 + k, VCPU=1) for k in range(30)))
 
 
-class Reading:
+class EndlessRead:
     """A read that runs until it is stopped or interrupted."""
 
     def __init__(self) -> None:
         self.rows = 0
 
     def plan(self) -> Plan[None]:
-        """Read rows without end, in one snapshot."""
+        """Read rows endlessly, in one snapshot."""
         while True:
             yield [Stream("providers_snapshot", (), self._take)]
 
@@ -37,7 +37,7 @@ class Reading:
 
 
 def opened(path: Path, pages_max: int) -> Engine:
-    """Open a database whose log is bounded."""
+    """Open a database with a limit for its log."""
     return open_engine(
         f"sqlite:///{path}", synchronous="OFF", checkpoint_pages=50, log_pages_max=pages_max
     )
@@ -46,10 +46,10 @@ def opened(path: Path, pages_max: int) -> Engine:
 def longest(path: Path, pages_max: int) -> tuple[int, int, bool]:
     """Write during a read; return the largest log, the file's size, and whether the read ended."""
 
-    async def whole() -> tuple[int, int, bool]:
+    async def scenario() -> tuple[int, int, bool]:
         engine = opened(path, pages_max)
         await run(engine, large(0))
-        reading = Reading()
+        reading = EndlessRead()
         reader = asyncio.ensure_future(engine.read_aside(reading.plan(), slow=True))
         while not reading.rows:
             await asyncio.sleep(0)
@@ -61,17 +61,17 @@ def longest(path: Path, pages_max: int) -> tuple[int, int, bool]:
         if ended:
             with pytest.raises(Unavailable, match="so that the log can start anew"):
                 await reader
-            assert (await engine.read_aside(everything_load(), slow=True))[1] == WRITES
-        else:  # by hand
+            assert (await engine.read_aside(index_load(), slow=True))[1] == WRITES
+        else:  # end the read
             while not reader.done():
-                engine._slow[1].interrupt()  # type: ignore[attr-defined]  # no engine shows it
+                engine._slow[1].interrupt()  # type: ignore[attr-defined]  # not in the interface of engines
                 await asyncio.wait([reader], timeout=0.1)
             with pytest.raises(Unavailable):
                 await reader
         await engine.close()
         return most, path.stat().st_size, ended
 
-    return asyncio.run(whole())
+    return asyncio.run(scenario())
 
 
 def test_the_log_is_bounded(tmp_path: Path) -> None:
@@ -81,15 +81,15 @@ def test_the_log_is_bounded(tmp_path: Path) -> None:
     assert most < 2 * max(PAGES_MAX * PAGE, size)
 
 
-def test_without_a_bound_it_is_not(tmp_path: Path) -> None:
-    """The control: the same reads and writes without the bound."""
+def test_the_log_is_unbounded_without_a_limit(tmp_path: Path) -> None:
+    """The control: the same reads and writes with a huge limit."""
     most, size, ended = longest(tmp_path / "a.db", 1 << 40)
     assert not ended
     assert most > 2 * max(PAGES_MAX * PAGE, size)
 
 
 async def interrupted(engine: Any, target: Path) -> None:
-    """Back up until an attempt is interrupted; on a busy machine, some are complete before."""
+    """Back up until an attempt is interrupted; on a busy machine some finish before that."""
     for _ in range(50):
         copying = asyncio.ensure_future(engine.backup(str(target)))
         while not copying.done():
@@ -102,9 +102,9 @@ async def interrupted(engine: Any, target: Path) -> None:
 
 
 def test_a_backup_that_takes_too_long(tmp_path: Path) -> None:
-    """It is interrupted like any read and leaves no file; a later one is complete."""
+    """It is interrupted like any read and leaves no file; a later backup is complete."""
 
-    async def whole() -> None:
+    async def scenario() -> None:
         engine: Any = opened(tmp_path / "a.db", 1)
         for n in range(40):
             await run(engine, large(n))
@@ -116,7 +116,7 @@ def test_a_backup_that_takes_too_long(tmp_path: Path) -> None:
         assert target.stat().st_size > 40 * PAGE
         await engine.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 ENDLESS = """
@@ -124,7 +124,7 @@ WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) F
 """
 
 
-def beside(path: Path, pages_max: int) -> None:
+def read_from_outside(path: Path, pages_max: int) -> None:
     """Read endlessly, as a command does in another process than the writer's."""
     connection = connect(str(path), writes=False)
     try:
@@ -137,10 +137,12 @@ def beside(path: Path, pages_max: int) -> None:
 def test_another_process_ends_its_own_read(tmp_path: Path) -> None:
     """The writer cannot interrupt it: the reader watches the size of the log itself."""
 
-    async def whole() -> None:
+    async def scenario() -> None:
         engine = opened(tmp_path / "a.db", 1 << 40)
         await run(engine, large(0))
-        reader = asyncio.ensure_future(asyncio.to_thread(beside, tmp_path / "a.db", PAGES_MAX))
+        reader = asyncio.ensure_future(
+            asyncio.to_thread(read_from_outside, tmp_path / "a.db", PAGES_MAX)
+        )
         n = 1
         while not reader.done():
             await run(engine, large(n))
@@ -150,7 +152,7 @@ def test_another_process_ends_its_own_read(tmp_path: Path) -> None:
         assert Path(f"{tmp_path}/a.db-wal").stat().st_size >= PAGES_MAX * PAGE
         await engine.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 def test_a_log_that_was_long_before(tmp_path: Path) -> None:
@@ -160,11 +162,11 @@ def test_a_log_that_was_long_before(tmp_path: Path) -> None:
     copy_beside(str(tmp_path / "a.db"), str(tmp_path / "copy.db"), 1)
     asyncio.run(engine.close())
     copied = open_engine(f"sqlite:///{tmp_path}/copy.db")
-    assert asyncio.run(copied.read_aside(everything_load()))[1] == 1
+    assert asyncio.run(copied.read_aside(index_load()))[1] == 1
     asyncio.run(copied.close())
 
 
-def test_the_end_of_a_process_beside_a_reader(
+def test_closing_while_another_process_reads(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process ends normally and logs that the log stays; the next start has everything."""
@@ -181,5 +183,5 @@ def test_the_end_of_a_process_beside_a_reader(
     assert Path(f"{path}-wal").stat().st_size
     reader.close(True)
     again = open_engine(f"sqlite:///{path}")
-    assert asyncio.run(again.read_aside(everything_load()))[1] == 2
+    assert asyncio.run(again.read_aside(index_load()))[1] == 2
     asyncio.run(again.close())

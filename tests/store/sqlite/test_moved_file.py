@@ -15,15 +15,15 @@ from moorage.store.api import Engine, Locked, Unavailable, Unusable
 from moorage.store.high_water_mark import BYTES, Mark
 from moorage.store.open import open_engine, restore
 from moorage.store.sqlite.file import PLACE_SECONDS, FileIdentity, Lock
-from tests.store.build import everything_load, provider_new, run
+from tests.store.build import index_load, provider_new, run
 
 
 def epoch(path: Path) -> int:
-    """Open a database file as it is; return its epoch."""
+    """Open a database file; return its epoch."""
 
     async def load() -> int:
         engine = open_engine(f"sqlite:///{path}")
-        found = await engine.read_aside(everything_load())
+        found = await engine.read_aside(index_load())
         await engine.close()
         return found[0]
 
@@ -31,7 +31,7 @@ def epoch(path: Path) -> int:
 
 
 def written(path: Path, *numbers: int) -> None:
-    """Make providers of these numbers in a database file."""
+    """Create the providers with these numbers in a database file."""
 
     async def write() -> None:
         engine = open_engine(f"sqlite:///{path}")
@@ -43,7 +43,7 @@ def written(path: Path, *numbers: int) -> None:
 
 
 def test_one_owner_by_any_name(tmp_path: Path) -> None:
-    """Through a symbolic link to the file, or to its folder, it is the same file."""
+    """A symbolic link to the file or its folder leads to the same lock."""
     (tmp_path / "real").mkdir()
     path = tmp_path / "real/a.db"
     written(path, 1)
@@ -79,7 +79,7 @@ def test_a_lock_file_that_was_removed(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def refused(engine: Engine, path: Path, n: int) -> int:
-    """Make providers from the n-th on until that is refused; return which one was."""
+    """Create providers from the n-th on until one is refused; return its number."""
     end = time.monotonic() + 100 * PLACE_SECONDS
     while time.monotonic() < end:
         try:
@@ -88,7 +88,7 @@ def refused(engine: Engine, path: Path, n: int) -> int:
             assert f"{path} was moved, deleted or replaced" in str(error)
             return n
         n += 1
-    raise AssertionError("everything is acknowledged")
+    raise AssertionError("no write was refused")
 
 
 @pytest.mark.parametrize("end", ["", "-wal", ".lock"])
@@ -102,17 +102,15 @@ def test_a_file_that_was_moved(sqlite_engine: Engine, url: str, end: str) -> Non
         if taken:
             shutil.copy(elsewhere, path)
         n = refused(sqlite_engine, path, n)
-        assert refused(sqlite_engine, path, n) == n, "it is refused each time"
+        assert refused(sqlite_engine, path, n) == n, "a repeated write was not refused"
         elsewhere.rename(path)
         asyncio.run(run(sqlite_engine, provider_new(n)))
         n += 1
-    assert asyncio.run(sqlite_engine.read_aside(everything_load()))[1] == n - 1
+    assert asyncio.run(sqlite_engine.read_aside(index_load()))[1] == n - 1
 
 
-def test_the_place_is_looked_at_now_and_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not with every commit: a look takes three calls of the system."""
+def test_the_place_is_checked_at_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not checked at every commit, since a check takes three system calls."""
     for end in ("", "-wal", ".lock"):
         (tmp_path / f"a.db{end}").touch()
     place, real, looks = FileIdentity(str(tmp_path / "a.db")), os.stat, 0
@@ -180,8 +178,8 @@ def test_a_copy_put_over_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert len(caplog.records) == 3
 
 
-def test_another_ledger_of_the_same_length(tmp_path: Path) -> None:
-    """A file that went on elsewhere is as long as before, and still another one."""
+def test_a_file_that_was_written_to_elsewhere(tmp_path: Path) -> None:
+    """It is detected even if its revision is not lower than that of the replaced file."""
     path, other = tmp_path / "a.db", tmp_path / "other.db"
     written(path, 1)
     shutil.copy(path, other)

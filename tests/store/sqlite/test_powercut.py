@@ -1,4 +1,4 @@
-"""A power loss at any moment takes nothing that was acknowledged, and leaves nothing half done."""
+"""A power loss at any moment loses no acknowledged write and leaves no partial batch."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ class Session:
     """A recorded run: what was written, and the content at each revision."""
 
     def __init__(self, folder: Path, synchronous: str, seed: int, *, beside: bool = False) -> None:
-        """With `beside` the next batch does not wait for a checkpoint that is under way."""
+        """With `beside` the next batch does not wait for a checkpoint in progress."""
         self.recorder = Recorder(f"recorder {folder.name} {synchronous} {seed}")
         self.states: dict[int, set[str]] = {}
         self._path = folder / NAME
@@ -69,7 +69,7 @@ class Session:
     def judge(self, image: dict[str, bytes], folder: Path, acknowledged: int) -> str:
         """Open an image of a power loss; return `sound` or what is wrong.
 
-        Two images in five have the bytes of an earlier one; those are opened once.
+        Two images in five are equal to an earlier one; these are opened only once.
         """
         key = fingerprint(image)
         if key not in self._contents:
@@ -86,11 +86,11 @@ class Session:
 
 def fingerprint(image: dict[str, bytes]) -> bytes:
     """Return a hash of the names and bytes of all files."""
-    whole = hashlib.sha256()
+    content = hashlib.sha256()
     for name, data in sorted(image.items()):
-        whole.update(f"{name} {len(data)} ".encode())
-        whole.update(data)
-    return whole.digest()
+        content.update(f"{name} {len(data)} ".encode())
+        content.update(data)
+    return content.digest()
 
 
 def contents(database: Path) -> tuple[int, str] | None:
@@ -125,12 +125,12 @@ def verdicts(session: Session, folder: Path, images: int, seed: int) -> Counter[
             found[verdict] += 1
             if verdict == "sound" and random.random() < 0.02:
                 write_image(image, place)
-                asyncio.run(goes_on(place))
+                asyncio.run(use_again(place))
     return found
 
 
-async def goes_on(place: Path) -> None:
-    """A service can be started on the image, finds it consistent, and can write."""
+async def use_again(place: Path) -> None:
+    """Open the image with an engine, assert that it is consistent, and write to it."""
     engine = open_engine(f"sqlite:///{place / NAME}")
     assert await engine.read_aside(differences_load()) == []
     await run(engine, provider_new(999, VCPU=1))
@@ -143,20 +143,20 @@ def test_full_loses_nothing(folder: Path) -> None:
     session.live(45)
     session.live(15)
     happened = Counter((event.kind, event.file) for event in session.recorder.log)
-    assert happened["sync", NAME] >= 5, "the log was copied into the file now and then"
-    assert happened["delete", f"{NAME}-wal"] == 2, "and was taken away at the end"
+    assert happened["sync", NAME] >= 5, "too few checkpoints"
+    assert happened["delete", f"{NAME}-wal"] == 2, "the log was not deleted at the end"
     assert verdicts(session, folder, 6_000, seed=2) == {"sound": 6_000}
 
 
 def test_checkpoints_beside_commits_lose_nothing(folder: Path) -> None:
-    """Nor when the log is copied into the file while the next batches are written."""
+    """The same holds if checkpoints run while the next batches are written."""
     session = Session(folder, "FULL", seed=3, beside=True)
     session.live(60)
     assert verdicts(session, folder, 1_500, seed=4) == {"sound": 1_500}
 
 
 def test_normal_loses_writes(folder: Path) -> None:
-    """The control: with a sync less per commit the same harness finds losses, but no damage."""
+    """The control: with one sync less per commit the same test finds losses, but no damage."""
     session = Session(folder, "NORMAL", seed=5)
     session.live(40)
     found = verdicts(session, folder, 300, seed=6)
@@ -165,7 +165,7 @@ def test_normal_loses_writes(folder: Path) -> None:
 
 
 def test_off_loses_and_damages(folder: Path) -> None:
-    """The control: without any sync it finds losses and damaged files."""
+    """The control: without syncs the same test finds losses and damaged files."""
     session = Session(folder, "OFF", seed=7)
     session.live(40)
     found = verdicts(session, folder, 300, seed=8)
