@@ -34,7 +34,7 @@ class FaultyFile(apsw.VFSFile):
 def fail_if(trigger: str, code: int) -> None:
     """Raise SQLite's error of this code while the trigger exists."""
     if os.path.exists(trigger):
-        error = apsw.IOError("the disk does not answer")
+        error: Any = apsw.IOError("the disk does not answer")
         error.extendedresult = code
         raise error
 

@@ -70,14 +70,18 @@ def serve(directory: Path) -> Iterator[Server]:
 
 def test_no_request_leaves_cycles(tmp_path: Path) -> None:
     """This holds for every kind of request, granted or refused."""
-    much = probes.Sizes.of(0)
+    sizes = probes.Sizes.of(0)
 
     async def scenario(server: Server) -> dict[str, Counter[str]]:
-        for made in (probes.reports(Fleet("flat", 40)), probes.special(much), probes.line(much)):
-            await holding.made(server.url, made)
+        for requests in (
+            probes.reports(Fleet("flat", 40)),
+            probes.large_objects(sizes),
+            probes.line(sizes),
+        ):
+            await holding.send_all(server.url, requests)
         return {
             f"{one.method} {one.route} ({one.what})": await server.left_by(one.raw)
-            for one in probes.everything(much)
+            for one in probes.all_probes(sizes)
         }
 
     with serve(tmp_path) as server:

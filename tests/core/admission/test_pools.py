@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.core.admission import pools
-from moorage.core.admission.model import Pacing, Rest
+from moorage.core.admission.model import Pacing, Pool, Rest
 from moorage.core.admission.units import rested
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
@@ -21,7 +21,7 @@ def world() -> World:
     return made
 
 
-def put(world: World, name: str, generation: int | None = None, **more: Any) -> pools.Pool:
+def put(world: World, name: str, generation: int | None = None, **more: Any) -> Pool:
     """Create or change a pool, and return it."""
     made = pools.put(world.facts, world.moment, world.wall, name, spec(**more), generation)
     return world.do(made)

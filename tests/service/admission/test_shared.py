@@ -133,6 +133,14 @@ def test_missed_changes_are_caught_up() -> None:
     asyncio.run(run())
 
 
+async def first_reading(admission: Admission) -> None:
+    """Wait until the whole state has been reported to followers for the first time."""
+    followers = admission._followers
+    async with asyncio.timeout(20):
+        while followers._missed.is_set() or followers._since is not None:
+            await asyncio.wait([asyncio.ensure_future(admission.queries.now())])
+
+
 def test_waiters_are_woken_although_a_follower_fails() -> None:
     """After a fault, the whole state is reported long before the end of a wait.
 
@@ -144,6 +152,7 @@ def test_waiters_are_woken_although_a_follower_fails() -> None:
         holder = (await ask(one, "holder", "p")).lease
         waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 60.0))
         await until_queued(one, "p")
+        await first_reading(other)
         queries: Any = other.queries
         now, note = queries.now, other.waiting.note
         failed: list[str] = []

@@ -52,7 +52,7 @@ def counted(service: Service) -> list[str]:
     names: list[str] = []
 
     def counting(inner: Callable[[Plan[Any]], Awaitable[Any]]) -> Any:
-        def counted(plan: Plan[Any]) -> Awaitable[Any]:
+        def counted(plan: Any) -> Awaitable[Any]:
             if plan.__name__.startswith("changes_"):
                 names.append(plan.__name__)
             return inner(plan)
