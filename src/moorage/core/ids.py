@@ -15,6 +15,9 @@ AggregateId = NewType("AggregateId", str)
 LeaseId = NewType("LeaseId", str)
 """The UUID of a lease and of the ticket it comes from: 36 characters, lower case, with dashes."""
 
+AgentId = NewType("AgentId", str)
+"""The UUID of an agent, which speaks for one machine: 36 characters, lower case, with dashes."""
+
 _NORMAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 

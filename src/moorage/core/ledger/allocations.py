@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
-from moorage.core.ledger.capacity import admits, has_room
+from moorage.core.ledger.capacity import admits, has_room, may_record
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import Allocations, Consumer, Inventory
 from moorage.core.ledger.providers import touched
@@ -96,6 +96,7 @@ def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> 
     changes.inventories.update(used_after(shift, stock, now))
     for uuid in providers_touched(facts, requests):
         changes.providers[uuid] = touched(facts.providers[uuid], now)
+    changes.places = places_after(facts, requests, changes)
     return changes
 
 
@@ -200,12 +201,16 @@ def check_offers(
             raise _missing(uuid, name)
 
 
-def check_room(requests: list[ConsumerRequest], shift: Shift, stock: Stock) -> None:
+def check_room(
+    requests: list[ConsumerRequest], shift: Shift, stock: Stock, *, recording: bool = False
+) -> None:
     """Raise INVENTORY_MISSING, UNITS_VIOLATED or CAPACITY_EXCEEDED for amounts that do not fit.
 
     The amounts are added up in order, and the first one without room is reported. Usage that is
-    already over capacity may stay or fall.
+    already over capacity may stay or fall. `recording`: the amounts exist already, so it does not
+    matter whether they are offered.
     """
+    fits = may_record if recording else has_room
     taken: dict[tuple[ProviderId, str], int] = {}
     for request in requests:
         for uuid, amounts in request.allocations.items():
@@ -218,7 +223,7 @@ def check_room(requests: list[ConsumerRequest], shift: Shift, stock: Stock) -> N
                     raise _refused(Code.UNITS_VIOLATED, name, uuid, "violate inventory constraints")
                 taken[key] = taken.get(key, 0) + amount
                 net = taken[key] - shift.given.get(key, 0)
-                if net > 0 and not has_room(inventory, net):
+                if net > 0 and not fits(inventory, net):
                     raise _refused(Code.CAPACITY_EXCEEDED, name, uuid, "exceed the capacity")
 
 
@@ -231,6 +236,23 @@ def consumers_after(
         for number, request in enumerate(requests)
         if request.allocations or request.consumer in facts.consumers
     }
+
+
+def places_after(
+    facts: Facts, requests: list[ConsumerRequest], changes: Changes
+) -> dict[tuple[ProviderId, ConsumerId], int]:
+    """Return the generations of the providers where consumers get their first allocations.
+
+    They give the consumers of each provider an order, in which a machine starts them.
+    """
+    places: dict[tuple[ProviderId, ConsumerId], int] = {}
+    for request in requests:
+        held = facts.consumers.get(request.consumer)
+        for uuid in request.allocations:
+            after = changes.providers[uuid]
+            if after is not None and (held is None or uuid not in held.allocations):
+                places[uuid, request.consumer] = after.generation
+    return places
 
 
 def used_after(

@@ -1,7 +1,8 @@
 """THE capacity rule. Claims, candidates, reshape and listings call it; nothing else computes it.
 
-Functions with `Any` work on plain numbers and on numpy columns, hence `&` instead of `and`.
-Source: Placement API reference, "Update resource provider inventory".
+What an agent reports, and a withheld provider, limit what may be placed, but not what a reshape may
+record. Functions with `Any` work on plain numbers and on numpy columns, hence `&` instead of `and`.
+Source: Placement API reference, "Update resource provider inventory"; decision 0025.
 """
 
 from typing import Any
@@ -9,14 +10,20 @@ from typing import Any
 from moorage.core.ledger.model import Inventory
 
 
-def capacity(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
-    """Return how many units may be allocated in total, not rounded."""
+def capacity(total: float, reserved: float, allocation_ratio: float) -> float:
+    """Return how many units may be allocated in total if all of it is offered, not rounded."""
     return (total - reserved) * allocation_ratio
 
 
-def fits(total: Any, reserved: Any, allocation_ratio: Any, used: Any, amount: Any) -> Any:
-    """Is there room for `amount` more units besides the `used` ones?"""
-    return used + amount <= capacity(total, reserved, allocation_ratio)
+def capacity_of(inventory: Inventory) -> float:
+    """Return how many units of one stored inventory may be allocated in total, not rounded."""
+    total, offered = inventory.total, inventory.offered
+    if inventory.withheld:
+        return 0.0
+    if offered is None:
+        return capacity(total, inventory.reserved, inventory.allocation_ratio)
+    given = min(total, offered)
+    return capacity(max(given, inventory.reserved), inventory.reserved, inventory.allocation_ratio)
 
 
 def units_ok(min_unit: Any, max_unit: Any, step_size: Any, amount: Any) -> Any:
@@ -26,15 +33,13 @@ def units_ok(min_unit: Any, max_unit: Any, step_size: Any, amount: Any) -> Any:
 
 def has_room(inventory: Inventory, amount: int) -> bool:
     """Does one stored inventory have room for `amount` more units?"""
-    return bool(
-        fits(
-            inventory.total,
-            inventory.reserved,
-            inventory.allocation_ratio,
-            inventory.used,
-            amount,
-        )
-    )
+    return inventory.used + amount <= capacity_of(inventory)
+
+
+def may_record(inventory: Inventory, amount: int) -> bool:
+    """May `amount` more units be recorded that exist already, whatever is offered now?"""
+    whole = capacity(inventory.total, inventory.reserved, inventory.allocation_ratio)
+    return inventory.used + amount <= whole
 
 
 def admits(inventory: Inventory, amount: int) -> bool:
@@ -44,7 +49,7 @@ def admits(inventory: Inventory, amount: int) -> bool:
 
 def shown_capacity(inventory: Inventory) -> int:
     """Return the capacity that clients see: rounded towards zero."""
-    return int(capacity(inventory.total, inventory.reserved, inventory.allocation_ratio))
+    return int(capacity_of(inventory))
 
 
 def largest(inventory: Inventory) -> int:

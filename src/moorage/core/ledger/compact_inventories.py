@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import astuple
 
-from moorage.core.ledger.capacity import capacity, divisor, shown_capacity
+from moorage.core.ledger.capacity import capacity_of, divisor, shown_capacity
 from moorage.core.ledger.model import Inventory
 
-Common = tuple[int, int, int, int, int, float]
+Common = tuple[int, int, int, int, int, float, int | None, bool]
 """The figures of an inventory that rarely change, in the order of the model."""
 
 
@@ -27,6 +27,8 @@ class InventoryFigures(NamedTuple):
     max_unit: int
     step_size: int
     allocation_ratio: float
+    offered: int | None
+    withheld: bool
     capacity: float
     units: int
     """The capacity in whole units."""
@@ -38,7 +40,7 @@ class InventoryFigures(NamedTuple):
     @classmethod
     def of(cls, name: str, inventory: Inventory) -> "InventoryFigures":
         """Return the offer of an inventory of a class."""
-        whole = capacity(inventory.total, inventory.reserved, inventory.allocation_ratio)
+        whole = capacity_of(inventory)
         shared = common(inventory)
         return cls(name, *shared, whole, shown_capacity(inventory), divisor(whole), shared)
 
@@ -157,4 +159,6 @@ def common(inventory: Inventory) -> Common:
         inventory.max_unit,
         inventory.step_size,
         inventory.allocation_ratio,
+        inventory.offered,
+        inventory.withheld,
     )

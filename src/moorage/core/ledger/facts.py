@@ -80,6 +80,8 @@ class Changes:
     traits: dict[str, CustomName | None] = field(default_factory=dict)
     renamed_classes: dict[str, str] = field(default_factory=dict)
     """Old name to new name; applying it renames every inventory and allocation of the class."""
+    places: dict[tuple[ProviderId, ConsumerId], int] = field(default_factory=dict)
+    """The generation of a provider when a consumer got its first allocation there."""
 
     def update(self, other: "Changes") -> None:
         """Merge the after-images of a later decision, which override those here."""
@@ -90,6 +92,7 @@ class Changes:
         self.classes.update(other.classes)
         self.traits.update(other.traits)
         self.renamed_classes.update(other.renamed_classes)
+        self.places.update(other.places)
 
     @property
     def instants(self) -> int:

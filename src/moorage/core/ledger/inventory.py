@@ -88,7 +88,9 @@ def create(
             f"Update conflict: resource provider {uuid} already has an inventory of {name}; "
             "use PUT to change it.",
         )
-    return _changed(facts, touched(provider, now), {(uuid, name): _stored(spec, None, now)})
+    return _changed(
+        facts, touched(provider, now), {(uuid, name): _stored(provider, spec, None, now)}
+    )
 
 
 def update(
@@ -115,7 +117,9 @@ def update(
             Code.INVENTORY_UNKNOWN,
             f"No inventory of class {name} found.",
         )
-    return _changed(facts, touched(provider, now), {(uuid, name): _stored(spec, before, now)})
+    return _changed(
+        facts, touched(provider, now), {(uuid, name): _stored(provider, spec, before, now)}
+    )
 
 
 def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
@@ -206,12 +210,12 @@ def rewritten(
     facts: Facts, now: Instant, uuid: ProviderId, specs: Specs
 ) -> dict[tuple[ProviderId, str], Inventory | None]:
     """Return the after-images that replace the provider's inventories by `specs`."""
-    held = facts.inventories_of(uuid)
+    provider, held = facts.providers[uuid], facts.inventories_of(uuid)
     changed: dict[tuple[ProviderId, str], Inventory | None] = {
         (uuid, name): None for name in held if name not in specs
     }
     for name, spec in specs.items():
-        changed[uuid, name] = _stored(spec, held.get(name), now)
+        changed[uuid, name] = _stored(provider, spec, held.get(name), now)
     return changed
 
 
@@ -225,7 +229,11 @@ def in_use_error(uuid: ProviderId, names: list[str]) -> Error:
     )
 
 
-def _stored(spec: InventorySpec, before: Inventory | None, now: Instant) -> Inventory:
+def _stored(
+    provider: Provider, spec: InventorySpec, before: Inventory | None, now: Instant
+) -> Inventory:
+    # Nothing new is offered of a machine until the agent follows, in the same batch.
+    new = None if provider.agent is None else 0
     return Inventory(
         total=spec.total,
         reserved=spec.reserved,
@@ -233,6 +241,8 @@ def _stored(spec: InventorySpec, before: Inventory | None, now: Instant) -> Inve
         max_unit=spec.max_unit,
         step_size=spec.step_size,
         allocation_ratio=spec.allocation_ratio,
+        offered=new if before is None else before.offered,
+        withheld=provider.withheld is not None,
         used=before.used if before else 0,
         created_at=before.created_at if before else now,
         updated_at=now,

@@ -8,18 +8,26 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from moorage.core.clock import Instant
-from moorage.core.ids import AggregateId, ConsumerId, ProviderId
+from moorage.core.ids import AgentId, AggregateId, ConsumerId, ProviderId
 from moorage.core.limits import MAX_INT
 
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 """A provider with this trait serves every tree with which it shares an aggregate."""
 
 
+class Withheld(Struct, frozen=True, gc=False):
+    """Why nothing of a provider is offered, and the provider from which it inherits that."""
+
+    reason: str
+    by: ProviderId
+
+
 class Provider(Struct, frozen=True, gc=False):
     """Something that has inventory: a host, a device, a share of storage.
 
     `generation` rises with every change that other writers must see before they overwrite it.
-    `root` is the provider at the top of its tree: itself if it has no parent.
+    `root` is the provider at the top of its tree: itself if it has no parent. `agent` manages
+    resource classes of it. A new or moved provider is `withheld` if its parent is.
     """
 
     uuid: ProviderId
@@ -29,12 +37,17 @@ class Provider(Struct, frozen=True, gc=False):
     root: ProviderId
     created_at: Instant
     updated_at: Instant
+    agent: AgentId | None = None
+    withheld: Withheld | None = None
 
 
-class Inventory(Struct, frozen=True, gc=False):
+class Inventory(Struct, frozen=True, gc=False, omit_defaults=True):
     """The amount of one resource class that one provider offers, and its usage.
 
     `used` is the sum of all allocations on it; it is stored so that a claim reads one row.
+    `offered` is what the machine can give now, as its agent reports it; None: no agent manages this
+    class. `withheld`: the provider is withheld, so nothing is offered. Rows omit what equals a
+    default, so a default must never change.
     """
 
     total: int
@@ -43,6 +56,8 @@ class Inventory(Struct, frozen=True, gc=False):
     max_unit: int = MAX_INT
     step_size: int = 1
     allocation_ratio: float = 1.0
+    offered: int | None = None
+    withheld: bool = False
     used: int = 0
     created_at: Instant = Instant(0)
     updated_at: Instant = Instant(0)

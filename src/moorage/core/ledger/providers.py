@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
+from moorage.core.ledger import withholding
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import NO_TAGS, Provider
 from moorage.core.limits import TREE_SIZE_MAX
@@ -58,11 +59,14 @@ def create(
             "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None "
             "if there is no parent.",
         )
-    root = uuid if parent is None else _parent(facts, parent).root
+    above = None if parent is None else _parent(facts, parent)
     if uuid in facts.providers:
         raise _duplicate("uuid", uuid)
     _check_name_free(facts, name, uuid)
-    provider = Provider(uuid, name, 0, parent, root, now, now)
+    if above is None:
+        provider = Provider(uuid, name, 0, None, uuid, now, now)
+    else:
+        provider = Provider(uuid, name, 0, parent, above.root, now, now, withheld=above.withheld)
     return Changes(providers={uuid: provider}), provider
 
 
@@ -77,20 +81,20 @@ def update(
 ) -> tuple[Changes, Provider]:
     """Rename a provider and, with `move`, move its whole subtree to another parent.
 
-    The generation does not change; without a difference nothing changes. Raises
-    PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, REPARENT_REFUSED (without `free`),
-    TREE_LOOP, LIMIT_EXCEEDED.
+    The generation does not change; without a difference nothing changes. What moves is withheld
+    if its new parent is. Raises PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
+    REPARENT_REFUSED (without `free`), TREE_LOOP, LIMIT_EXCEEDED.
     """
     before = find(facts, uuid)
     after = replace(before, name=name, updated_at=_after_creation(before, now))
-    below: dict[ProviderId, Provider | None] = {}
+    changes = Changes(providers={uuid: after})
     if move and parent != before.parent:
-        after, below = _move(facts, now, after, parent, free)
+        changes = _move(facts, now, after, parent, free)
     elif name == before.name:
         return Changes(), before
     _check_name(name)
     _check_name_free(facts, name, uuid)
-    return Changes(providers={uuid: after, **below}), after
+    return changes, changes.providers[uuid] or after
 
 
 def delete(facts: Facts, uuid: ProviderId) -> Changes:
@@ -147,31 +151,44 @@ def _parent(facts: Facts, parent: ProviderId) -> Provider:
 
 def _move(
     facts: Facts, now: Instant, provider: Provider, parent: ProviderId | None, free: bool
-) -> tuple[Provider, dict[ProviderId, Provider | None]]:
-    """Return the provider with its new parent, and all its descendants with their new root."""
-    root = provider.uuid if parent is None else _parent(facts, parent).root
+) -> Changes:
+    """Return the changes of the provider, which is at its new place, and of all below it."""
+    above = None if parent is None else _parent(facts, parent)
+    root = provider.uuid if above is None else above.root
     if not free and provider.parent is not None:
         verb = "un-parenting" if parent is None else "re-parenting"
         raise Error(
             Code.REPARENT_REFUSED,
             f"{verb} a provider is not currently allowed.",
         )
-    subtree = _subtree(facts, provider)
+    subtree = subtree_of(facts, provider)
     if parent is not None and any(member.uuid == parent for member in subtree):
         raise Error(
             Code.TREE_LOOP,
             f"{parent} is {provider.uuid} or below it: "
             "creating loop in the provider tree is not allowed.",
         )
-    below: dict[ProviderId, Provider | None] = {
-        member.uuid: replace(member, root=root, updated_at=_after_creation(member, now))
-        for member in subtree[1:]
-        if member.root != root
-    }
-    return replace(provider, parent=parent, root=root), below
+    after = [
+        replace(provider, parent=parent, root=root),
+        *(
+            member
+            if member.root == root
+            else replace(member, root=root, updated_at=_after_creation(member, now))
+            for member in subtree[1:]
+        ),
+    ]
+    changes = withholding.moved(facts, after, above)
+    for old, new in zip(subtree, after, strict=True):
+        if new is not old:
+            changes.providers.setdefault(new.uuid, new)
+    return changes
 
 
-def _subtree(facts: Facts, top: Provider) -> list[Provider]:
+def subtree_of(facts: Facts, top: Provider) -> list[Provider]:
+    """Return a provider and all below it, parents first. The whole tree must be loaded.
+
+    Raises LIMIT_EXCEEDED.
+    """
     below: dict[ProviderId | None, list[Provider]] = {}
     for member in facts.providers.values():
         if member.root == top.root:
@@ -183,6 +200,6 @@ def _subtree(facts: Facts, top: Provider) -> list[Provider]:
         raise Error(
             Code.LIMIT_EXCEEDED,
             f"{len(found)} providers stand below {top.uuid}; "
-            f"at most {TREE_SIZE_MAX} can move at once.",
+            f"at most {TREE_SIZE_MAX} can change at once.",
         )
     return found

@@ -42,7 +42,7 @@ def reshape(
     # A removed class keeps its old inventory here, so that allocating it is refused as "in use".
     allocations.check_offers(facts, shift, offered)
     stock = allocations.stock_of(facts, shift, offered)
-    allocations.check_room(requests, shift, stock)
+    allocations.check_room(requests, shift, stock, recording=True)
     _check_dropped(facts, final, shift)
     stock = {key: inventory for key, inventory in stock.items() if final.get(key, inventory)}
     changes = Changes(inventories=final)
@@ -53,6 +53,7 @@ def reshape(
         for _ in range(rises):
             provider = touched(provider, now)
         changes.providers[uuid] = provider
+    changes.places = allocations.places_after(facts, requests, changes)
     return changes
 
 

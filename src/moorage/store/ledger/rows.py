@@ -6,9 +6,9 @@ from msgspec import json
 
 from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
-from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider, Tags
+from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider, Tags, Withheld
 from moorage.store.api import Row
-from moorage.store.encoding import key_set
+from moorage.store.encoding import encode, key_set
 
 _as_it_is = json.Encoder()
 
@@ -47,13 +47,20 @@ _inventories = json.Decoder(dict[str, Inventory])
 _allocations = json.Decoder(Allocations)
 
 
+@lru_cache(maxsize=20_000)
+def _withheld(text: str) -> Withheld:
+    return json.decode(text, type=Withheld)
+
+
 def provider_from_row(row: Row) -> tuple[Provider, dict[str, Inventory]]:
     """Read all columns of a provider: the provider, and its inventories by resource class."""
-    uuid, name, generation, parent, root, created_at, updated_at, inventories = row
+    *first, agent, withheld, inventories = row
+    uuid, name, generation, parent, root, created_at, updated_at = first
     # Saves memory: most providers are their own root, and many never change.
     root = uuid if root == uuid else root
     updated_at = created_at if updated_at == created_at else updated_at
-    provider = Provider(uuid, name, generation, parent, root, created_at, updated_at)
+    closed = None if withheld is None else _withheld(withheld)
+    provider = Provider(uuid, name, generation, parent, root, created_at, updated_at, agent, closed)
     return provider, _inventories.decode(inventories)
 
 
@@ -66,6 +73,8 @@ def provider_row(provider: Provider) -> Row:
         provider.root,
         provider.created_at,
         provider.updated_at,
+        provider.agent,
+        None if provider.withheld is None else encode(provider.withheld),
     )
 
 

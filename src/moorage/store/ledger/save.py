@@ -163,11 +163,13 @@ def _offered(before: LoadedValues, changes: Changes) -> dict[ProviderId, str]:
 
 
 def _stays(old: Provider, new: Provider) -> bool:
-    return (old.name, old.parent, old.root, old.created_at) == (
+    return (old.name, old.parent, old.root, old.created_at, old.agent, old.withheld) == (
         new.name,
         new.parent,
         new.root,
         new.created_at,
+        new.agent,
+        new.withheld,
     )
 
 
@@ -193,8 +195,12 @@ def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
             updated.append((*consumer_row(after), uuid, old.generation))
         had = old.allocations.keys() if old is not None else _NOWHERE
         has = after.allocations.keys() if after is not None else _NOWHERE
-        left += [(provider, uuid) for provider in had - has]
-        came += [(provider, uuid) for provider in has - had]
+        # A consumer that left and came back in this batch has a new place.
+        new_places = {provider for provider in has if (provider, uuid) in changes.places}
+        left += [
+            (provider, uuid) for provider in had if provider in new_places or provider not in has
+        ]
+        came += [(provider, uuid, changes.places[provider, uuid]) for provider in new_places]
     return _some(
         [
             Write("consumer_delete", gone, guarded=True),

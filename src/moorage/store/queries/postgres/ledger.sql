@@ -13,13 +13,15 @@ FROM consumer WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
 ORDER BY uuid FOR UPDATE;
 
 -- name: providers_lock --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
     AND uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
 ORDER BY uuid FOR UPDATE;
 
 -- name: providers_lock_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
     AND (uuid = ANY (ARRAY(SELECT json_array_elements_text($1))) OR root = ANY (ARRAY(
         SELECT root FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($2)))
@@ -27,15 +29,18 @@ FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
 ORDER BY uuid FOR UPDATE;
 
 -- name: providers_load_by_name --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: providers_load_by_parent --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE parent = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: providers_load_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE root = ANY (ARRAY(
     SELECT root FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
 ));
@@ -68,7 +73,8 @@ SELECT named.value, (SELECT COUNT(*) FROM (
 
 -- In the order in which the API lists them.
 -- name: providers_snapshot --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider ORDER BY created_at, uuid;
 
 -- name: allocation_rename_class --
@@ -115,10 +121,10 @@ FROM unnest($1::text[]) AS r(renamed) WHERE uuid = r.renamed;
 
 -- name: provider_update --
 UPDATE provider SET name = r.name, generation = r.generation, parent = r.parent, root = r.root,
-    created_at = r.created_at, updated_at = r.updated_at
+    created_at = r.created_at, updated_at = r.updated_at, agent = r.agent, withheld = r.withheld
 FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[], $8::bigint[])
-    AS r(name, generation, parent, root, created_at, updated_at, uuid, loaded)
+    $7::text[], $8::text[], $9::text[], $10::bigint[])
+    AS r(name, generation, parent, root, created_at, updated_at, agent, withheld, uuid, loaded)
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
 -- For a provider that keeps its name and its place in the tree: no index changes.
@@ -137,9 +143,10 @@ FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
 -- name: provider_insert --
-INSERT INTO provider (name, generation, parent, root, created_at, updated_at, inventories, uuid)
+INSERT INTO provider (name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories, uuid)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[], $8::text[]);
+    $7::text[], $8::text[], $9::text[], $10::text[]);
 
 -- name: inventories_write --
 UPDATE provider SET inventories = r.inventories
@@ -172,7 +179,8 @@ DELETE FROM consumer USING unnest($1::text[], $2::bigint[]) AS r(gone, loaded)
 WHERE uuid = r.gone AND generation = r.loaded;
 
 -- name: holder_insert --
-INSERT INTO holder (provider, consumer) SELECT * FROM unnest($1::text[], $2::text[]);
+INSERT INTO holder (provider, consumer, since)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]);
 
 -- name: holder_delete --
 DELETE FROM holder USING unnest($1::text[], $2::text[]) AS r(provider, consumer)

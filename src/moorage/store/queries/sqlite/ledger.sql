@@ -10,25 +10,30 @@ SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated
 FROM consumer WHERE uuid IN (SELECT value FROM json_each(?));
 
 -- name: providers_lock --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
 
 -- name: providers_lock_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE uuid IN (SELECT value FROM json_each(?1)) OR root IN (
     SELECT root FROM provider WHERE uuid IN (SELECT value FROM json_each(?2))
 );
 
 -- name: providers_load_by_name --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE name IN (SELECT value FROM json_each(?));
 
 -- name: providers_load_by_parent --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE parent IN (SELECT value FROM json_each(?));
 
 -- name: providers_load_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider WHERE root IN (
     SELECT root FROM provider WHERE uuid IN (SELECT value FROM json_each(?))
 );
@@ -59,7 +64,8 @@ SELECT named.value, (SELECT COUNT(*) FROM (
 
 -- In the order in which the API lists them, by created_at: the order of the rows, without a sort.
 -- name: providers_snapshot --
-SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
 FROM provider ORDER BY rowid;
 
 -- name: allocation_rename_class --
@@ -97,8 +103,8 @@ UPDATE provider SET name = printf('%.*c', 200, '/') || uuid WHERE uuid = ?;
 
 -- name: provider_update --
 UPDATE provider SET name = ?1, generation = ?2, parent = ?3, root = ?4, created_at = ?5,
-    updated_at = ?6
-WHERE uuid = ?7 AND generation = ?8;
+    updated_at = ?6, agent = ?7, withheld = ?8
+WHERE uuid = ?9 AND generation = ?10;
 
 -- For a provider that keeps its name and its place in the tree: no index changes.
 -- name: provider_touch --
@@ -110,8 +116,9 @@ UPDATE provider SET generation = ?1, updated_at = ?2, inventories = ?3
 WHERE uuid = ?4 AND generation = ?5;
 
 -- name: provider_insert --
-INSERT INTO provider (name, generation, parent, root, created_at, updated_at, inventories, uuid)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO provider (name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories, uuid)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: inventories_write --
 UPDATE provider SET inventories = ?1 WHERE uuid = ?2;
@@ -135,7 +142,7 @@ WHERE uuid = ?8 AND generation = ?9;
 DELETE FROM consumer WHERE uuid = ? AND generation = ?;
 
 -- name: holder_insert --
-INSERT INTO holder (provider, consumer) VALUES (?, ?);
+INSERT INTO holder (provider, consumer, since) VALUES (?, ?, ?);
 
 -- name: holder_delete --
 DELETE FROM holder WHERE provider = ? AND consumer = ?;

@@ -23,7 +23,7 @@ CREATE TABLE clock (
     newest_version BIGINT NOT NULL DEFAULT 1
 ) WITH (fillfactor = 10, vacuum_truncate = off);
 INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 2, 2);
+VALUES (1, 1, 0, 0, 3, 3);
 
 CREATE VIEW clock_now AS
 SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
@@ -53,7 +53,8 @@ CREATE TABLE batch (
 CREATE INDEX batch_created_at ON batch (created_at);
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
 -- `inventories` is a JSON object by resource class: a claim changes only one row. In each of them,
--- `used` is the sum of the allocations on it.
+-- `used` is the sum of the allocations on it; members that equal a default are omitted.
+-- `agent` manages classes of the provider. `withheld` says why nothing is offered.
 CREATE TABLE provider (
     uuid TEXT COLLATE "C" PRIMARY KEY,
     name TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -62,7 +63,9 @@ CREATE TABLE provider (
     root TEXT COLLATE "C" NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    inventories TEXT NOT NULL
+    inventories TEXT NOT NULL,
+    agent TEXT COLLATE "C",
+    withheld TEXT COLLATE "C"
 ) WITH (fillfactor = 70);
 CREATE INDEX provider_parent ON provider (parent) WHERE parent IS NOT NULL;
 CREATE INDEX provider_root ON provider (root);
@@ -70,13 +73,17 @@ CREATE INDEX provider_root ON provider (root);
 -- The inventories as rows.
 CREATE VIEW inventory AS
 SELECT provider.uuid AS provider, held.key COLLATE "C" AS resource_class,
-    (held.value ->> 'total')::bigint AS total, (held.value ->> 'reserved')::bigint AS reserved,
-    (held.value ->> 'min_unit')::bigint AS min_unit,
-    (held.value ->> 'max_unit')::bigint AS max_unit,
-    (held.value ->> 'step_size')::bigint AS step_size,
-    (held.value ->> 'allocation_ratio')::double precision AS allocation_ratio,
-    (held.value ->> 'used')::bigint AS used, (held.value ->> 'created_at')::bigint AS created_at,
-    (held.value ->> 'updated_at')::bigint AS updated_at
+    (held.value ->> 'total')::bigint AS total,
+    COALESCE((held.value ->> 'reserved')::bigint, 0) AS reserved,
+    COALESCE((held.value ->> 'min_unit')::bigint, 1) AS min_unit,
+    COALESCE((held.value ->> 'max_unit')::bigint, 2147483647) AS max_unit,
+    COALESCE((held.value ->> 'step_size')::bigint, 1) AS step_size,
+    COALESCE((held.value ->> 'allocation_ratio')::double precision, 1.0) AS allocation_ratio,
+    (held.value ->> 'offered')::bigint AS offered,
+    COALESCE((held.value ->> 'withheld')::boolean, false) AS withheld,
+    COALESCE((held.value ->> 'used')::bigint, 0) AS used,
+    COALESCE((held.value ->> 'created_at')::bigint, 0) AS created_at,
+    COALESCE((held.value ->> 'updated_at')::bigint, 0) AS updated_at
 FROM provider, json_each(provider.inventories::json) AS held;
 
 -- JSON arrays, sorted.
@@ -100,10 +107,12 @@ CREATE TABLE consumer (
 );
 CREATE INDEX consumer_project_user ON consumer (project_id, user_id);
 
--- The consumers that have allocations on a provider.
+-- The consumers that have allocations on a provider. `since` is its generation when the consumer got
+-- the first one: the order in which a machine starts them.
 CREATE TABLE holder (
     provider TEXT COLLATE "C" NOT NULL,
     consumer TEXT COLLATE "C" NOT NULL,
+    since BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (provider, consumer)
 );
 

@@ -20,7 +20,7 @@ CREATE TABLE clock (
     newest_version INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 2, 2);
+VALUES (1, 1, 0, 0, 3, 3);
 
 -- The changes of each batch: after-images; the body is NULL if the object was deleted.
 CREATE TABLE change (
@@ -35,7 +35,8 @@ CREATE TABLE change (
 
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
 -- `inventories` is a JSON object by resource class: a claim changes only one row of one page. In
--- each of them, `used` is the sum of the allocations on it.
+-- each of them, `used` is the sum of the allocations on it; members that equal a default are
+-- omitted. `agent` manages classes of the provider. `withheld` says why nothing is offered.
 CREATE TABLE provider (
     uuid TEXT PRIMARY KEY NOT NULL,
     name TEXT NOT NULL UNIQUE,
@@ -44,7 +45,9 @@ CREATE TABLE provider (
     root TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    inventories TEXT NOT NULL
+    inventories TEXT NOT NULL,
+    agent TEXT,
+    withheld TEXT
 ) STRICT;
 CREATE INDEX provider_parent ON provider (parent) WHERE parent IS NOT NULL;
 CREATE INDEX provider_root ON provider (root);
@@ -52,10 +55,15 @@ CREATE INDEX provider_root ON provider (root);
 -- The inventories as rows.
 CREATE VIEW inventory AS
 SELECT provider.uuid AS provider, held.key AS resource_class, held.value ->> 'total' AS total,
-    held.value ->> 'reserved' AS reserved, held.value ->> 'min_unit' AS min_unit,
-    held.value ->> 'max_unit' AS max_unit, held.value ->> 'step_size' AS step_size,
-    held.value ->> 'allocation_ratio' AS allocation_ratio, held.value ->> 'used' AS used,
-    held.value ->> 'created_at' AS created_at, held.value ->> 'updated_at' AS updated_at
+    COALESCE(held.value ->> 'reserved', 0) AS reserved,
+    COALESCE(held.value ->> 'min_unit', 1) AS min_unit,
+    COALESCE(held.value ->> 'max_unit', 2147483647) AS max_unit,
+    COALESCE(held.value ->> 'step_size', 1) AS step_size,
+    COALESCE(held.value ->> 'allocation_ratio', 1.0) AS allocation_ratio,
+    held.value ->> 'offered' AS offered, COALESCE(held.value ->> 'withheld', 0) AS withheld,
+    COALESCE(held.value ->> 'used', 0) AS used,
+    COALESCE(held.value ->> 'created_at', 0) AS created_at,
+    COALESCE(held.value ->> 'updated_at', 0) AS updated_at
 FROM provider, json_each(provider.inventories) AS held;
 
 -- JSON arrays, sorted.
@@ -80,10 +88,12 @@ CREATE TABLE consumer (
 ) STRICT;
 CREATE INDEX consumer_project_user ON consumer (project_id, user_id);
 
--- The consumers that have allocations on a provider.
+-- The consumers that have allocations on a provider. `since` is its generation when the consumer got
+-- the first one: the order in which a machine starts them.
 CREATE TABLE holder (
     provider TEXT NOT NULL,
     consumer TEXT NOT NULL,
+    since INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (provider, consumer)
 ) STRICT, WITHOUT ROWID;
 

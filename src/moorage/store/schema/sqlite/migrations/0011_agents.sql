@@ -1,0 +1,22 @@
+-- What agents report limits what is offered: older processes would sell what is not there, so they
+-- may not write any more.
+ALTER TABLE provider ADD COLUMN agent TEXT;
+ALTER TABLE provider ADD COLUMN withheld TEXT;
+ALTER TABLE holder ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+
+-- The members of an inventory that equal a default are no longer stored.
+DROP VIEW inventory;
+CREATE VIEW inventory AS
+SELECT provider.uuid AS provider, held.key AS resource_class, held.value ->> 'total' AS total,
+    COALESCE(held.value ->> 'reserved', 0) AS reserved,
+    COALESCE(held.value ->> 'min_unit', 1) AS min_unit,
+    COALESCE(held.value ->> 'max_unit', 2147483647) AS max_unit,
+    COALESCE(held.value ->> 'step_size', 1) AS step_size,
+    COALESCE(held.value ->> 'allocation_ratio', 1.0) AS allocation_ratio,
+    held.value ->> 'offered' AS offered, COALESCE(held.value ->> 'withheld', 0) AS withheld,
+    COALESCE(held.value ->> 'used', 0) AS used,
+    COALESCE(held.value ->> 'created_at', 0) AS created_at,
+    COALESCE(held.value ->> 'updated_at', 0) AS updated_at
+FROM provider, json_each(provider.inventories) AS held;
+
+UPDATE clock SET minimum_version = 3, newest_version = 3;
