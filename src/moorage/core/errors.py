@@ -20,6 +20,9 @@ class Code(StrEnum):
     POOL_NOT_FOUND = "pool_not_found"
     LEASE_NOT_FOUND = "lease_not_found"
     SLOT_NOT_FOUND = "slot_not_found"
+    AGENT_NOT_FOUND = "agent_not_found"
+    GROUP_NOT_FOUND = "group_not_found"
+    PLACE_NOT_FOUND = "place_not_found"
     # Something named in the body of the request does not exist.
     PROVIDER_UNKNOWN = "provider_unknown"
     PARENT_UNKNOWN = "parent_unknown"
@@ -40,8 +43,17 @@ class Code(StrEnum):
     LEASE_ENDED = "lease_ended"
     OUTCOME_TOLD = "outcome_told"
     SLOT_STATE = "slot_state"
+    STALE_BOOT = "stale_boot"
+    SUPERSEDED_BOOT = "superseded_boot"
+    STALE_REPORT = "stale_report"
+    REPORT_CONFLICT = "report_conflict"
+    AGENT_EXISTS = "agent_exists"
+    POLICY_FINAL = "policy_final"
+    NOT_EXPUNGED = "not_expunged"
     # It belongs to another owner.
     HOLDER_MISMATCH = "holder_mismatch"
+    CLASS_MANAGED = "class_managed"
+    ROOT_TAKEN = "root_taken"
     # It is still in use.
     INVENTORY_IN_USE = "inventory_in_use"
     PROVIDER_IN_USE = "provider_in_use"
@@ -49,6 +61,8 @@ class Code(StrEnum):
     CLASS_IN_USE = "class_in_use"
     TRAIT_IN_USE = "trait_in_use"
     POOL_IN_USE = "pool_in_use"
+    HAS_ALLOCATIONS = "has_allocations"
+    GROUP_IN_USE = "group_in_use"
     # It does not fit.
     INVENTORY_MISSING = "inventory_missing"
     CAPACITY_EXCEEDED = "capacity_exceeded"
@@ -66,6 +80,8 @@ class Code(StrEnum):
     TREE_REFUSED = "tree_refused"
     # The changes that the caller wants to follow have been removed.
     CHANGES_GONE = "changes_gone"
+    # The machine has been taken out of service for ever.
+    DECOMMISSIONED = "decommissioned"
     # The request itself is wrong.
     INVALID = "invalid"
     STANDARD_CLASS = "standard_class"

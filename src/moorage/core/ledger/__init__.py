@@ -4,4 +4,6 @@
 capacity rule, `withholding.py` what is closed below a provider. `providers.py`, `inventory.py`,
 `traits_aggregates.py`, `vocabulary.py`, `allocations.py`, `claims.py`, `reshape.py` and `bulk.py`
 decide. `compact_inventories.py` stores inventories compactly. `requests.py` defines queries;
-`search/` answers them. May import: the rest of `core` outside its rooms. """
+`search/` answers them.
+May import: the rest of `core` outside its rooms.
+"""

@@ -1,0 +1,187 @@
+"""Managed classes: inventories that follow what the agent of a machine declares.
+
+An agent declares the parts of its machine. The ledger creates the missing providers, keeps `total`
+at what is desired and `offered` at what the machine can give now, and closes or opens the tree.
+Changes of `offered` are no changes of the provider for others: its generation and times stay.
+Source: decision 0025.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import AgentId, ProviderId
+from moorage.core.ledger import providers, vocabulary, withholding
+from moorage.core.ledger.bulk import Trial
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.model import Inventory, Provider
+from moorage.core.limits import MAX_INT
+
+
+class ClassOffer(Struct, frozen=True):
+    """What a part of a machine should have of one class, and what is offered now."""
+
+    desired: int
+    offered: int
+    max_unit: int | None = None
+    step_size: int = 1
+
+
+class PartOffer(Struct, frozen=True):
+    """A provider whose classes an agent manages. `parent` None: it is the root of the machine."""
+
+    name: str
+    parent: ProviderId | None
+    classes: Mapping[str, ClassOffer]
+
+
+class MachineOffer(Struct, frozen=True):
+    """Everything that the ledger takes over from an agent.
+
+    `parts` are listed after their parents; they may include the root. `withheld` is the reason why
+    the whole tree below the root is closed; None: it is open.
+    """
+
+    agent: AgentId
+    root: ProviderId
+    parts: Mapping[ProviderId, PartOffer]
+    withheld: str | None
+
+
+class Pair(NamedTuple):
+    """A managed class of a provider."""
+
+    provider: ProviderId
+    resource_class: str
+
+
+def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
+    """Make providers and inventories match what an agent declares. The root must exist.
+
+    Args:
+        facts: with the whole tree of the root.
+        now: the time of the first new row.
+        machine: what the agent declares.
+
+    Raises:
+        Error: DUPLICATE_PROVIDER, PARENT_UNKNOWN, CLASS_MANAGED, INVALID.
+    """
+    trial = Trial(facts, now)
+    try:
+        for uuid, part in machine.parts.items():
+            _follow_part(trial, machine, uuid, part)
+        root = providers.find(facts, machine.root)
+        subtree = providers.subtree_of(facts, root)
+        if machine.withheld is None:
+            trial.step(withholding.open_again(facts, subtree))
+        else:
+            trial.step(withholding.withhold(facts, subtree, machine.withheld))
+        return trial.changes
+    finally:
+        trial.take_back()
+
+
+def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: PartOffer) -> None:
+    facts = trial.facts
+    if uuid not in facts.providers:
+        trial.step(providers.create(facts, trial.now, uuid, part.name, part.parent)[0])
+    provider = facts.providers[uuid]
+    if provider.agent != machine.agent:
+        _check_unmanaged(provider)
+        trial.step(Changes(providers={uuid: replace(provider, agent=machine.agent)}))
+    for name, offer in part.classes.items():
+        if not facts.has_class(name):
+            trial.step(vocabulary.class_ensure(facts, trial.now, name)[0])
+        trial.step(_follow_class(facts, trial.now, facts.providers[uuid], name, offer))
+
+
+def _check_unmanaged(provider: Provider) -> None:
+    if provider.agent is not None:
+        raise Error(
+            Code.CLASS_MANAGED,
+            f"Provider {provider.uuid} is managed by agent {provider.agent}. A part of a machine "
+            "has one agent: register it without this part, or decommission the other agent.",
+        )
+
+
+def _follow_class(
+    facts: Facts, now: Instant, provider: Provider, name: str, offer: ClassOffer
+) -> Changes:
+    before = facts.inventories_of(provider.uuid).get(name)
+    after = _inventory(provider, before, offer, now)
+    changes = Changes()
+    if after != before:
+        changes.inventories[provider.uuid, name] = after
+    if _figures(after) != _figures(before):
+        changes.providers[provider.uuid] = providers.touched(provider, now)
+    return changes
+
+
+def _inventory(
+    provider: Provider, before: Inventory | None, offer: ClassOffer, now: Instant
+) -> Inventory | None:
+    """Return the inventory that matches an offer; None: there is none, because nothing is desired.
+
+    Placement knows no total of 0: a class that is used keeps a total of at least 1.
+    """
+    used = 0 if before is None else before.used
+    if not offer.desired and not used:
+        return None
+    max_unit = MAX_INT if offer.max_unit is None else offer.max_unit
+    if before is None:
+        return Inventory(
+            offer.desired,
+            max_unit=max_unit,
+            step_size=offer.step_size,
+            offered=offer.offered,
+            withheld=provider.withheld is not None,
+            created_at=now,
+            updated_at=now,
+        )
+    after = replace(
+        before,
+        total=max(offer.desired, 1),
+        max_unit=max_unit,
+        step_size=offer.step_size,
+        offered=offer.offered,
+    )
+    return after if _figures(after) == _figures(before) else replace(after, updated_at=now)
+
+
+def _figures(inventory: Inventory | None) -> tuple[float, ...] | None:
+    """Return what the Placement API shows of an inventory."""
+    if inventory is None:
+        return None
+    return (
+        inventory.total,
+        inventory.reserved,
+        inventory.min_unit,
+        inventory.max_unit,
+        inventory.step_size,
+        inventory.allocation_ratio,
+    )
+
+
+def overwritten(facts: Facts, changes: Changes) -> dict[AgentId, dict[Pair, int]]:
+    """Return the totals of managed providers that others write, by agent; 0: it was deleted.
+
+    Claims change no totals, so they are not among them.
+
+    Args:
+        facts: before the changes.
+        changes: of a decision that is not the agent's own.
+    """
+    found: dict[AgentId, dict[Pair, int]] = {}
+    for (uuid, name), after in changes.inventories.items():
+        provider = facts.providers.get(uuid)
+        if provider is None or provider.agent is None:
+            continue
+        before = facts.inventories_of(uuid).get(name)
+        total = 0 if after is None else after.total
+        if before is None or before.total != total:
+            found.setdefault(provider.agent, {})[Pair(uuid, name)] = total
+    return found
