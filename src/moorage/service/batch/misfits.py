@@ -21,31 +21,49 @@ OBSTACLES_MAX = 200_000
 CONSUMER = ""
 """In place of a resource class: the obstacle is a consumer that exists already."""
 
+UNMANAGED = -1
+"""In place of what a machine can give: no agent manages the inventory."""
+
 
 class Obstacle(NamedTuple):
     """The inventory that refused a ticket, as it was then.
 
-    It refuses again while it is unchanged and at least as much of it is used. A missing inventory
-    (`updated_at` is None) refuses while it is missing.
+    It refuses again while it is unchanged, as much of it is offered, and at least as much of it is
+    used. A missing inventory (`updated_at` is None) refuses while it is missing.
     """
 
     owner: ProviderId | ConsumerId
     resource_class: str
     updated_at: int | None
     used: int
+    given: int = UNMANAGED
+    """What the machine could give, which has no time of its own."""
 
     def stands(self, inventory: Inventory | None) -> bool:
         """Return whether the inventory, as it is now, certainly refuses again."""
         if inventory is None or self.updated_at is None:
             return inventory is None and self.updated_at is None
-        return inventory.updated_at == self.updated_at and inventory.used >= self.used
+        return (
+            inventory.updated_at == self.updated_at
+            and inventory.used >= self.used
+            and _given(inventory) == self.given
+        )
 
 
 def obstacle_of(provider: ProviderId, resource_class: str, inventory: Inventory | None) -> Obstacle:
     """Return the obstacle that an inventory is; None: the provider has no such inventory."""
     if inventory is None:
         return Obstacle(provider, resource_class, None, 0)
-    return Obstacle(provider, resource_class, inventory.updated_at, inventory.used)
+    return Obstacle(
+        provider, resource_class, inventory.updated_at, inventory.used, _given(inventory)
+    )
+
+
+def _given(inventory: Inventory) -> int:
+    """Return what the machine can give now; the query `line_load` has the same rule."""
+    if inventory.withheld:
+        return 0
+    return UNMANAGED if inventory.offered is None else inventory.offered
 
 
 class Misfits:
@@ -94,12 +112,12 @@ class Misfits:
                 self.forget(key)
 
     def stuck(self, facts: Facts, pool: str) -> str:
-        """Return a JSON array of [owner, class, updated_at, used, [ticket, ...]] of a pool.
+        """Return a JSON array of [owner, class, updated_at, used, given, [ticket, ...]] of a pool.
 
         Misfits at providers that the batch has loaded are judged here, because the batch may have
         changed them; tickets that certainly do not fit have null for the owner.
         """
-        rows: list[tuple[str | None, str, int | None, int, list[LeaseId]]] = []
+        rows: list[tuple[str | None, str, int | None, int, int, list[LeaseId]]] = []
         for obstacle, tickets in self._pools.get(pool, {}).items():
             provider = ProviderId(obstacle.owner)
             if obstacle.resource_class == CONSUMER or provider not in facts.providers:

@@ -105,7 +105,8 @@ WHERE slot.name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 -- A pool's tickets after (rank, arrival), in the order of the line, without those that are certain
 -- to be passed over: tickets that need more than $5 units or more than $6 leaves to their owner
 -- (unless forced), and tickets that do not fit into the ledger. $7 lists obstacles with their
--- tickets. An obstacle is an unchanged inventory that is used at least as much as when it refused;
+-- tickets. An obstacle is an unchanged inventory of which as much is offered, and at least as much is
+-- used, as when it refused;
 -- an inventory that is still missing; a consumer that exists (the class is empty); or null, if the
 -- caller has checked. Empty sets are tested first, so that they cost nothing.
 -- name: line_load --
@@ -115,16 +116,22 @@ WITH room (owner, units) AS MATERIALIZED (
     SELECT ticket.value
     FROM json_array_elements($7::text::json) AS one LEFT JOIN provider
         ON provider.uuid = one.value ->> 0,
-        json_array_elements_text(one.value -> 4) AS ticket(value)
+        json_array_elements_text(one.value -> 5) AS ticket(value)
     WHERE one.value ->> 0 IS NULL OR CASE
         WHEN one.value ->> 1 = '' THEN EXISTS (
             SELECT 1 FROM consumer WHERE consumer.uuid = one.value ->> 0
         )
         WHEN one.value ->> 2 IS NULL THEN provider.inventories::json -> (one.value ->> 1) IS NULL
-        ELSE (provider.inventories::json -> (one.value ->> 1) ->> 'updated_at')::bigint
+        ELSE COALESCE((provider.inventories::json -> (one.value ->> 1) ->> 'updated_at')::bigint, 0)
             = (one.value ->> 2)::bigint
-            AND (provider.inventories::json -> (one.value ->> 1) ->> 'used')::bigint
+            AND COALESCE((provider.inventories::json -> (one.value ->> 1) ->> 'used')::bigint, 0)
             >= (one.value ->> 3)::bigint
+            AND CASE
+                WHEN (provider.inventories::json -> (one.value ->> 1) ->> 'withheld')::boolean
+                THEN 0 ELSE COALESCE(
+                    (provider.inventories::json -> (one.value ->> 1) ->> 'offered')::bigint, -1
+                )
+            END = (one.value ->> 4)::bigint
     END
 )
 SELECT lease.body, lease_due.heard_until

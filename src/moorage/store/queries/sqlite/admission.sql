@@ -88,7 +88,8 @@ WHERE slot.name IN (SELECT value FROM json_each(?));
 -- A pool's tickets after (rank, arrival), in the order of the line, without those that are certain
 -- to be passed over: tickets that need more than ?5 units or more than ?6 leaves to their owner
 -- (unless forced), and tickets that do not fit into the ledger. ?7 lists obstacles with their
--- tickets. An obstacle is an unchanged inventory that is used at least as much as when it refused;
+-- tickets. An obstacle is an unchanged inventory of which as much is offered, and at least as much is
+-- used, as when it refused;
 -- an inventory that is still missing; a consumer that exists (the class is empty); or null, if the
 -- caller has checked. Empty sets are tested first: this takes 0.05 ms instead of 0.15 ms.
 -- name: line_load --
@@ -97,16 +98,19 @@ WITH room (owner, units) AS MATERIALIZED (
 ), stuck (lease) AS MATERIALIZED (
     SELECT ticket.value
     FROM json_each(?7) AS one LEFT JOIN provider ON provider.uuid = one.value ->> 0,
-        json_each(one.value -> 4) AS ticket
+        json_each(one.value -> 5) AS ticket
     WHERE one.value ->> 0 IS NULL OR CASE
         WHEN one.value ->> 1 = '' THEN EXISTS (
             SELECT 1 FROM consumer WHERE consumer.uuid = one.value ->> 0
         )
         WHEN one.value ->> 2 IS NULL THEN provider.inventories -> (one.value ->> 1) IS NULL
-        ELSE provider.inventories -> (one.value ->> 1) ->> 'updated_at'
+        ELSE COALESCE(provider.inventories -> (one.value ->> 1) ->> 'updated_at', 0)
             = one.value ->> 2
-            AND provider.inventories -> (one.value ->> 1) ->> 'used'
+            AND COALESCE(provider.inventories -> (one.value ->> 1) ->> 'used', 0)
             >= one.value ->> 3
+            AND CASE WHEN provider.inventories -> (one.value ->> 1) ->> 'withheld' THEN 0
+                ELSE COALESCE(provider.inventories -> (one.value ->> 1) ->> 'offered', -1)
+            END = one.value ->> 4
     END
 )
 SELECT lease.body, lease_due.heard_until
