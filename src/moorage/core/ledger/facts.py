@@ -82,6 +82,8 @@ class Changes:
     """Old name to new name; applying it renames every inventory and allocation of the class."""
     places: dict[tuple[ProviderId, ConsumerId], int] = field(default_factory=dict)
     """The generation of a provider when a consumer got its first allocation there."""
+    overwritten: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
+    """New totals of classes of managed providers that their agents must follow; 0: deleted."""
 
     def update(self, other: "Changes") -> None:
         """Merge the after-images of a later decision, which override those here."""
@@ -93,6 +95,7 @@ class Changes:
         self.traits.update(other.traits)
         self.renamed_classes.update(other.renamed_classes)
         self.places.update(other.places)
+        self.overwritten.update(other.overwritten)
 
     @property
     def instants(self) -> int:

@@ -37,6 +37,9 @@ class InventoryState(Struct, frozen=True):
 
 Specs = dict[str, InventorySpec]
 
+Images = dict[tuple[ProviderId, str], Inventory | None]
+"""After-images of inventories; None: deleted."""
+
 
 def replace_all(
     facts: Facts,
@@ -135,7 +138,7 @@ def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
         raise Error(Code.INVENTORY_NOT_FOUND, f"No inventory of class {name} found for delete")
     if held.used:
         raise in_use_error(uuid, [name])
-    return Changes(providers={uuid: touched(provider, now)}, inventories={(uuid, name): None})
+    return _written(facts, touched(provider, now), {(uuid, name): None})
 
 
 def delete_all(facts: Facts, now: Instant, uuid: ProviderId) -> Changes:
@@ -145,10 +148,7 @@ def delete_all(facts: Facts, now: Instant, uuid: ProviderId) -> Changes:
     in_use = [name for name, inventory in held.items() if inventory.used]
     if in_use:
         raise in_use_error(uuid, in_use)
-    return Changes(
-        providers={uuid: touched(provider, now)},
-        inventories={(uuid, name): None for name in held},
-    )
+    return _written(facts, touched(provider, now), {(uuid, name): None for name in held})
 
 
 def check_class(facts: Facts, name: str) -> None:
@@ -206,14 +206,10 @@ def _figures(of: Inventory | InventorySpec) -> tuple[float, ...]:
     )
 
 
-def rewritten(
-    facts: Facts, now: Instant, uuid: ProviderId, specs: Specs
-) -> dict[tuple[ProviderId, str], Inventory | None]:
+def rewritten(facts: Facts, now: Instant, uuid: ProviderId, specs: Specs) -> Images:
     """Return the after-images that replace the provider's inventories by `specs`."""
     provider, held = facts.providers[uuid], facts.inventories_of(uuid)
-    changed: dict[tuple[ProviderId, str], Inventory | None] = {
-        (uuid, name): None for name in held if name not in specs
-    }
+    changed: Images = {(uuid, name): None for name in held if name not in specs}
     for name, spec in specs.items():
         changed[uuid, name] = _stored(provider, spec, held.get(name), now)
     return changed
@@ -252,7 +248,7 @@ def _stored(
 def _changed(
     facts: Facts,
     provider: Provider,
-    changed: dict[tuple[ProviderId, str], Inventory | None],
+    changed: Images,
 ) -> tuple[Changes, InventoryState]:
     after = dict(facts.inventories_of(provider.uuid))
     for (_, name), inventory in changed.items():
@@ -260,5 +256,27 @@ def _changed(
             del after[name]
         else:
             after[name] = inventory
-    changes = Changes(providers={provider.uuid: provider}, inventories=changed)
-    return changes, InventoryState(provider.generation, after)
+    return _written(facts, provider, changed), InventoryState(provider.generation, after)
+
+
+def _written(facts: Facts, provider: Provider, changed: Images) -> Changes:
+    return Changes(
+        providers={provider.uuid: provider},
+        inventories=changed,
+        overwritten=overwritten(facts, provider.uuid, changed),
+    )
+
+
+def overwritten(
+    facts: Facts, uuid: ProviderId, changed: Images
+) -> dict[tuple[ProviderId, str], int]:
+    """Return the new totals of a managed provider's classes, for its agent; 0: it is deleted."""
+    if facts.providers[uuid].agent is None:
+        return {}
+    held = facts.inventories_of(uuid)
+    totals = {key: 0 if after is None else after.total for key, after in changed.items()}
+    return {
+        key: total
+        for key, total in totals.items()
+        if key[1] not in held or held[key[1]].total != total
+    }

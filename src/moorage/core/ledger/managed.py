@@ -7,7 +7,6 @@ Source: decision 0025.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +22,10 @@ from moorage.core.limits import MAX_INT
 
 
 class ClassOffer(Struct, frozen=True):
-    """What a part of a machine should have of one class, and what is offered now."""
+    """What a part of a machine should have of one class, and what is offered now.
+
+    `max_unit` and `step_size` are those of a new inventory; clients may change them later.
+    """
 
     desired: int
     offered: int
@@ -50,13 +52,6 @@ class MachineOffer(Struct, frozen=True):
     root: ProviderId
     parts: Mapping[ProviderId, PartOffer]
     withheld: str | None
-
-
-class Pair(NamedTuple):
-    """A managed class of a provider."""
-
-    provider: ProviderId
-    resource_class: str
 
 
 def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
@@ -131,24 +126,17 @@ def _inventory(
     used = 0 if before is None else before.used
     if not offer.desired and not used:
         return None
-    max_unit = MAX_INT if offer.max_unit is None else offer.max_unit
     if before is None:
         return Inventory(
             offer.desired,
-            max_unit=max_unit,
+            max_unit=MAX_INT if offer.max_unit is None else offer.max_unit,
             step_size=offer.step_size,
             offered=offer.offered,
             withheld=provider.withheld is not None,
             created_at=now,
             updated_at=now,
         )
-    after = replace(
-        before,
-        total=max(offer.desired, 1),
-        max_unit=max_unit,
-        step_size=offer.step_size,
-        offered=offer.offered,
-    )
+    after = replace(before, total=max(offer.desired, 1), offered=offer.offered)
     return after if _figures(after) == _figures(before) else replace(after, updated_at=now)
 
 
@@ -166,22 +154,14 @@ def _figures(inventory: Inventory | None) -> tuple[float, ...] | None:
     )
 
 
-def overwritten(facts: Facts, changes: Changes) -> dict[AgentId, dict[Pair, int]]:
-    """Return the totals of managed providers that others write, by agent; 0: it was deleted.
-
-    Claims change no totals, so they are not among them.
-
-    Args:
-        facts: before the changes.
-        changes: of a decision that is not the agent's own.
-    """
-    found: dict[AgentId, dict[Pair, int]] = {}
-    for (uuid, name), after in changes.inventories.items():
-        provider = facts.providers.get(uuid)
-        if provider is None or provider.agent is None:
-            continue
-        before = facts.inventories_of(uuid).get(name)
-        total = 0 if after is None else after.total
-        if before is None or before.total != total:
-            found.setdefault(provider.agent, {})[Pair(uuid, name)] = total
-    return found
+def follow_class(
+    facts: Facts, now: Instant, uuid: ProviderId, name: str, offer: ClassOffer | None
+) -> Changes:
+    """Make one inventory match what the agent declares; None: no agent manages this class."""
+    provider = facts.providers[uuid]
+    if offer is not None:
+        return _follow_class(facts, now, provider, name, offer)
+    held = facts.inventories_of(uuid).get(name)
+    if held is None or held.offered is None:
+        return Changes()
+    return Changes(inventories={(uuid, name): replace(held, offered=None)})

@@ -12,7 +12,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger import allocations
 from moorage.core.ledger.allocations import ConsumerRequest, Shift
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.inventory import Specs, check_class, in_use_error, rewritten
+from moorage.core.ledger.inventory import Specs, check_class, in_use_error, overwritten, rewritten
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.providers import check_generation, touched
 
@@ -46,6 +46,9 @@ def reshape(
     _check_dropped(facts, final, shift)
     stock = {key: inventory for key, inventory in stock.items() if final.get(key, inventory)}
     changes = Changes(inventories=final)
+    for uuid, (_, specs) in inventories.items():
+        after = rewritten(facts, now, uuid, specs)
+        changes.overwritten.update(overwritten(facts, uuid, after))
     changes.inventories.update(allocations.used_after(shift, stock, now))
     changes.consumers = allocations.consumers_after(facts, now, requests)
     for uuid, rises in _rises(facts, inventories, requests).items():
