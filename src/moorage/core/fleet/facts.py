@@ -12,6 +12,8 @@ class Keys:
 
     groups: set[str] = field(default_factory=set)
     """Groups; those of `agents` are loaded, too."""
+    members: set[str] = field(default_factory=set)
+    """Groups that are to be changed: they are loaded with all their members."""
     agents: set[AgentId] = field(default_factory=set)
     roots: set[ProviderId] = field(default_factory=set)
     """Providers of which must be known whether they are the root of an agent's machine."""
@@ -21,6 +23,7 @@ class Keys:
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
         self.groups |= other.groups
+        self.members |= other.members
         self.agents |= other.agents
         self.roots |= other.roots
         self.number = self.number or other.number

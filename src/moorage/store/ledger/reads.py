@@ -7,7 +7,7 @@ from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.store.api import Plan, Query
 from moorage.store.encoding import key_set
-from moorage.store.ledger.rows import consumer_from_row
+from moorage.store.ledger.rows import allocations_from_text, consumer_from_row
 
 
 @dataclass(slots=True)
@@ -22,6 +22,15 @@ class Usages:
 
 ProviderAllocation = tuple[ConsumerId, int, dict[str, int], Instant]
 """(consumer, its generation, amounts by resource class, when the consumer last changed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a consumer holds on a provider, and the provider's generation when it began to."""
+
+    since: int
+    consumer: ConsumerId
+    amounts: dict[str, int]
 
 
 def beginning_load() -> Plan[Instant]:
@@ -65,3 +74,12 @@ def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]
     """Load the providers whose UUID comes after `after`, in order, at most `rows_max` of them."""
     (rows,) = yield [Query("providers_window", (after, rows_max))]
     return [row[0] for row in rows]
+
+
+def places_load(provider: ProviderId) -> Plan[list[Place]]:
+    """Load what consumers hold on a provider, in the order in which they got it."""
+    (rows,) = yield [Query("places_load", (provider,))]
+    return [
+        Place(since, ConsumerId(consumer), allocations_from_text(held)[provider])
+        for since, consumer, held in rows
+    ]

@@ -91,6 +91,11 @@ def consumer_row(consumer: Consumer) -> Row:
     )
 
 
+def allocations_from_text(text: str) -> Allocations:
+    """Read the allocations of a consumer."""
+    return _allocations.decode(text)
+
+
 def consumer_from_row(row: Row) -> Consumer:
     """Read all columns of a consumer."""
     uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, held = row

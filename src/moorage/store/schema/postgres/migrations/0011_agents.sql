@@ -21,4 +21,31 @@ SELECT provider.uuid AS provider, held.key COLLATE "C" AS resource_class,
     COALESCE((held.value ->> 'updated_at')::bigint, 0) AS updated_at
 FROM provider, json_each(provider.inventories::json) AS held;
 
+-- Agents are never deleted: their UUIDs stay used up. `number` is small, for the signs of life. The
+-- body is the whole value as JSON; the other columns are to search by.
+CREATE TABLE agent (
+    uuid TEXT COLLATE "C" PRIMARY KEY,
+    number BIGINT NOT NULL UNIQUE,
+    agent_group TEXT COLLATE "C" NOT NULL,
+    root TEXT COLLATE "C",
+    policy TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C" NOT NULL,
+    readiness TEXT COLLATE "C" NOT NULL,
+    liveness TEXT COLLATE "C" NOT NULL,
+    offered BIGINT NOT NULL,
+    policy_until BIGINT,
+    body TEXT NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX agent_by_group ON agent (agent_group, liveness);
+CREATE UNIQUE INDEX agent_by_root ON agent (root) WHERE state = 'active' AND root IS NOT NULL;
+CREATE INDEX agent_policy_until ON agent (policy_until) WHERE policy_until IS NOT NULL;
+
+-- Groups of agents; the body is the whole value as JSON.
+CREATE TABLE agent_group (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    body TEXT NOT NULL
+);
+INSERT INTO agent_group (name, body)
+VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');
+
 UPDATE clock SET minimum_version = 3, newest_version = 3;

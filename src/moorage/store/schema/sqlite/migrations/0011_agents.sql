@@ -19,4 +19,31 @@ SELECT provider.uuid AS provider, held.key AS resource_class, held.value ->> 'to
     COALESCE(held.value ->> 'updated_at', 0) AS updated_at
 FROM provider, json_each(provider.inventories) AS held;
 
+-- Agents are never deleted: their UUIDs stay used up. `number` is small, for the signs of life. The
+-- body is the whole value as JSON; the other columns are to search by.
+CREATE TABLE agent (
+    uuid TEXT PRIMARY KEY NOT NULL,
+    number INTEGER NOT NULL UNIQUE,
+    agent_group TEXT NOT NULL,
+    root TEXT,
+    policy TEXT NOT NULL,
+    state TEXT NOT NULL,
+    readiness TEXT NOT NULL,
+    liveness TEXT NOT NULL,
+    offered INTEGER NOT NULL,
+    policy_until INTEGER,
+    body TEXT NOT NULL
+) STRICT;
+CREATE INDEX agent_by_group ON agent (agent_group, liveness);
+CREATE UNIQUE INDEX agent_by_root ON agent (root) WHERE state = 'active' AND root IS NOT NULL;
+CREATE INDEX agent_policy_until ON agent (policy_until) WHERE policy_until IS NOT NULL;
+
+-- Groups of agents; the body is the whole value as JSON.
+CREATE TABLE agent_group (
+    name TEXT PRIMARY KEY,
+    body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO agent_group (name, body)
+VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');
+
 UPDATE clock SET minimum_version = 3, newest_version = 3;

@@ -1,0 +1,35 @@
+"""The fleet's change rows: their kinds, how they are written, and how followers read them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from moorage.core.fleet.facts import Changes
+from moorage.core.fleet.model import Agent, Group
+from moorage.core.ids import AgentId
+from moorage.store.encoding import encode
+from moorage.store.fleet.rows import agent_from_body, group_from_body
+
+KINDS: dict[str, Any] = {"group": Group, "agent": Agent}
+"""The kinds in the order in which a batch writes them, and the types of their values."""
+
+
+def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
+    """Yield (kind, key, body) of every change, in a fixed order; None as body: it was deleted."""
+    for name, group in sorted(changes.groups.items()):
+        yield "group", name, None if group is None else encode(group)
+    for uuid, agent in sorted(changes.agents.items()):
+        yield "agent", uuid, encode(agent)
+
+
+def changes_read(rows: Iterable[tuple[str, str, str | None]]) -> Changes:
+    """Decode (kind, key, body) of change rows.
+
+    Raises ValueError (msgspec's ValidationError): a row is damaged.
+    """
+    changes = Changes()
+    for kind, key, body in rows:
+        if kind == "group":
+            changes.groups[key] = None if body is None else group_from_body(body)
+        elif body is not None:
+            changes.agents[AgentId(key)] = agent_from_body(body)
+    return changes

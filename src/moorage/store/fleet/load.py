@@ -1,0 +1,46 @@
+"""Loads the fleet's facts by keys: one round trip, a second one for the rows themselves.
+
+Locks are taken after those of the ledger and of admission, and before the revision: first the
+number of new agents, then groups, then agents, so that an agent that is created or moves decides by
+the current defaults of its group.
+"""
+
+from moorage.core.fleet.facts import Facts, Keys
+from moorage.store.api import Plan, Query
+from moorage.store.encoding import key_set
+from moorage.store.fleet.rows import agents_from_rows, group_from_body
+
+
+def facts_load(keys: Keys) -> Plan[Facts]:
+    """Lock and load what the keys name; missing objects are not in the facts."""
+    facts = Facts()
+    numbers = [Query("agent_number_lock")] if keys.number else []
+    groups = (key_set(keys.groups), key_set(keys.members), key_set(keys.agents))
+    *_, found = yield [*numbers, Query("agent_groups_lock", groups)]
+    for row in found:
+        group = group_from_body(row[0])
+        facts.groups[group.name] = group
+    queries = [Query("agents_lock", (key_set(keys.agents), key_set(keys.members)))]
+    if keys.number:
+        queries.append(Query("agent_number_load"))
+    if keys.roots:
+        queries.append(Query("agent_roots_load", (key_set(keys.roots),)))
+    agents, *more = yield queries
+    for agent in agents_from_rows(agents):
+        facts.agents[agent.uuid] = agent
+    if keys.roots:
+        facts.roots.update(more.pop())
+    if keys.number:
+        ((facts.next_number,),) = more.pop()
+    yield from _groups_load(facts)
+    return facts
+
+
+def _groups_load(facts: Facts) -> Plan[None]:
+    """Load the groups of agents that have just moved; normally all are loaded already."""
+    missing = {agent.group for agent in facts.agents.values()} - facts.groups.keys()
+    if missing:
+        (rows,) = yield [Query("agent_groups_lock", (key_set(missing), "[]", "[]"))]
+        for row in rows:
+            group = group_from_body(row[0])
+            facts.groups[group.name] = group

@@ -1,0 +1,58 @@
+-- Agents and their groups for PostgreSQL. Sets arrive as JSON arrays, the rows of a write as one array
+-- per column. Groups are locked before agents, and rows in the order of their keys. Blocks: noun
+-- first.
+
+-- Groups whose members decide by them; those to be changed are locked exclusively first.
+-- name: agent_groups_lock --
+WITH changed AS MATERIALIZED (
+    SELECT name, body FROM agent_group
+    WHERE name = ANY (ARRAY(SELECT json_array_elements_text($2))) ORDER BY name FOR UPDATE
+), shared AS MATERIALIZED (
+    SELECT name, body FROM agent_group
+    WHERE name <> ALL (ARRAY(SELECT json_array_elements_text($2)))
+        AND (name = ANY (ARRAY(SELECT json_array_elements_text($1))) OR name = ANY (ARRAY(
+            SELECT agent_group FROM agent
+            WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($3)))
+        )))
+    ORDER BY name FOR SHARE
+)
+SELECT body FROM changed UNION ALL SELECT body FROM shared;
+
+-- The agents of these UUIDs, and all members of these groups.
+-- name: agents_lock --
+SELECT body FROM agent WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
+    OR agent_group = ANY (ARRAY(SELECT json_array_elements_text($2)))
+ORDER BY uuid FOR UPDATE;
+
+-- name: agent_roots_load --
+SELECT root, uuid FROM agent
+WHERE root = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'active';
+
+-- Only one transaction at a time creates agents, so that none takes the number of another.
+-- name: agent_number_lock --
+SELECT pg_advisory_xact_lock(778, 4);
+
+-- name: agent_upsert --
+INSERT INTO agent (uuid, number, agent_group, root, policy, state, readiness, liveness, offered, policy_until, body)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
+    $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[])
+ON CONFLICT (uuid) DO UPDATE SET agent_group = excluded.agent_group, root = excluded.root,
+    policy = excluded.policy, state = excluded.state, readiness = excluded.readiness,
+    liveness = excluded.liveness, offered = excluded.offered,
+    policy_until = excluded.policy_until, body = excluded.body;
+
+-- name: agent_group_upsert --
+INSERT INTO agent_group (name, body) SELECT * FROM unnest($1::text[], $2::text[])
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
+
+-- name: agent_group_delete --
+DELETE FROM agent_group USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
+
+-- name: agents_list --
+SELECT body FROM agent
+WHERE uuid > $1 AND ($2::text IS NULL OR agent_group = $2) AND ($3::text IS NULL OR policy = $3)
+    AND ($4::text IS NULL OR state = $4) AND ($5::text IS NULL OR readiness = $5)
+    AND ($6::text IS NULL OR liveness = $6) AND ($7::bigint IS NULL OR offered = $7)
+    AND ($8::text IS NULL OR (body::json -> 'labels' ->> $8 IS NOT NULL
+        AND ($9::text IS NULL OR body::json -> 'labels' ->> $8 = $9)))
+ORDER BY uuid LIMIT $10;

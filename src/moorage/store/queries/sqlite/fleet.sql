@@ -1,0 +1,44 @@
+-- Agents and their groups for SQLite. Sets arrive as JSON arrays. Blocks: noun first.
+
+-- The writing connection has locked the whole file, so rows need no locks.
+-- name: agent_groups_lock --
+SELECT body FROM agent_group WHERE name IN (SELECT value FROM json_each(?1))
+    OR name IN (SELECT value FROM json_each(?2)) OR name IN (
+        SELECT agent_group FROM agent WHERE uuid IN (SELECT value FROM json_each(?3))
+    );
+
+-- The agents of these UUIDs, and all members of these groups.
+-- name: agents_lock --
+SELECT body FROM agent WHERE uuid IN (SELECT value FROM json_each(?1))
+    OR agent_group IN (SELECT value FROM json_each(?2));
+
+-- name: agent_roots_load --
+SELECT root, uuid FROM agent
+WHERE root IN (SELECT value FROM json_each(?)) AND state = 'active';
+
+-- name: agent_number_lock --
+SELECT 1;
+
+-- name: agent_upsert --
+INSERT INTO agent (uuid, number, agent_group, root, policy, state, readiness, liveness, offered, policy_until, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (uuid) DO UPDATE SET agent_group = excluded.agent_group, root = excluded.root,
+    policy = excluded.policy, state = excluded.state, readiness = excluded.readiness,
+    liveness = excluded.liveness, offered = excluded.offered,
+    policy_until = excluded.policy_until, body = excluded.body;
+
+-- name: agent_group_upsert --
+INSERT INTO agent_group (name, body) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
+
+-- name: agent_group_delete --
+DELETE FROM agent_group WHERE name = ?;
+
+-- name: agents_list --
+SELECT body FROM agent
+WHERE uuid > ?1 AND (?2 IS NULL OR agent_group = ?2) AND (?3 IS NULL OR policy = ?3)
+    AND (?4 IS NULL OR state = ?4) AND (?5 IS NULL OR readiness = ?5)
+    AND (?6 IS NULL OR liveness = ?6) AND (?7 IS NULL OR offered = ?7)
+    AND (?8 IS NULL OR (body -> 'labels' ->> ?8 IS NOT NULL
+        AND (?9 IS NULL OR body -> 'labels' ->> ?8 = ?9)))
+ORDER BY uuid LIMIT ?10;
