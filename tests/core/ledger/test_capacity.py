@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from moorage.core.ledger import capacity
 from moorage.core.ledger.model import Inventory
@@ -51,25 +52,33 @@ def test_columns_agree_with_numbers(rows: list[tuple[Inventory, int]]) -> None:
         column("step_size", numpy.int64),
         amounts,
     )
-    room = capacity.fits(
-        column("total", numpy.int64),
-        column("reserved", numpy.int64),
-        column("allocation_ratio", numpy.float64),
-        column("used", numpy.int64),
-        amounts,
-    )
     assert units.tolist() == [capacity.admits(held, amount) for held, amount in rows]
-    assert room.tolist() == [capacity.has_room(held, amount) for held, amount in rows]
 
 
 @given(SMALL, st.integers(1, 40))
 def test_agrees_with_exact_arithmetic(held: Inventory, amount: int) -> None:
     """For ratios that are exact in binary, the rule agrees with exact fractions."""
     if held.allocation_ratio == 0.1:
-        held = Inventory(held.total, held.reserved, allocation_ratio=0.5, used=held.used)
+        held = replace(held, allocation_ratio=0.5)
     exact = (held.total - held.reserved) * Fraction(held.allocation_ratio)
     assert capacity.has_room(held, amount) == (held.used + amount <= exact)
+    assert capacity.may_record(held, amount) == (held.used + amount <= exact)
     assert capacity.shown_capacity(held) == int(exact)
+
+
+@given(SMALL, st.integers(0, 25), st.booleans(), st.integers(1, 40))
+def test_what_is_not_offered_is_no_capacity(
+    held: Inventory, offered: int, withheld: bool, amount: int
+) -> None:
+    """An offer lowers the total, to 0 at the least; a withheld provider has no capacity."""
+    if held.allocation_ratio == 0.1:
+        held = replace(held, allocation_ratio=0.5)
+    offer = replace(held, offered=offered, withheld=withheld)
+    given = 0 if withheld else max(0, min(held.total, offered) - held.reserved)
+    exact = given * Fraction(held.allocation_ratio)
+    assert capacity.has_room(offer, amount) == (held.used + amount <= exact)
+    assert capacity.shown_capacity(offer) == int(exact)
+    assert capacity.may_record(offer, amount) == capacity.may_record(held, amount)
 
 
 @given(INVENTORIES)

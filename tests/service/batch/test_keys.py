@@ -30,7 +30,7 @@ from moorage.service.admission.lease_cases import (
 )
 from moorage.service.admission.queries import pools_all
 from moorage.service.batch.batch import Batches, Item, Made
-from moorage.service.batch.ledger_share import ExtraLoads
+from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import LedgerUseCase, RunPlan, SearchingUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World

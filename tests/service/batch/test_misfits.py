@@ -12,7 +12,8 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
-from moorage.service.batch.ledger_share import CLAIMS_MAX, LeaseAllocations
+from moorage.service.batch.extra_loads import CLAIMS_MAX
+from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger import allocation_cases, provider_cases
 from tests.service.pools import MINUTE, ask, opened, spec
 from tests.service.running import TESTER, consumer_id, provider_id

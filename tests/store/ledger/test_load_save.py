@@ -56,7 +56,16 @@ def test_providers_with_inventories(engine: Engine) -> None:
 
 def test_extreme_values(engine: Engine) -> None:
     """The largest ratio and the largest integers are stored exactly."""
-    inventory = Inventory(2**31 - 1, 2**31 - 1, 1, 2**31 - 1, 1, 3.40282e38, 2**62, NOW, NOW)
+    inventory = Inventory(
+        2**31 - 1,
+        2**31 - 1,
+        allocation_ratio=3.40282e38,
+        offered=2**62,
+        withheld=True,
+        used=2**62,
+        created_at=NOW,
+        updated_at=NOW,
+    )
 
     async def scenario() -> None:
         await run(engine, provider_new(0))

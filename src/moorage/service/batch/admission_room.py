@@ -4,8 +4,9 @@ from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
+from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.ledger_room import LedgerRoom
-from moorage.service.batch.ledger_share import ExtraLoads, LedgerShare
+from moorage.service.batch.ledger_share import LedgerShare
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World

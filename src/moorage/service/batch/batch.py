@@ -15,7 +15,7 @@ from moorage.core.ledger.claims import CandidatesNeeded
 from moorage.core.ledger.facts import Facts
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
-from moorage.service.batch.ledger_share import ExtraLoads
+from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.rooms import Rooms
 from moorage.service.batch.service_clock import ServiceClock
@@ -146,8 +146,8 @@ class Batches:
         self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction, *, late: bool
     ) -> Made:
         admission = None if rooms.admission is None else rooms.admission.changes
-        made = Made(Changes(rooms.ledger.changes, admission), when)
-        if not (rooms.ledger.changes or admission or late):
+        made = Made(Changes(rooms.ledger.changes, admission, rooms.fleet.changes), when)
+        if not (rooms.ledger.changes or admission or rooms.fleet.changes or late):
             return made
         now = when.stamp
         for item in items:

@@ -1,7 +1,5 @@
 """What leases take from the ledger and return to it, in the transaction of their grant or end."""
 
-from typing import NamedTuple
-
 import msgspec
 from msgspec import structs
 
@@ -17,44 +15,9 @@ from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.model import Allocations
 from moorage.core.restart import Restart
+from moorage.service.batch.extra_loads import ExtraLoads, LedgerNeeded
 from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.misfits import CONSUMER, Misfits, Obstacle, obstacle_of
-
-CLAIMS_MAX = 256
-"""Most tickets for which one batch reads more of the ledger; the next batch continues."""
-
-
-class LedgerNeeded(NamedTuple):
-    """Leases to be granted or ended hold something in the ledger that is not loaded."""
-
-    keys: LedgerKeys
-    tickets: set[ConsumerId]
-    """Consumers of tickets that ask for something."""
-    lines: dict[str, int]
-    """How many tickets of each line were loaded; the next run begins with more."""
-
-
-class ExtraLoads:
-    """What a batch needs beyond the keys of its requests."""
-
-    def __init__(self) -> None:
-        self.keys = LedgerKeys()
-        self.tickets: set[ConsumerId] = set()
-        """Consumers of tickets found in lines, to be tried."""
-        self.lines: dict[str, int] = {}
-        """How many tickets of each line to load before the first is tried."""
-
-    def add(self, needed: LedgerNeeded) -> None:
-        """Add what one more run has found."""
-        self.keys.update(needed.keys)
-        self.tickets |= needed.tickets
-        for pool, known in needed.lines.items():
-            self.lines[pool] = min(4 * known, CLAIMS_MAX)
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether the batch has been run again for as many tickets as allowed."""
-        return len(self.tickets) >= CLAIMS_MAX
 
 
 class LedgerShare:

@@ -1,16 +1,18 @@
 """The rooms of a batch, in the order of their locks: what a new room must provide, and its plug.
 
-Rooms act on one another only through functions that are handed to them here: leases claim in the
-ledger through a `LedgerShare`.
+Rooms act on one another only through what is handed to them here: leases claim in the ledger
+through a `LedgerShare`, and agents follow what clients write to their classes.
 """
 
 from typing import Any, Protocol
 
+from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ledger.facts import Facts
 from moorage.core.service_time import When
 from moorage.service.batch.admission_room import AdmissionRoom
+from moorage.service.batch.extra_loads import ExtraLoads
+from moorage.service.batch.fleet_room import FleetRoom
 from moorage.service.batch.ledger_room import LedgerRoom
-from moorage.service.batch.ledger_share import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.api import Plan
@@ -52,7 +54,8 @@ class Room(Protocol):
 class Rooms:
     """The rooms that a batch touches; `all` has them in the order of their locks.
 
-    The order is the ledger's rows, admission's one lock, service time, the revision.
+    The order is the ledger's rows, admission's one lock, service time, groups, agents, the
+    revision.
     """
 
     def __init__(self, empty: Facts, keys: Keys, extra: ExtraLoads, misfits: Misfits) -> None:
@@ -64,6 +67,10 @@ class Rooms:
         if keys.admission is not None:
             self.admission = AdmissionRoom(self.world, keys.admission, self.ledger, extra, misfits)
             self.all.append(self.admission)
+        if extra.agents:
+            keys.update(Keys(fleet=FleetKeys(agents=set(extra.agents))))
+        self.fleet = FleetRoom(self.world, keys.fleet, self.ledger)
+        self.all.append(self.fleet)
 
     @property
     def large(self) -> bool:

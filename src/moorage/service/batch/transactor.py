@@ -18,7 +18,7 @@ from moorage.core.limits import CHANGES_QUEUED_MAX
 from moorage.core.restart import Restart
 from moorage.service import audit_log
 from moorage.service.batch.batch import BATCH_MAX, Batches, Item, Made, forget
-from moorage.service.batch.ledger_share import ExtraLoads
+from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
 from moorage.service.fair_turns import FairTurns, advanced

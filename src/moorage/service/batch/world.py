@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Facts as AdmissionFacts
 from moorage.core.admission.facts import Keys as AdmissionKeys
+from moorage.core.fleet.facts import Changes as FleetChanges
+from moorage.core.fleet.facts import Facts as FleetFacts
+from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
@@ -22,6 +25,8 @@ class Keys:
     ledger: LedgerKeys = field(default_factory=LedgerKeys)
     admission: AdmissionKeys | None = None
     """None: nothing, and admission is not locked."""
+    fleet: FleetKeys | None = None
+    """None: nothing, and no agent is locked."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -30,6 +35,10 @@ class Keys:
             if self.admission is None:
                 self.admission = AdmissionKeys()
             self.admission.update(other.admission)
+        if other.fleet is not None:
+            if self.fleet is None:
+                self.fleet = FleetKeys()
+            self.fleet.update(other.fleet)
 
 
 @dataclass(slots=True)
@@ -38,6 +47,7 @@ class World:
 
     ledger: LedgerFacts
     admission: AdmissionFacts = field(default_factory=AdmissionFacts)
+    fleet: FleetFacts = field(default_factory=FleetFacts)
     timeline: Timeline | None = None
     """Of service time. None: no room of the batch decides by it, so it is not locked."""
 
@@ -48,3 +58,4 @@ class Changes:
 
     ledger: LedgerChanges | None = None
     admission: AdmissionChanges | None = None
+    fleet: FleetChanges | None = None

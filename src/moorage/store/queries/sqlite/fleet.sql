@@ -33,12 +33,3 @@ ON CONFLICT (name) DO UPDATE SET body = excluded.body;
 
 -- name: agent_group_delete --
 DELETE FROM agent_group WHERE name = ?;
-
--- name: agents_list --
-SELECT body FROM agent
-WHERE uuid > ?1 AND (?2 IS NULL OR agent_group = ?2) AND (?3 IS NULL OR policy = ?3)
-    AND (?4 IS NULL OR state = ?4) AND (?5 IS NULL OR readiness = ?5)
-    AND (?6 IS NULL OR liveness = ?6) AND (?7 IS NULL OR offered = ?7)
-    AND (?8 IS NULL OR (body -> 'labels' ->> ?8 IS NOT NULL
-        AND (?9 IS NULL OR body -> 'labels' ->> ?8 = ?9)))
-ORDER BY uuid LIMIT ?10;

@@ -1,0 +1,87 @@
+"""The fleet's part of a batch: load, apply decisions, save; agents follow what clients write."""
+
+from collections.abc import Mapping
+
+from moorage.core.fleet import offers as desired  # TODO
+from moorage.core.fleet.facts import Changes, Facts, Keys
+from moorage.core.ids import AgentId, ProviderId
+from moorage.core.ledger import managed
+from moorage.core.restart import Restart
+from moorage.core.service_time import When
+from moorage.service.batch.extra_loads import AgentsNeeded
+from moorage.service.batch.ledger_room import LedgerRoom
+from moorage.service.batch.machine_offer import class_offer
+from moorage.service.batch.world import Changes as AllChanges
+from moorage.service.batch.world import World
+from moorage.store.api import Plan
+from moorage.store.fleet import load, save
+
+
+class FleetRoom:
+    """The agents and groups of one batch."""
+
+    large = False
+
+    def __init__(self, world: World, keys: Keys | None, ledger: LedgerRoom) -> None:
+        self._world = world
+        self._keys = keys
+        self._ledger = ledger
+        self.changes = Changes()
+        self.when: When
+        """The time of the batch, set by `begin`."""
+
+    @property
+    def facts(self) -> Facts:
+        """The loaded rows, as changed so far."""
+        return self._world.fleet
+
+    def load(self) -> Plan[None]:
+        """Lock and load what the keys name."""
+        if self._keys is not None:
+            self._world.fleet = yield from load.facts_load(self._keys)
+
+    def begin(self, when: When) -> None:
+        """Set the time of the batch."""
+        self.when = when
+
+    def decided(self, changes: AllChanges) -> None:
+        """Apply a decision; let agents follow what it has written to their classes.
+
+        Raises Restart.
+        """
+        if changes.fleet is not None:
+            self._apply(changes.fleet)
+        if changes.ledger is not None and changes.ledger.overwritten:
+            self._overwritten(changes.ledger.overwritten)
+
+    def after(self) -> Plan[None]:
+        """Do nothing: what the fleet does in the ledger is part of its decisions."""
+        yield from ()
+
+    def part(self) -> save.FleetPart:
+        """Return what is to be saved."""
+        return save.FleetPart(self.changes)
+
+    def _apply(self, made: Changes) -> None:
+        self.facts.apply(made)
+        self.changes.update(made)
+
+    def _overwritten(self, totals: Mapping[tuple[ProviderId, str], int]) -> None:
+        """Make new totals the desired amounts of the agents, and offer what is there of them."""
+        ledger = self._ledger.facts
+        by_agent: dict[AgentId, dict[tuple[ProviderId, str], int]] = {}
+        for (uuid, name), total in totals.items():
+            provider = ledger.providers.get(uuid)
+            if provider is not None and provider.agent is not None:
+                by_agent.setdefault(provider.agent, {})[uuid, name] = total
+        missing = by_agent.keys() - self.facts.agents.keys()
+        if missing:
+            raise Restart(AgentsNeeded(missing))
+        for agent, pairs in by_agent.items():
+            self._apply(desired.overwritten(self.facts, self.when.stamp, agent, pairs))
+            after = self.facts.agents[agent]
+            for uuid, name in pairs:
+                offer = class_offer(after, uuid, name)
+                self._ledger.apply(
+                    managed.follow_class(ledger, self._ledger.stamp, uuid, name, offer)
+                )
