@@ -13,9 +13,9 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.chores import RETENTION_BY_DEFAULT, Chores, Retention
 from moorage.service.fair_turns import FairTurns
-from moorage.service.feed.followers import Followers
 from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
+from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.feed.watch import Watch
 from moorage.service.ledger.queries import LedgerQueries
 from moorage.service.operations import Operations
@@ -63,7 +63,7 @@ class Service:
         """Load the index and start to accept requests. Raises StoreError."""
         turns = FairTurns()
         service_clock = ServiceClock(clock, alone=not engine.shared)
-        followers = Followers()
+        followers = RoomFollowers()
         feed = PeerChanges(engine, followers, lambda at: service_clock.present(at, at))
         index = Index(engine, feed, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
@@ -72,7 +72,7 @@ class Service:
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         watch = Watch(engine, feed.bell)
-        admission = Admission(engine, transactor, feed.bell, followers, service_clock)
+        admission = Admission(engine, transactor, feed.bell, followers.admission, service_clock)
         transactor.start()
         await admission.start()
         feed.start()

@@ -23,13 +23,19 @@ from moorage.store.admission import changes as admission_changes
 from moorage.store.admission.save import wipe_writes
 from moorage.store.api import Outdated, Plan, Query, Row, Stream, Write
 from moorage.store.encoding import key_set
+from moorage.store.fleet import changes as fleet_changes
+from moorage.store.fleet.save import wipe_writes as fleet_wipe_writes
 from moorage.store.ledger import changes as ledger_changes
 from moorage.store.ledger.rows import provider_from_row, tags_from_row
 
-KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS)
+KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS, *fleet_changes.KINDS)
 """The kinds of change rows; the kind determines the type of the body."""
 
-FOLLOWED_KINDS = (*ledger_changes.CATALOG_KINDS, *admission_changes.FOLLOWED_KINDS)
+FOLLOWED_KINDS = (
+    *ledger_changes.CATALOG_KINDS,
+    *admission_changes.FOLLOWED_KINDS,
+    *fleet_changes.KINDS,
+)
 """The kinds that a process follows: the catalog's for the index, the others for the followers."""
 
 ROWS_MAX = 500
@@ -45,17 +51,17 @@ class Batch(NamedTuple):
     revision: int
     ledger: Changes
     at: Instant
-    admission: list[tuple[str, str, str | None]]
-    """(kind, key, body) of changes of admission.
+    others: list[tuple[str, str, str | None]]
+    """(kind, key, body) of changes of the other rooms.
 
-    `store/admission/changes.py` decodes them, apart from the ledger's: a damaged row must not
-    stop the index.
+    The `changes.py` of each room decodes them, apart from the ledger's: a damaged row must not stop
+    the index.
     """
 
     def extend(self, rest: "Batch") -> None:
         """Add the rest of the same revision."""
         self.ledger.update(rest.ledger)
-        self.admission.extend(rest.admission)
+        self.others.extend(rest.others)
 
 
 @dataclass(slots=True)
@@ -117,7 +123,7 @@ def changes_load(
             if kind in ledger_changes.KINDS:
                 ledger_changes.change_read(batches[-1].ledger, kind, key, body)
             else:
-                batches[-1].admission.append((kind, key, body))
+                batches[-1].others.append((kind, key, body))
     place = rows[-1][5:7] if len(rows) == rows_max else None
     return Tail(epoch, newest, compacted, batches, place, began)
 
@@ -179,12 +185,13 @@ def snapshot_read(take: Callable[[list[Described]], None]) -> Plan[Snapshot]:
 
 
 def wipe() -> Plan[int]:
-    """Empty ledger and admission (tests only); access tokens stay.
+    """Empty ledger, admission and fleet (tests only); access tokens stay.
 
     Returns the new revision; followers then reload everything.
     """
     tables = [
         *wipe_writes(),
+        *fleet_wipe_writes(),
         Write("holders_wipe", [()]),
         Write("consumers_wipe", [()]),
         Write("tags_wipe", [()]),

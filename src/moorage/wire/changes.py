@@ -8,12 +8,33 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from moorage.wire.enums import Cause, Expire, OnRetry, Result, State
+from moorage.wire.enums import (
+    AgentState,
+    Cause,
+    Expire,
+    Liveness,
+    OnRetry,
+    Policy,
+    Readiness,
+    Result,
+    State,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithheldValue:
+    """Why nothing of a provider is offered, and the provider from which it inherits that."""
+
+    reason: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderValue:
-    """A provider, by its UUID. `root` is the provider at the top of its tree."""
+    """A provider, by its UUID. `root` is the provider at the top of its tree.
+
+    `agent` manages classes of it. `withheld` null: its inventories are offered.
+    """
 
     uuid: str
     name: str
@@ -22,11 +43,17 @@ class ProviderValue:
     root: str
     created_at: datetime
     updated_at: datetime
+    agent: str | None
+    withheld: WithheldValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryValue:
-    """What a provider offers of a resource class and how much is used, by PROVIDER/CLASS."""
+    """What a provider offers of a resource class and how much is used, by PROVIDER/CLASS.
+
+    `offered` is what the machine can give now, as its agent reports it; null: no agent manages this
+    class. `withheld`: the provider is withheld, so nothing is offered.
+    """
 
     total: int
     reserved: int
@@ -34,6 +61,8 @@ class InventoryValue:
     max_unit: int
     step_size: int
     allocation_ratio: float
+    offered: int | None
+    withheld: bool
     used: int
     created_at: datetime
     updated_at: datetime
@@ -183,6 +212,90 @@ class OutcomeValue:
     occupied: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalValue:
+    """How much a part should have of a class: an amount, or a share of what is eligible."""
+
+    amount: int | None
+    percent: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupValue:
+    """A group of agents, by its name, with its defaults by resource class."""
+
+    name: str
+    desired: dict[str, GoalValue]
+    suspect_since: datetime | None
+    waits_until: datetime | None
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedClassValue:
+    """A resource class of a part of a machine; `goal` null: the default of the group applies."""
+
+    eligible: int
+    volatile: bool
+    max_unit: int | None
+    step_size: int
+    goal: GoalValue | None
+    source: str
+    desired: int
+    actual: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartValue:
+    """A part of a machine, with its classes; `present`: the agent registers it."""
+
+    name: str
+    parent: str | None
+    present: bool
+    classes: dict[str, ManagedClassValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureValue:
+    """Why a machine does not have what is desired."""
+
+    code: str
+    message: str
+    attempts: int
+    since: datetime
+    next_retry_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentValue:
+    """An agent, by its UUID. Its parts are by the UUIDs of their providers."""
+
+    uuid: str
+    group: str
+    labels: dict[str, str]
+    root: str | None
+    policy: Policy
+    policy_reason: str
+    policy_by: str
+    policy_until: datetime | None
+    state: AgentState
+    readiness: Readiness
+    liveness: Liveness
+    boot_id: str | None
+    parts: dict[str, PartValue]
+    report_generation: int
+    desired_generation: int
+    desired_generation_seen: int
+    failure: FailureValue | None
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+    registered_at: datetime | None
+    reported_at: datetime | None
+
+
 VALUES: dict[str, type[Any]] = {
     "renamed_class": str,
     "resource_class": NameValue,
@@ -195,6 +308,8 @@ VALUES: dict[str, type[Any]] = {
     "slot": SlotValue,
     "lease": LeaseValue,
     "outcome": OutcomeValue,
+    "group": GroupValue,
+    "agent": AgentValue,
 }
 """The kinds of changes in their order within a revision, and the types of their values.
 

@@ -1,4 +1,4 @@
-"""Values of pools and leases that are one of a few names."""
+"""Values that are one of a few names."""
 
 from typing import Literal
 
@@ -22,3 +22,21 @@ LadderRole = Literal["reader", "user", "service", "operator", "admin"]
 
 ScopedRole = Literal["janitor"]
 """The roles beside them, each restricted to the objects that its token names."""
+
+Policy = Literal["in_service", "no_provision", "expunged"]
+"""What operators want: use the machine, place nothing new on it, or never again (final)."""
+
+AgentState = Literal["active", "decommissioned"]
+"""A decommissioned agent never returns; its UUID is used up."""
+
+Readiness = Literal["unregistered", "preparing", "ready", "degraded", "failed"]
+"""What the agent's reports say of the machine since it booted."""
+
+Liveness = Literal["fresh", "late", "lost"]
+"""Whether the agent has been heard of in time, by the clock of the server."""
+
+Phase = Literal["preparing", "done"]
+"""Whether the agent has finished its first full pass since it registered."""
+
+Directive = Literal["none", "report", "register", "inert"]
+"""What the agent must do now. inert: stop all work, for ever."""

@@ -8,25 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness
 from moorage.wire.pages import PageAsked
-
-Policy = Literal["in_service", "no_provision", "expunged"]
-"""What operators want: use the machine, place nothing new on it, or never again (final)."""
-
-AgentState = Literal["active", "decommissioned"]
-"""A decommissioned agent never returns; its UUID is used up."""
-
-Readiness = Literal["unregistered", "preparing", "ready", "degraded", "failed"]
-"""What the agent's reports say of the machine since it booted."""
-
-Liveness = Literal["fresh", "late", "lost"]
-"""Whether the agent has been heard of in time, by the clock of the server."""
-
-Phase = Literal["preparing", "done"]
-"""Whether the agent has finished its first full pass since it registered."""
-
-Directive = Literal["none", "report", "register", "inert"]
-"""What the agent must do now. inert: stop all work, for ever."""
 
 Amounts = dict[str, dict[str, int]]
 """Amounts by provider and resource class."""

@@ -6,7 +6,11 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryShown:
-    """What a provider offers of one resource class, and how much of that is used."""
+    """What a provider offers of one resource class, and how much of that is used.
+
+    `offered` is what the machine can give now, as its agent reports it; null: no agent manages this
+    class.
+    """
 
     total: int
     reserved: int
@@ -14,12 +18,17 @@ class InventoryShown:
     max_unit: int
     step_size: int
     allocation_ratio: float
+    offered: int | None
     used: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderShown:
-    """A provider with everything known about it; inventories are by resource class."""
+    """A provider with everything known about it; inventories are by resource class.
+
+    `agent` manages classes of it. `withheld` is the reason why nothing of it is offered; null: it
+    is not withheld.
+    """
 
     uuid: str
     name: str
@@ -29,6 +38,8 @@ class ProviderShown:
     inventories: dict[str, InventoryShown]
     traits: list[str]
     aggregates: list[str]
+    agent: str | None
+    withheld: str | None
     created_at: datetime
     updated_at: datetime
 

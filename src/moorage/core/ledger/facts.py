@@ -63,6 +63,10 @@ class Keys:
         self.class_uses |= other.class_uses
         self.trait_uses |= other.trait_uses
 
+    def includes(self, other: "Keys") -> bool:
+        """Return whether everything that `other` names is named here, too."""
+        return all(getattr(self, name) >= getattr(other, name) for name in self.__slots__)
+
     def __len__(self) -> int:
         """Return the number of keys."""
         return sum([len(getattr(self, name)) for name in self.__slots__])
@@ -116,6 +120,8 @@ class Facts:
 
     standard_classes: frozenset[str]
     standard_traits: frozenset[str]
+    loaded: Keys = field(default_factory=Keys)
+    """What was asked for."""
     providers: dict[ProviderId, Provider] = field(default_factory=dict)
     inventories: dict[ProviderId, dict[str, Inventory]] = field(default_factory=dict)
     tags: dict[ProviderId, Tags] = field(default_factory=dict)

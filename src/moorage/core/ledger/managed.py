@@ -16,7 +16,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import providers, vocabulary, withholding
 from moorage.core.ledger.bulk import Trial
-from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.limits import MAX_INT
 
@@ -34,7 +34,10 @@ class ClassOffer(Struct, frozen=True):
 
 
 class PartOffer(Struct, frozen=True):
-    """A provider whose classes an agent manages. `parent` None: it is the root of the machine."""
+    """A provider whose classes an agent manages. `parent` None: it is the root of the machine.
+
+    The name of its provider begins with that of the root.
+    """
 
     name: str
     parent: ProviderId | None
@@ -44,29 +47,54 @@ class PartOffer(Struct, frozen=True):
 class MachineOffer(Struct, frozen=True):
     """Everything that the ledger takes over from an agent.
 
-    `parts` are listed after their parents; they may include the root. `withheld` is the reason why
-    the whole tree below the root is closed; None: it is open.
+    `root_name`: create the root with this name if it does not exist; None: it must exist. `parts`
+    are listed after their parents; they may include the root. `withheld` is the reason why the
+    whole tree below the root is closed; None: it is open.
     """
 
     agent: AgentId
     root: ProviderId
+    root_name: str | None
     parts: Mapping[ProviderId, PartOffer]
     withheld: str | None
 
 
+def keys_for(facts: Facts, machine: MachineOffer) -> Keys:
+    """Return what `follow` needs: the tree, and the names and classes that it may create."""
+    keys = Keys(trees={machine.root}, providers=set(machine.parts))
+    if machine.root_name is not None:
+        keys.names.add(machine.root_name)
+    root = facts.providers.get(machine.root)
+    for uuid, part in machine.parts.items():
+        keys.classes.update(vocabulary.customs(part.classes))
+        if uuid != machine.root and root is not None:
+            keys.names.add(part_name(root.name, part.name))
+        elif uuid != machine.root and machine.root_name is not None:
+            keys.names.add(part_name(machine.root_name, part.name))
+    return keys
+
+
+def part_name(root: str, part: str) -> str:
+    """Return the name of the provider of a part."""
+    return f"{root}_{part}"
+
+
 def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
-    """Make providers and inventories match what an agent declares. The root must exist.
+    """Make providers and inventories match what an agent declares.
 
     Args:
-        facts: with the whole tree of the root.
+        facts: with what `keys_for` names.
         now: the time of the first new row.
         machine: what the agent declares.
 
     Raises:
-        Error: DUPLICATE_PROVIDER, PARENT_UNKNOWN, CLASS_MANAGED, INVALID.
+        Error: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, CLASS_MANAGED, INVALID.
     """
     trial = Trial(facts, now)
     try:
+        if machine.root_name is not None and machine.root not in facts.providers:
+            trial.step(providers.create(facts, now, machine.root, machine.root_name, None)[0])
+        providers.find(facts, machine.root)
         for uuid, part in machine.parts.items():
             _follow_part(trial, machine, uuid, part)
         root = providers.find(facts, machine.root)
@@ -83,7 +111,8 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
 def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: PartOffer) -> None:
     facts = trial.facts
     if uuid not in facts.providers:
-        trial.step(providers.create(facts, trial.now, uuid, part.name, part.parent)[0])
+        name = part_name(facts.providers[machine.root].name, part.name)
+        trial.step(providers.create(facts, trial.now, uuid, name, part.parent)[0])
     provider = facts.providers[uuid]
     if provider.agent != machine.agent:
         _check_unmanaged(provider)

@@ -61,7 +61,7 @@ class Admission:
         engine: Engine,
         transactor: Transactor,
         bell: Bell,
-        followers: Followers,
+        followers: Followers[Changes],
         service_clock: ServiceClock,
     ) -> None:
         self._engine = engine

@@ -14,21 +14,18 @@ def class_offer(agent: Agent, uuid: ProviderId, name: str) -> ClassOffer | None:
     return _class_offer(agent, part, name)
 
 
-def machine_offer(agent: Agent, root_name: str) -> MachineOffer:
-    """Return everything that the ledger takes over from a registered agent.
-
-    Args:
-        agent: with a root.
-        root_name: the name of the root, with which the names of parts begin.
-    """
+def machine_offer(agent: Agent) -> MachineOffer:
+    """Return everything that the ledger takes over from a registered agent."""
     assert agent.root is not None
+    assert agent.facts is not None
     return MachineOffer(
         agent=agent.uuid,
         root=agent.root,
+        root_name=agent.facts.hostname if agent.owns_root else None,
         parts={
             uuid: PartOffer(
-                name=root_name if uuid == agent.root else f"{root_name}_{part.name}",
-                parent=part.parent if part.parent is not None or uuid == agent.root else agent.root,
+                name=part.name,
+                parent=None if uuid == agent.root else part.parent or agent.root,
                 classes={name: _class_offer(agent, part, name) for name in part.classes},
             )
             for uuid, part in agent.parts.items()

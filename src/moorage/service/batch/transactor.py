@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
 from moorage.core.limits import CHANGES_QUEUED_MAX
 from moorage.core.restart import Restart
@@ -95,7 +96,7 @@ class Transactor:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._fatal: Error | None = None
-        self._followers: list[Follower] = []
+        self._followers: list[Follower[AdmissionChanges]] = []
         self.counters = BatchCounters()
 
     @property
@@ -131,7 +132,7 @@ class Transactor:
         answer: T = await self._enqueue(Item(loop.create_future(), use_case, keys))
         return answer
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: Follower[AdmissionChanges]) -> None:
         """Call `follower` with every change of pools and leases that this process commits."""
         self._followers.append(follower)
 
@@ -295,7 +296,7 @@ class Transactor:
         if made.revision is not None and ledger is not None:
             batch = Batch(made.revision, ledger, made.when.stamp, [])
         try:
-            await self._feed.committed(made.epoch, batch, admission, made.when)
+            await self._feed.committed(made.epoch, batch, admission, made.changes.fleet, made.when)
         except Exception:
             log.exception(
                 "cannot apply revision %d to the index; reading the whole index again",

@@ -1,24 +1,38 @@
-"""Followers: components that are notified of every change of pools and leases, by any process."""
+"""Followers: components that are notified of every change of a room, by any process."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
-from moorage.core.admission.facts import Changes
 from moorage.core.service_time import When
 from moorage.service.background import Loop
 
 RETRY_SECONDS = 1.0
 """Least time between two readings of the whole state."""
 
-Follower = Callable[[Changes, When], None]
-"""Receives changes of pools and leases, once they are durable. Changes may be reported twice."""
+
+class Mergeable(Protocol):
+    """The changes of a room."""
+
+    def update(self, other: Any) -> None:
+        """Merge later changes, which override those here."""
+        ...
+
+
+C = TypeVar("C", bound=Mergeable)
+
+Follower = Callable[[C, When], None]
+"""Receives changes of a room, once they are durable. Changes may be reported twice."""
+
+ChangeRow = tuple[str, str, str | None]
+"""(kind, key, body) of a change row."""
 
 log = logging.getLogger("moorage.others")
 
 
-def notify(followers: Iterable[Follower], changes: Changes, when: When) -> bool:
+def notify(followers: Iterable[Follower[C]], changes: C, when: When) -> bool:
     """Notify followers of a commit; return whether none has failed.
 
     The commit is final: a follower's exception is logged, never returned to a caller.
@@ -33,30 +47,57 @@ def notify(followers: Iterable[Follower], changes: Changes, when: When) -> bool:
     return sound
 
 
-class Followers:
-    """Notifies followers of every commit; if they have missed some, of the whole state.
+class Followers(Generic[C]):
+    """Notifies followers of every commit of a room; if they have missed some, of the whole state.
 
     They may miss commits on a shared database only; a process alone is notified of its own.
     """
 
-    def __init__(self) -> None:
-        self._followers: list[Follower] = []
+    def __init__(
+        self,
+        kinds: Collection[str],
+        read: Callable[[Iterable[ChangeRow]], C],
+        empty: Callable[[], C],
+    ) -> None:
+        """Create it without followers.
+
+        Args:
+            kinds: the kinds of change rows that belong to the room.
+            read: decodes change rows of these kinds.
+            empty: returns no changes.
+        """
+        self._kinds = frozenset(kinds)
+        self._read = read
+        self._empty = empty
+        self._followers: list[Follower[C]] = []
         self._missed = asyncio.Event()
-        self._since: Changes | None = None
+        self._since: C | None = None
         """What was reported since the reading of the whole state began; None: it is not read."""
         self._loop = Loop(
             log, "cannot read what followers have missed; trying again", RETRY_SECONDS
         )
 
-    def add(self, *followers: Follower) -> None:
+    def add(self, *followers: Follower[C]) -> None:
         """Notify these, too."""
         self._followers += followers
 
-    def notify(self, changes: Changes, when: When) -> None:
+    def report(self, rows: Iterable[ChangeRow], revision: int, when: When) -> None:
+        """Notify all followers of a peer's commit; if it cannot be decoded, of the whole state."""
+        own = [row for row in rows if row[0] in self._kinds]
+        if not own:
+            return
+        try:
+            changes = self._read(own)
+        except Exception:
+            log.exception("cannot read the changes of %s in %d", sorted(self._kinds), revision)
+            self.missed()
+        else:
+            self.notify(changes, when)
+
+    def notify(self, changes: C, when: When) -> None:
         """Notify all followers of a commit."""
         if self._since is not None:
-            self._since.pools.update(changes.pools)
-            self._since.leases.update(changes.leases)
+            self._since.update(changes)
         if not notify(self._followers, changes, when):
             self.missed()
 
@@ -64,7 +105,7 @@ class Followers:
         """Report the whole state, because commits were not reported."""
         self._missed.set()
 
-    def start(self, reload: Callable[[], Awaitable[tuple[Changes, When]]]) -> None:
+    def start(self, reload: Callable[[], Awaitable[tuple[C, When]]]) -> None:
         """Start to report the whole state, now and whenever commits were missed.
 
         `reload` reads it, and the time.
@@ -76,11 +117,11 @@ class Followers:
         """Stop."""
         await self._loop.stop()
 
-    async def _step(self, reload: Callable[[], Awaitable[tuple[Changes, When]]]) -> float:
+    async def _step(self, reload: Callable[[], Awaitable[tuple[C, When]]]) -> float:
         """Wait until commits were missed, then report the whole state."""
         await self._missed.wait()
         self._missed.clear()
-        self._since = Changes()
+        self._since = self._empty()
         try:
             state, when = await reload()
             state.update(self._since)  # it may be newer than what was read

@@ -1,6 +1,6 @@
 """The one reader of change rows in a process: hands the commits of peers to all who need them.
 
-The index needs those of the ledger, the followers those of pools and leases. Both get each batch
+The index needs those of the ledger, the followers those of the other rooms. All get each batch
 from the same read, in the order of revisions, before the cursor passes it. Notifications of the
 database only say when to look; a search looks itself, and need not wait for them.
 """
@@ -13,14 +13,14 @@ from typing import NamedTuple, Protocol
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.clock import Instant
+from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.ledger.facts import Changes
 from moorage.core.service_time import When
 from moorage.service.background import Loop
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.change_rows import ChangesGone, tails
-from moorage.service.feed.followers import Followers
+from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.feed.single_flight import SingleFlight
-from moorage.store.admission.changes import changes_read
 from moorage.store.api import Engine, StoreError
 from moorage.store.changelog import FOLLOWED_KINDS, Batch, Tail
 
@@ -58,7 +58,7 @@ class PeerChanges:
     """
 
     def __init__(
-        self, engine: Engine, followers: Followers, when: Callable[[Instant], When]
+        self, engine: Engine, followers: RoomFollowers, when: Callable[[Instant], When]
     ) -> None:
         """Create it; `when` estimates the time of a batch that was written at an instant."""
         self._engine = engine
@@ -100,7 +100,12 @@ class PeerChanges:
             await self._looks.taken()
 
     async def committed(
-        self, epoch: int, batch: Batch | None, admission: AdmissionChanges | None, when: When
+        self,
+        epoch: int,
+        batch: Batch | None,
+        admission: AdmissionChanges | None,
+        fleet: FleetChanges | None,
+        when: When,
     ) -> None:
         """Hand over what was committed here; without a batch it has raised no revision.
 
@@ -111,8 +116,7 @@ class PeerChanges:
         peers may have begun it because the database was restored, and may have written since.
         """
         if batch is None:
-            if admission is not None:
-                self._followers.notify(admission, when)
+            self._followers.committed(admission, fleet, when, was_read=False)
             return
         async with self.handing_over:
             known, revision, _ = self.position
@@ -122,9 +126,7 @@ class PeerChanges:
                 if continues or not self._engine.shared:
                     await self._hand_over([batch])
             finally:
-                if admission is not None:
-                    # What was read may be followed by newer changes: only the rest is news.
-                    self._followers.notify(admission.unlogged() if was_read else admission, when)
+                self._followers.committed(admission, fleet, when, was_read=was_read)
 
     async def epoch_raised(self, epoch: int) -> None:
         """Follow a new epoch that was begun here; the rows stay as they are.
@@ -222,24 +224,14 @@ class PeerChanges:
                 if batch.revision > self.position.revision:
                     await self._room.apply(batch.ledger)
                     self.position = Position(self.position.epoch, batch.revision, batch.at)
-                    if batch.admission:
-                        self._report(batch)
+                    if batch.others:
+                        self._followers.report(batch, self._when(batch.at))
         except BaseException:
             self._torn = True  # the room is not used until it is read again
             raise
         self._engine.seen(*self.position)
         if self.position.revision > before:  # most reads find nothing new
             self.bell.ring()
-
-    def _report(self, batch: Batch) -> None:
-        """Notify the followers; they read everything again if the rows cannot be decoded."""
-        try:
-            changes = changes_read(batch.admission)
-        except Exception:
-            log.exception("cannot read the changes of pools and leases in %d", batch.revision)
-            self._followers.missed()
-        else:
-            self._followers.notify(changes, self._when(batch.at))
 
     async def _listen(self) -> float:
         """Look once for changes of peers; each request looks again itself."""

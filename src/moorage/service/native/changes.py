@@ -22,7 +22,14 @@ Teller = Callable[[Any], Any]
 
 def value_of(kind: str, body: str) -> Any:
     """Convert the value of a change row to its wire form."""
-    return _teller_of(kind)(msgspec.json.decode(body))
+    return _teller_of(kind)(_stored(kind, body))
+
+
+def _stored(kind: str, body: str) -> Any:
+    """Decode a body; a member that equals its default may be missing there, but not here."""
+    if kind in LEDGER_KINDS and issubclass(LEDGER_KINDS[kind][1], msgspec.Struct):
+        return msgspec.structs.asdict(msgspec.json.decode(body, type=LEDGER_KINDS[kind][1]))
+    return msgspec.json.decode(body)
 
 
 def pool_spec_of(kept: Any) -> Any:

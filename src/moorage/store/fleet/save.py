@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.core.fleet.facts import Changes
+from moorage.core.fleet.model import DEFAULT_GROUP
 from moorage.store.api import Statement, Write
 from moorage.store.fleet.changes import change_rows
 from moorage.store.fleet.rows import agent_row, group_row
@@ -47,5 +48,5 @@ class FleetPart:
 
 
 def wipe_writes() -> list[Write]:
-    """Return the statements that empty the fleet's tables."""
-    return [Write("agents_wipe", [()]), Write("agent_groups_wipe", [()])]
+    """Return the statements that empty the fleet's tables; the default group stays."""
+    return [Write("agents_wipe", [()]), Write("agent_groups_wipe", [(DEFAULT_GROUP,)])]

@@ -25,9 +25,9 @@ def facts_load(
     In a shared database, what may change is locked until the transaction ends, always in this
     order: ledger, structure, consumers, providers (including those that a consumer leaves).
     """
-    facts = Facts(standard_classes, standard_traits)
     if keys.class_uses or keys.trait_uses:
         keys = yield from _of_known_words(keys)
+    facts = Facts(standard_classes, standard_traits, keys)
     locks = _locks(keys)
     if keys.consumers:
         consumers = key_set(keys.consumers)

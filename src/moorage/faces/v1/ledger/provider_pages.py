@@ -47,6 +47,8 @@ def shown(record: ProviderRecord) -> ProviderShown:
         },
         traits=sorted(tags.traits),
         aggregates=sorted(tags.aggregates),
+        agent=provider.agent,
+        withheld=None if provider.withheld is None else provider.withheld.reason,
         created_at=time_of(provider.created_at),
         updated_at=time_of(provider.updated_at),
     )
@@ -60,5 +62,6 @@ def _inventory_shown(inventory: Inventory) -> InventoryShown:
         max_unit=inventory.max_unit,
         step_size=inventory.step_size,
         allocation_ratio=inventory.allocation_ratio,
+        offered=inventory.offered,
         used=inventory.used,
     )

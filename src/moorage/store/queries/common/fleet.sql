@@ -42,4 +42,4 @@ ORDER BY uuid LIMIT $10;
 DELETE FROM agent;
 
 -- name: agent_groups_wipe --
-DELETE FROM agent_group;
+DELETE FROM agent_group WHERE name <> $1;
