@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
@@ -81,17 +83,7 @@ def add_consumer(
 
 def used(inventory: Inventory, amount: int) -> Inventory:
     """Return the inventory with another used amount."""
-    return Inventory(
-        inventory.total,
-        inventory.reserved,
-        inventory.min_unit,
-        inventory.max_unit,
-        inventory.step_size,
-        inventory.allocation_ratio,
-        amount,
-        inventory.created_at,
-        inventory.updated_at,
-    )
+    return replace(inventory, used=amount)
 
 
 def add_tags(
