@@ -1,8 +1,22 @@
-"""Which characters are allowed in names that are shown to other people."""
+"""Which characters are allowed in names and in texts that are shown to other people."""
 
 import re
 
 from moorage.core.errors import Code, Error
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX
+
+NAME_PATTERN = "^[A-Z0-9_]+$"
+"""The pattern of the name of a resource class or consumer type, as in a JSON schema."""
+
+
+def exact(pattern: str) -> str:
+    """Return a pattern for Python, where `$` would also match before a final newline."""
+    return pattern.replace("$", r"\Z")
+
+
+_NAME = re.compile(exact(NAME_PATTERN))
+
+_PATH = re.compile(r"[a-z0-9._-]+(/[a-z0-9._-]+)*")
 
 _ACTED_ON = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, line and paragraph separators, and marks that change text direction."""
@@ -15,3 +29,19 @@ def check_plain(what: str, text: str) -> None:
     found = _ACTED_ON.search(text)
     if found is not None:
         raise Error(Code.INVALID, f"{what} must not contain U+{ord(found[0]):04X}.")
+
+
+def is_name(name: str) -> bool:
+    """May a resource class or a consumer type have this name?"""
+    return len(name) <= IDENTIFIER_LENGTH_MAX and _NAME.match(name) is not None
+
+
+def check_path(what: str, name: str, length_max: int) -> None:
+    """Raise INVALID for a name that could not be a path in a URL, or is too long."""
+    dots = any(part in (".", "..") for part in name.split("/"))
+    if len(name) > length_max or not _PATH.fullmatch(name) or dots:
+        raise Error(
+            Code.INVALID,
+            f"{what} must have at most {length_max} characters of a-z, 0-9, '.',"
+            " '_' and '-', in parts joined by '/'.",
+        )

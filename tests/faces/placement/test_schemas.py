@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.core import texts
 from moorage.core.errors import Error
 from moorage.core.ledger import vocabulary
 from moorage.core.limits import MAX_INT
@@ -347,7 +348,7 @@ def test_names_are_those_of_the_core(name: str) -> None:
     ]
     # `$` in a quoted schema also matches before a final newline, as in OpenStack Placement.
     verdicts[1] = verdicts[1] and not name.endswith("\n")
-    assert verdicts == [vocabulary.is_name(name)] * len(verdicts)
+    assert verdicts == [texts.is_name(name)] * len(verdicts)
 
 
 def is_accepted(check: Callable[[], object]) -> bool:

@@ -1,18 +1,17 @@
 """Creating, changing, pausing and deleting pools. A lowered limit never revokes leases."""
 
-import re
-
 from msgspec import structs
 
 from moorage.core.admission import bounds
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest, pacing_default
-from moorage.core.admission.requests import check_duration, check_labels
+from moorage.core.admission.requests import check_duration
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
+from moorage.core.labels import check_labels
 from moorage.core.limits import (
     MAX_INT,
     POOL_NAME_LENGTH_MAX,
@@ -20,8 +19,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.service_time import Moment
-
-NAME = re.compile(r"[a-z0-9._-]+(/[a-z0-9._-]+)*")
+from moorage.core.texts import check_path
 
 
 def put(
@@ -47,7 +45,8 @@ def put(
     before = facts.pools.get(name)
     _check_generation(name, before, generation)
     if before is None:
-        _check_name(name)  # pools from a Boskos configuration may have other names
+        # Pools from a Boskos configuration may have other names.
+        check_path("A pool's name", name, POOL_NAME_LENGTH_MAX)
     _check_kind(name, before, spec)
     check_spec(spec)
     if before is None:
@@ -194,16 +193,6 @@ def _check_generation(name: str, before: Pool | None, generation: int | None) ->
         raise Error(
             Code.POOL_GENERATION,
             f"Pool '{name}' has generation {before.generation}, not {generation}. Read it again.",
-        )
-
-
-def _check_name(name: str) -> None:
-    dots = any(part in (".", "..") for part in name.split("/"))
-    if len(name) > POOL_NAME_LENGTH_MAX or not NAME.fullmatch(name) or dots:
-        raise Error(
-            Code.INVALID,
-            f"A pool's name must have at most {POOL_NAME_LENGTH_MAX} characters of a-z, 0-9, '.',"
-            " '_' and '-', in parts joined by '/'.",
         )
 
 

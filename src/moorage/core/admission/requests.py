@@ -1,6 +1,6 @@
 """Requests to admission: an ask for units, a holder's proof, and the checks of both."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Literal
 
@@ -14,12 +14,11 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.labels import check_labels
 from moorage.core.limits import (
     ASKED_BYTES_MAX,
     DURATION_SECONDS_MAX,
     KEY_LENGTH_MAX,
-    LABEL_NAME_LENGTH_MAX,
-    LABELS_MAX,
     MAX_INT,
     NEEDS_MAX,
     PATIENCE_SECONDS_MAX,
@@ -118,21 +117,6 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
             Code.INVALID,
             f"{name} must be from {least / SECOND:g} to {DURATION_SECONDS_MAX} s.",
         )
-
-
-def check_labels(labels: Mapping[str, str]) -> None:
-    """Raise INVALID for too many labels, labels that are too long, and control characters."""
-    if len(labels) > LABELS_MAX:
-        raise Error(Code.INVALID, f"There may be at most {LABELS_MAX} labels.")
-    for name, value in labels.items():
-        if not 1 <= len(name) <= LABEL_NAME_LENGTH_MAX or len(value) > KEY_LENGTH_MAX:
-            raise Error(
-                Code.INVALID,
-                f"Label '{name}' must have a name of 1 to {LABEL_NAME_LENGTH_MAX} characters"
-                f" and a value of at most {KEY_LENGTH_MAX}.",
-            )
-        check_plain("The name of a label", name)
-        check_plain(f"Label '{name}'", value)
 
 
 def check_units(facts: Facts, ask: Ask, at: Instant) -> None:

@@ -12,26 +12,12 @@ from moorage.core.errors import Code, Error
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import CustomName
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX
-
-NAME_PATTERN = "^[A-Z0-9_]+$"
-"""The pattern of the name of a resource class or consumer type, as in a JSON schema."""
+from moorage.core.texts import exact, is_name
 
 CUSTOM_PATTERN = "^CUSTOM_[A-Z0-9_]+$"
 """The pattern of the name of a custom resource class or trait, as in a JSON schema."""
 
-
-def exact(pattern: str) -> str:
-    """Return a pattern for Python, where `$` would also match before a final newline."""
-    return pattern.replace("$", r"\Z")
-
-
-_NAME = re.compile(exact(NAME_PATTERN))
 _CUSTOM = re.compile(exact(CUSTOM_PATTERN))
-
-
-def is_name(name: str) -> bool:
-    """May a resource class or a consumer type have this name?"""
-    return len(name) <= IDENTIFIER_LENGTH_MAX and _NAME.match(name) is not None
 
 
 def is_custom(name: str) -> bool:

@@ -10,13 +10,14 @@ Source: Placement API reference, request parameters of each route; the texts of 
 from typing import Any, Final
 
 from moorage.core.ledger.requests import SUFFIX_PATTERN
-from moorage.core.ledger.vocabulary import CUSTOM_PATTERN, NAME_PATTERN
+from moorage.core.ledger.vocabulary import CUSTOM_PATTERN
 from moorage.core.limits import (
     ALLOCATION_RATIO_MAX,
     IDENTIFIER_LENGTH_MAX,
     MAX_INT,
     NAME_LENGTH_MAX,
 )
+from moorage.core.texts import NAME_PATTERN
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.schema_errors import Schema
 

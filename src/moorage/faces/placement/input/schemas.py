@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.ledger.vocabulary import CUSTOM_PATTERN, NAME_PATTERN, exact
+from moorage.core.ledger.vocabulary import CUSTOM_PATTERN
 from moorage.core.limits import (
     ALLOCATION_RATIO_MAX,
     IDENTIFIER_LENGTH_MAX,
@@ -17,6 +17,7 @@ from moorage.core.limits import (
     NAME_LENGTH_MAX,
     UUID_LENGTH_MAX,
 )
+from moorage.core.texts import NAME_PATTERN, exact
 from moorage.faces.placement.input.uuids import UUID_PATTERN
 
 Uuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=UUID_LENGTH_MAX)]
