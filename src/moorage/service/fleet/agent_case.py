@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent
@@ -70,5 +71,6 @@ def followed(facts: LedgerFacts, made: FleetChanges, when: When) -> LedgerChange
         keys = managed.keys_for(facts, machine)
         if not facts.loaded.includes(keys):
             raise Restart(TreesNeeded(keys))
-        changes.update(managed.follow(facts, when.stamp, machine))
+        at = Instant(when.stamp + changes.instants)
+        changes.update(managed.follow(facts, at, machine))
     return changes or None

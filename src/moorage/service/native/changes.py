@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from moorage.core.clock import SECOND
+from moorage.core.ledger.model import Inventory
 from moorage.service.native.encoding import time_of
 from moorage.wire import admission
 from moorage.wire.changes import VALUES, PoolSpecValue
@@ -26,9 +27,9 @@ def value_of(kind: str, body: str) -> Any:
 
 
 def _stored(kind: str, body: str) -> Any:
-    """Decode a body; a member that equals its default may be missing there, but not here."""
-    if kind in LEDGER_KINDS and issubclass(LEDGER_KINDS[kind][1], msgspec.Struct):
-        return msgspec.structs.asdict(msgspec.json.decode(body, type=LEDGER_KINDS[kind][1]))
+    """Decode a body; the members that a stored inventory omits have their defaults."""
+    if kind == "inventory":
+        return msgspec.structs.asdict(msgspec.json.decode(body, type=Inventory))
     return msgspec.json.decode(body)
 
 

@@ -1,0 +1,114 @@
+"""Use cases of agents themselves: created, enrolled, registered, reporting."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moorage.core.fleet import registering, reports
+from moorage.core.fleet.facts import Changes as FleetChanges
+from moorage.core.fleet.facts import Keys as FleetKeys
+from moorage.core.fleet.model import Agent, Policy, Report
+from moorage.core.fleet.registering import RegisterSpec
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import vocabulary
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.managed import part_name
+from moorage.core.service_time import When
+from moorage.service.access.audit import audit_entry
+from moorage.service.batch.world import Keys, World
+from moorage.service.fleet.agent_case import AgentCase
+
+
+def shown(agent: Agent | None) -> dict[str, Any] | None:
+    """Return what the audit trail keeps of an agent."""
+    if agent is None:
+        return None
+    return {
+        "group": agent.group,
+        "labels": dict(agent.labels),
+        "policy": agent.policy.value,
+        "state": agent.state.value,
+        "reason": agent.policy_reason,
+        "until": agent.policy_until,
+    }
+
+
+@dataclass(slots=True)
+class AgentPut(AgentCase):
+    """Create an agent, or change its group, labels or policy. Answer: the agent."""
+
+    group: str
+    labels: Mapping[str, str]
+    policy: Policy | None = None
+
+    def keys(self) -> Keys:
+        keys = AgentCase.keys(self)
+        keys.update(Keys(fleet=FleetKeys(groups={self.group}, number=True)))
+        return keys
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        return registering.create(
+            world.fleet, when.stamp, self.agent, self.group, self.labels, self.policy, self.by.who
+        )
+
+    def note(self, before: Agent | None, after: Agent, when: When) -> None:
+        action = "agent.create" if before is None else "agent.change"
+        entry = (action, self.agent, shown(before), shown(after))
+        self.rows = [audit_entry(when.stamp, self.by, *entry)]
+
+
+@dataclass(slots=True)
+class AgentEnroll(AgentCase):
+    """Create an agent that no operator has accepted yet. Answer: the agent."""
+
+    group: str
+    labels: Mapping[str, str]
+
+    def keys(self) -> Keys:
+        keys = AgentCase.keys(self)
+        keys.update(Keys(fleet=FleetKeys(groups={self.group}, number=True)))
+        return keys
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        return registering.enroll(
+            world.fleet, when.stamp, self.agent, self.group, self.labels, self.by.who
+        )
+
+    def note(self, before: Agent | None, after: Agent, when: When) -> None:
+        entry = ("agent.enroll", self.agent, None, shown(after))
+        self.rows = [audit_entry(when.stamp, self.by, *entry)]
+
+
+@dataclass(slots=True)
+class AgentRegister(AgentCase):
+    """Register a machine and its parts after a boot, or again. Answer: the agent."""
+
+    spec: RegisterSpec
+
+    def keys(self) -> Keys:
+        """Also name what its parts may create, as far as it is known before the load."""
+        root = self.spec.root or self.root or ProviderId(self.agent)
+        ledger = LedgerKeys(trees={root}, providers=set(self.spec.parts))
+        for part in self.spec.parts.values():
+            ledger.classes.update(vocabulary.customs(part.classes))
+        if root == self.agent:
+            name = self.spec.facts.hostname
+            ledger.names.add(name)
+            ledger.names.update(part_name(name, part.name) for part in self.spec.parts.values())
+        return Keys(ledger, fleet=FleetKeys(agents={self.agent}, roots={root}))
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        providers = world.ledger.providers
+        born = {uuid: providers[uuid].generation for uuid in self.spec.parts if uuid in providers}
+        return registering.register(world.fleet, when.stamp, self.agent, self.spec, born)
+
+
+@dataclass(slots=True)
+class AgentReport(AgentCase):
+    """Record the full state of a machine; an equal report changes nothing. Answer: the agent."""
+
+    report: Report
+    parts: frozenset[ProviderId] = field(default=frozenset(), kw_only=True)
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        return reports.report(world.fleet, when.stamp, self.agent, self.report)

@@ -1,0 +1,151 @@
+"""Use cases of operators: what a machine should have, and whether it is used."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from moorage.core.clock import Instant
+from moorage.core.fleet import desired, groups, policy
+from moorage.core.fleet.desired import DesiredSpec
+from moorage.core.fleet.facts import Changes as FleetChanges
+from moorage.core.fleet.facts import Keys as FleetKeys
+from moorage.core.fleet.model import Agent, Goal, Group
+from moorage.core.fleet.policy import Action
+from moorage.core.ids import AgentId
+from moorage.core.ledger.facts import Facts as LedgerFacts
+from moorage.core.service_time import When
+from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.batch.use_case import AuditedUseCase
+from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.fleet.agent_case import AgentCase, followed
+from moorage.service.fleet.agent_cases import shown
+
+
+@dataclass(slots=True)
+class AgentPolicy(AgentCase):
+    """Drain, resume, expunge or decommission a machine; a repeat changes nothing."""
+
+    action: Action
+    reason: str
+    until: Instant | None = None
+    force: bool = False
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        asked = (world.fleet, when.stamp, self.agent, self.reason, self.by.who)
+        if self.action is Action.DRAIN:
+            return policy.drain(*asked, self.until)
+        if self.action is Action.RESUME:
+            return policy.resume(*asked)
+        if self.action is Action.EXPUNGE:
+            return policy.expunge(*asked)
+        used = is_used(world.ledger, world.fleet.agents.get(self.agent))
+        return policy.decommission(*asked, used=used, force=self.force)
+
+    def note(self, before: Agent | None, after: Agent, when: When) -> None:
+        entry = (f"agent.{self.action.value}", self.agent, shown(before), shown(after))
+        self.rows = [audit_entry(when.stamp, self.by, *entry)]
+
+
+def is_used(facts: LedgerFacts, agent: Agent | None) -> bool:
+    """Return whether anything is allocated in the tree of an agent's machine."""
+    if agent is None or agent.root is None:
+        return False
+    below = {agent.root}
+    found = [agent.root]
+    for uuid in found:
+        children = facts.children.get(uuid, set()) - below
+        below |= children
+        found.extend(children)
+    return any(one.used for uuid in found for one in facts.inventories_of(uuid).values())
+
+
+@dataclass(slots=True)
+class AgentDesired(AgentCase):
+    """Set how much a machine should have of a class."""
+
+    spec: DesiredSpec
+    reason: str = ""
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        return desired.set_goal(world.fleet, when.stamp, self.agent, self.spec)
+
+    def note(self, before: Agent | None, after: Agent, when: When) -> None:
+        amounts = None if before is None else desired.amounts(before)
+        entry = ("agent.desired", self.agent, amounts, desired.amounts(after))
+        self.rows = [audit_entry(when.stamp, self.by, *entry)]
+
+
+@dataclass(slots=True)
+class DrainOver(AgentCase):
+    """Use a machine again whose drain has reached its end."""
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        agent = world.fleet.agents.get(self.agent)
+        return FleetChanges() if agent is None else policy.drain_over(agent, when.wall)
+
+
+@dataclass(slots=True)
+class GroupPut(AuditedUseCase[Group]):
+    """Create a group, or replace its defaults. Its members follow later. Answer: the group."""
+
+    name: str
+    desired: Mapping[str, Goal]
+    by: Actor
+
+    def keys(self) -> Keys:
+        return Keys(fleet=FleetKeys(groups={self.name}, number=True))
+
+    def decide(self, world: World, when: When) -> Changes:
+        before = world.fleet.groups.get(self.name)
+        made = groups.put(world.fleet, when.stamp, self.name, self.desired)
+        self.rows = []
+        if made:
+            entry = ("group.put", self.name, before and before.desired, self.desired)
+            self.rows = [audit_entry(when.stamp, self.by, *entry)]
+        return Changes(fleet=made)
+
+    def conclude(self, world: World, when: When) -> Group:
+        return world.fleet.groups[self.name]
+
+
+@dataclass(slots=True)
+class GroupFollow(AuditedUseCase[None]):
+    """Make some members follow the defaults of their group."""
+
+    agents: frozenset[AgentId]
+    trees: frozenset[str] = field(default=frozenset())
+
+    def keys(self) -> Keys:
+        return Keys(fleet=FleetKeys(agents=set(self.agents)))
+
+    def decide(self, world: World, when: When) -> Changes:
+        made = FleetChanges()
+        for uuid in sorted(self.agents & world.fleet.agents.keys()):
+            made.update(groups.follow(world.fleet, when.stamp, uuid))
+        return Changes(ledger=followed(world.ledger, made, when), fleet=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class GroupDelete(AuditedUseCase[None]):
+    """Remove a group without active agents."""
+
+    name: str
+    by: Actor
+
+    def keys(self) -> Keys:
+        return Keys(fleet=FleetKeys(members={self.name}))
+
+    def decide(self, world: World, when: When) -> Changes:
+        members = [
+            agent
+            for agent in world.fleet.agents.values()
+            if agent.group == self.name and agent.state == "active"
+        ]
+        made = groups.delete(world.fleet, self.name, len(members))
+        self.rows = [audit_entry(when.stamp, self.by, "group.delete", self.name)]
+        return Changes(fleet=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""

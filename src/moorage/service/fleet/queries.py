@@ -1,0 +1,105 @@
+"""Reads of agents and groups."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from moorage.core.errors import Code, Error
+from moorage.core.fleet.model import Agent, Group
+from moorage.core.ids import AgentId, ConsumerId, ProviderId
+from moorage.service import errors
+from moorage.service.pages import page_of, rows_to_read
+from moorage.store.api import Engine
+from moorage.store.fleet import reads
+from moorage.store.fleet.reads import AgentFilter, GroupCounts
+from moorage.store.ledger.reads import Place, places_load
+
+WINDOW = 500
+"""Agents that are read at a time, when all are read: some milliseconds of decoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """An agent, with what is held on its parts."""
+
+    agent: Agent
+    places: dict[ProviderId, list[Place]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A group, with the number of its active members, and of those in service by liveness."""
+
+    group: Group
+    members: int
+    late: int
+    lost: int
+
+
+class FleetQueries:
+    """Reads of the fleet. Every method raises `Error`: UNAVAILABLE."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def agent(self, uuid: AgentId) -> AgentView:
+        """Return an agent. Raises AGENT_NOT_FOUND."""
+        with errors.translated():
+            agent = await self._engine.read(reads.agent_load(uuid))
+            if agent is None:
+                raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
+            return AgentView(agent, await self._places(agent))
+
+    async def _places(self, agent: Agent) -> dict[ProviderId, list[Place]]:
+        return {part: await self._engine.read(places_load(part)) for part in agent.parts}
+
+    async def place_of(self, uuid: AgentId, consumer: ConsumerId) -> AgentView:
+        """Return an agent on which a consumer holds something. Raises PLACE_NOT_FOUND."""
+        view = await self.agent(uuid)
+        if not any(one.consumer == consumer for held in view.places.values() for one in held):
+            raise Error(Code.PLACE_NOT_FOUND, f"Consumer {consumer} holds nothing on agent {uuid}.")
+        return view
+
+    async def agents(
+        self, wanted: AgentFilter, cursor: str | None, limit: int
+    ) -> tuple[list[AgentView], str | None]:
+        """Return a page of agents by UUID, and the cursor of the next page. Raises INVALID."""
+        rows_max = rows_to_read(limit)
+        with errors.translated():
+            found = await self._engine.read(reads.agents_list(wanted, cursor or "", rows_max))
+            agents, following = page_of(found, limit, lambda agent: agent.uuid)
+            return [AgentView(one, await self._places(one)) for one in agents], following
+
+    async def everyone(self) -> AsyncIterator[list[Agent]]:
+        """Yield all agents, some at a time."""
+        after = ""
+        with errors.translated():
+            while found := await self._engine.look(reads.agents_window(after, WINDOW)):
+                yield found
+                after = found[-1].uuid
+
+    async def group(self, name: str) -> GroupView:
+        """Return a group. Raises GROUP_NOT_FOUND."""
+        with errors.translated():
+            group = await self._engine.read(reads.group_load(name))
+            counts = await self._engine.read(reads.groups_count())
+        if group is None:
+            raise Error(Code.GROUP_NOT_FOUND, f"There is no group '{name}'.")
+        return _group_view(group, counts)
+
+    async def groups(self, cursor: str | None, limit: int) -> tuple[list[GroupView], str | None]:
+        """Return a page of groups by name, and the cursor of the next page. Raises INVALID."""
+        rows_max = rows_to_read(limit)
+        with errors.translated():
+            found = await self._engine.read(reads.groups_window(cursor or "", rows_max))
+            counts = await self._engine.read(reads.groups_count())
+        groups, following = page_of(found, limit, lambda group: group.name)
+        return [_group_view(group, counts) for group in groups], following
+
+
+def _group_view(group: Group, counts: GroupCounts) -> GroupView:
+    return GroupView(
+        group,
+        counts.members.get(group.name, 0),
+        counts.in_service.get((group.name, "late"), 0),
+        counts.in_service.get((group.name, "lost"), 0),
+    )

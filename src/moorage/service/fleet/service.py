@@ -1,0 +1,147 @@
+"""The fleet: the operations on agents and groups that faces may call."""
+
+from collections.abc import Mapping
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.fleet import reports
+from moorage.core.fleet.desired import DesiredSpec
+from moorage.core.fleet.facts import Changes
+from moorage.core.fleet.model import Agent, Goal, Group, Policy, Report
+from moorage.core.fleet.policy import Action
+from moorage.core.fleet.registering import RegisterSpec
+from moorage.core.ids import AgentId, ProviderId
+from moorage.core.service_time import When
+from moorage.service import errors
+from moorage.service.access.audit import Actor
+from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.batch.transactor import Transactor
+from moorage.service.feed.followers import Followers
+from moorage.service.feed.peer_changes import PeerChanges
+from moorage.service.fleet.agent_cases import AgentEnroll, AgentPut, AgentRegister, AgentReport
+from moorage.service.fleet.directory import Directory, Known
+from moorage.service.fleet.policy_cases import (
+    AgentDesired,
+    AgentPolicy,
+    GroupDelete,
+    GroupFollow,
+    GroupPut,
+)
+from moorage.service.fleet.queries import FleetQueries
+from moorage.store.api import Engine
+
+FOLLOW_MAX = 100
+"""Members that follow the defaults of their group in one batch."""
+
+
+class Fleet:
+    """Agents and groups of one service. Every method raises `Error`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        feed: PeerChanges,
+        followers: Followers[Changes],
+        service_clock: ServiceClock,
+    ) -> None:
+        self._engine = engine
+        self._transactor = transactor
+        self._feed = feed
+        self._followers = followers
+        self._service_clock = service_clock
+        self.queries = FleetQueries(engine)
+        self.directory = Directory()
+        followers.add(self.directory.note)
+
+    async def start(self) -> None:
+        """Read all agents, and start to follow commits. Raises `Error`."""
+        state, when = await self._reload()
+        self.directory.note(state, when)
+        if self._engine.shared:
+            self._followers.start(self._reload)
+
+    async def stop(self) -> None:
+        """Stop what `start` has started."""
+        await self._followers.stop()
+
+    async def _reload(self) -> tuple[Changes, When]:
+        """Return all agents, and the time."""
+        state = Changes()
+        async for found in self.queries.everyone():
+            state.agents.update((agent.uuid, agent) for agent in found)
+        now = Instant(0)
+        return state, self._service_clock.present(now, now)
+
+    async def put(
+        self, uuid: AgentId, group: str, labels: Mapping[str, str], policy: Policy | None, by: Actor
+    ) -> Agent:
+        """Create an agent, or change its group, labels or policy; policy None: unchanged."""
+        case = AgentPut(uuid, by, group, labels, policy, root=self._root(uuid))
+        return await self._transactor.submit(case)
+
+    async def enroll(
+        self, uuid: AgentId, group: str, labels: Mapping[str, str], by: Actor
+    ) -> Agent:
+        """Create an agent that no operator has accepted yet."""
+        return await self._transactor.submit(AgentEnroll(uuid, by, group, labels))
+
+    async def register(self, uuid: AgentId, spec: RegisterSpec, by: Actor) -> Agent:
+        """Register a machine; every volatile amount of a new boot is 0 when this returns."""
+        return await self._transactor.submit(AgentRegister(uuid, by, spec, root=self._root(uuid)))
+
+    async def report(self, uuid: AgentId, report: Report, by: Actor) -> Agent:
+        """Record the full state of a machine."""
+        return await self._transactor.submit(AgentReport(uuid, by, report, root=self._root(uuid)))
+
+    async def alive(self, uuid: AgentId, boot_id: str, report_generation: int) -> Known:
+        """Note a sign of life; return what is known of the agent.
+
+        Raises AGENT_NOT_FOUND, DECOMMISSIONED, STALE_BOOT, SUPERSEDED_BOOT, STALE_REPORT.
+        """
+        with errors.translated():
+            await self._feed.caught_up()
+        known = self.directory.get(uuid)
+        if known is None:
+            raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
+        reports.check_alive(uuid, known, boot_id, report_generation)
+        return known
+
+    async def policy(
+        self,
+        uuid: AgentId,
+        action: Action,
+        reason: str,
+        by: Actor,
+        *,
+        until: Instant | None = None,
+        force: bool = False,
+    ) -> Agent:
+        """Drain, resume, expunge or decommission a machine."""
+        case = AgentPolicy(uuid, by, action, reason, until, force, root=self._root(uuid))
+        return await self._transactor.submit(case)
+
+    async def desired(self, uuid: AgentId, spec: DesiredSpec, reason: str, by: Actor) -> Agent:
+        """Set how much a machine should have of a class."""
+        case = AgentDesired(uuid, by, spec, reason, root=self._root(uuid))
+        return await self._transactor.submit(case)
+
+    async def group_put(self, name: str, desired: Mapping[str, Goal], by: Actor) -> Group:
+        """Create a group or replace its defaults; returns when its members follow them."""
+        group = await self._transactor.submit(GroupPut(name, desired, by))
+        members = sorted(
+            uuid for uuid, known in self.directory.items() if known.group == name and known.active
+        )
+        for first in range(0, len(members), FOLLOW_MAX):
+            await self._transactor.submit(
+                GroupFollow(frozenset(members[first : first + FOLLOW_MAX]))
+            )
+        return group
+
+    async def group_delete(self, name: str, by: Actor) -> None:
+        """Remove a group without active agents."""
+        await self._transactor.submit(GroupDelete(name, by))
+
+    def _root(self, uuid: AgentId) -> ProviderId | None:
+        known = self.directory.get(uuid)
+        return None if known is None else known.root
