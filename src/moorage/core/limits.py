@@ -120,6 +120,33 @@ RESTS_MAX = 64
 USER_DATA_LENGTH_MAX = 1_048_576
 """Characters in the user data of one slot, keys and values together."""
 
+AGENT_PARTS_MAX = 64
+"""Parts of one machine, those included that its agent has registered before."""
+
+PART_CLASSES_MAX = 8
+"""Resource classes of one part, those included that the agent has registered before."""
+
+PART_NAME_LENGTH_MAX = 63
+"""Characters in the name of a part of a machine."""
+
+BOOT_ID_LENGTH_MAX = 64
+"""Characters in the id of a boot: Linux has UUIDs."""
+
+PAST_BOOTS_MAX = 8
+"""Superseded boots of a machine that are remembered and refused."""
+
+REPORT_GENERATION_MAX = 1 << 53
+"""Highest generation of a report: every JSON library reads it exactly."""
+
+REPORTED_CONSUMERS_MAX = 10_000
+"""Consumers in one report of an agent."""
+
+GROUP_NAME_LENGTH_MAX = 200
+"""Characters in the name of a group of agents: pools are named after groups."""
+
+GROUP_CLASSES_MAX = 64
+"""Resource classes with a default in one group of agents."""
+
 SCOPE_NAMES_MAX = 64
 """Names in the scope of one token."""
 

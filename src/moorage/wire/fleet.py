@@ -317,8 +317,8 @@ class GroupWanted:
 class AgentGroup:
     """A group of agents.
 
-    `suspect_network`: so many of its agents fell silent together that none of them is declared
-    lost, see `docs/concepts/fleet.md`. `late` and `lost` count the members in service.
+    `suspect_network`: many of its agents fell silent together, so none of them is declared lost,
+    see `docs/concepts/fleet.md`. `late` and `lost` count the members in service.
     """
 
     name: str

@@ -1,7 +1,9 @@
 """Who is out there, and what do they really have? Agents of machines, and their groups.
 
-`model.py` defines the values, `facts.py` what a decision may read and change. `offers.py` says what
-an agent offers and why not more. `registering.py`, `reports.py`, `desired.py`, `policy.py` and
-`groups.py` decide; `starts.py` says which consumers may start on a machine.
+`model.py` defines the values, `facts.py` what a decision may read and change, `agents.py` what all
+rules share. `offers.py` says what an agent offers and why not more. `registering.py` decides what
+agents declare, with `parts.py` for the parts of a machine; `reports.py` what they report,
+`desired.py` what they should have, `policy.py` whether they are used, `groups.py` the defaults of
+their groups. `starts.py` says which consumers may start on a machine.
 May import: the rest of `core` outside its rooms.
 """

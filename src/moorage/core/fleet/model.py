@@ -84,7 +84,7 @@ class ManagedClass(Struct, frozen=True):
 
     `goal` was set for this pair; None: the default of the group applies. `desired` is the goal as
     an amount. `actual` is from the last accepted report of this boot. `volatile`: it is 0 after a
-    boot.
+    boot. `present`: the last register lists it; of a class that is not, nothing is there.
     """
 
     eligible: int
@@ -95,12 +95,14 @@ class ManagedClass(Struct, frozen=True):
     source: Source = Source.NONE
     desired: int = 0
     actual: int = 0
+    present: bool = True
 
 
 class Part(Struct, frozen=True):
     """A provider whose classes the agent manages.
 
-    `name` is the last part of the provider's name. `present`: it is part of the last register. Of a
+    `name` is the last part of the provider's name. `parent` None: it is the root of the machine.
+    `present`: it is part of the last register. Of a
     part that is not, nothing is there. `born`: the generation of the provider at the register of
     this boot; consumers that got their place before are unconfirmed until they are reported.
     """
@@ -190,8 +192,8 @@ class Agent(Struct, frozen=True):
 class Group(Struct, frozen=True):
     """A group of agents: defaults, and the brake that stops mass losses.
 
-    `suspect_since`: so many members fell silent together that none of them is declared lost; None:
-    no. `waits_until`: an operator wants it to stay so at least until then.
+    `suspect_since`: many members fell silent together, so none of them is declared lost; None: no.
+    `waits_until`: an operator wants it to stay so at least until then.
     """
 
     name: str

@@ -9,7 +9,7 @@ OFFERING = frozenset({Readiness.READY, Readiness.DEGRADED})
 """The readiness of a machine on which something may be placed."""
 
 NOT_REGISTERED = "not_registered"
-"""The reason why a part offers nothing that the agent no longer registers."""
+"""The reason why nothing is offered of a part or class that the agent no longer registers."""
 
 
 def closed_by_operators(agent: Agent) -> str | None:
@@ -54,7 +54,7 @@ def is_offered(agent: Agent) -> bool:
 
 def offered(agent: Agent, part: Part, managed: ManagedClass) -> int:
     """Return how much of a class a part of the machine offers now."""
-    if not part.present or not is_offered(agent):
+    if not _registered(part, managed) or not is_offered(agent):
         return 0
     return min(managed.desired, managed.actual)
 
@@ -65,6 +65,10 @@ def why_less(agent: Agent, part: Part, managed: ManagedClass) -> str | None:
         return None
     if (reason := why_nothing(agent)) is not None:
         return reason
-    if not part.present:
+    if not _registered(part, managed):
         return NOT_REGISTERED
     return agent.failure.code if agent.failure is not None else "not_there"
+
+
+def _registered(part: Part, managed: ManagedClass) -> bool:
+    return part.present and managed.present

@@ -1,0 +1,107 @@
+"""What all rules of agents share: how one is found, its boot, its registered pairs, its changes."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.fleet.facts import Changes, Facts
+from moorage.core.fleet.model import Agent, ManagedClass, State
+from moorage.core.ids import AgentId, ProviderId
+from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
+from moorage.core.texts import check_plain, is_name
+
+
+class Pair(NamedTuple):
+    """A resource class of a provider."""
+
+    provider: ProviderId
+    resource_class: str
+
+
+def find(facts: Facts, uuid: AgentId) -> Agent:
+    """Return an agent. Raises AGENT_NOT_FOUND."""
+    agent = facts.agents.get(uuid)
+    if agent is None:
+        raise Error(
+            Code.AGENT_NOT_FOUND,
+            f"There is no agent {uuid}. An operator must create it first, or it must enroll.",
+        )
+    return agent
+
+
+def find_active(facts: Facts, uuid: AgentId) -> Agent:
+    """Return an agent that is not decommissioned. Raises AGENT_NOT_FOUND, DECOMMISSIONED."""
+    agent = find(facts, uuid)
+    check_active(agent)
+    return agent
+
+
+def check_active(agent: Agent) -> None:
+    """Raise DECOMMISSIONED for an agent that must stop for ever."""
+    if agent.state is State.DECOMMISSIONED:
+        raise Error(
+            Code.DECOMMISSIONED,
+            f"Agent {agent.uuid} is decommissioned for ever: stop it. To use the machine again, "
+            "create an agent with another UUID.",
+        )
+
+
+def check_boot(agent: Agent, boot_id: str) -> None:
+    """Raise STALE_BOOT or SUPERSEDED_BOOT unless this is the boot that registered last."""
+    check_superseded(agent, boot_id)
+    if agent.boot_id is None:
+        raise Error(Code.STALE_BOOT, f"Agent {agent.uuid} has never registered: register first.")
+    if agent.boot_id != boot_id:
+        raise Error(
+            Code.STALE_BOOT,
+            f"The current boot of agent {agent.uuid} is '{agent.boot_id}', not '{boot_id}': "
+            "register again.",
+        )
+
+
+def check_superseded(agent: Agent, boot_id: str) -> None:
+    """Raise SUPERSEDED_BOOT for a boot after which the machine has booted again."""
+    if boot_id in agent.past_boots:
+        raise Error(
+            Code.SUPERSEDED_BOOT,
+            f"Boot '{boot_id}' of agent {agent.uuid} has been superseded by boot "
+            f"'{agent.boot_id}'. If this machine has not booted since, another one uses the same "
+            "agent UUID, for example a clone: give each machine its own.",
+        )
+
+
+def check_reason(reason: str) -> None:
+    """Raise INVALID if an operator's reason is too long or has control characters."""
+    if len(reason) > DETAIL_LENGTH_MAX:
+        raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
+    check_plain("reason", reason)
+
+
+def check_class_name(name: str) -> None:
+    """Raise INVALID if no resource class may have this name."""
+    if not is_name(name):
+        raise Error(
+            Code.INVALID,
+            f"The name of a resource class has 1 to {IDENTIFIER_LENGTH_MAX} characters of A-Z, "
+            f"0-9 and '_', not '{name[:IDENTIFIER_LENGTH_MAX]}'.",
+        )
+
+
+def registered(agent: Agent) -> Iterator[tuple[Pair, ManagedClass]]:
+    """Yield the classes that the last register lists."""
+    for uuid, part in agent.parts.items():
+        if part.present:
+            for name, managed in part.classes.items():
+                if managed.present:
+                    yield Pair(uuid, name), managed
+
+
+def changes_of(before: Agent, after: Agent, now: Instant) -> Changes:
+    """Return the changes that make an agent what it is after a decision; equal: none."""
+    if after == before:
+        return Changes()
+    after = replace(after, generation=before.generation + 1, updated_at=now)
+    return Changes(agents={after.uuid: after})

@@ -1,0 +1,100 @@
+"""Groups of agents: their defaults, and when they may be deleted."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.counting import counted
+from moorage.core.errors import Code, Error
+from moorage.core.fleet.agents import changes_of, check_class_name
+from moorage.core.fleet.desired import check_goal, defaults_of, resolved
+from moorage.core.fleet.facts import Changes, Facts
+from moorage.core.fleet.model import Agent, Goal, Group, State
+from moorage.core.ids import AgentId
+from moorage.core.limits import GROUP_CLASSES_MAX, GROUP_NAME_LENGTH_MAX
+from moorage.core.texts import check_path
+
+
+def put(
+    facts: Facts,
+    now: Instant,
+    name: str,
+    desired: Mapping[str, Goal],
+    members: Iterable[AgentId] = (),
+) -> Changes:
+    """Create a group or replace its defaults, and make its members follow them.
+
+    Equal defaults change nothing.
+
+    Args:
+        facts: with the group, if it exists, and the members.
+        now: wall-clock time.
+        name: path-like, of a-z, 0-9, `.`, `_`, `-`.
+        desired: the default of each class: an amount for each part, or a share of what is eligible.
+        members: agents to change in the same decision; for others call `follow` later.
+
+    Raises INVALID.
+    """
+    _check_desired(desired)
+    changes = ensured(facts, now, name)
+    before = facts.groups.get(name) or changes.groups[name]
+    assert before is not None, "a group that was just created is an after-image"
+    if before.desired != desired:
+        rises = name in facts.groups  # a new group has its first generation already
+        after = replace(
+            before, desired=desired, generation=before.generation + rises, updated_at=now
+        )
+        changes.groups[name] = after
+    for uuid in members:
+        changes.update(_followed(facts.agents[uuid], desired, now))
+    return changes
+
+
+def follow(facts: Facts, now: Instant, uuid: AgentId) -> Changes:
+    """Make a member follow the present defaults of its group; nothing changes if it does."""
+    agent = facts.agents[uuid]
+    return _followed(agent, defaults_of(facts, agent.group), now)
+
+
+def delete(facts: Facts, name: str, members: int) -> Changes:
+    """Remove a group.
+
+    Args:
+        facts: with the group.
+        name: its name.
+        members: the number of its active agents; decommissioned ones do not count.
+
+    Raises GROUP_NOT_FOUND, GROUP_IN_USE.
+    """
+    if name not in facts.groups:
+        raise Error(Code.GROUP_NOT_FOUND, f"There is no group '{name}'.")
+    if members:
+        raise Error(
+            Code.GROUP_IN_USE,
+            f"Group '{name}' still has {counted(members, 'agent')}: move them to another group, "
+            "or decommission them.",
+        )
+    return Changes(groups={name: None})
+
+
+def ensured(facts: Facts, now: Instant, name: str) -> Changes:
+    """Create a group without defaults if there is none of this name. Raises INVALID."""
+    if name in facts.groups:
+        return Changes()
+    check_path("A group's name", name, GROUP_NAME_LENGTH_MAX)
+    return Changes(groups={name: Group(name, now, now, generation=1)})
+
+
+def _followed(agent: Agent, desired: Mapping[str, Goal], now: Instant) -> Changes:
+    if agent.state is State.DECOMMISSIONED:
+        return Changes()
+    return changes_of(agent, resolved(agent, agent, desired), now)
+
+
+def _check_desired(desired: Mapping[str, Goal]) -> None:
+    if len(desired) > GROUP_CLASSES_MAX:
+        raise Error(Code.INVALID, f"A group has defaults of at most {GROUP_CLASSES_MAX} classes.")
+    for name, goal in desired.items():
+        check_class_name(name)
+        check_goal(name, goal)

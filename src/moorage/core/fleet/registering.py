@@ -1,0 +1,216 @@
+"""How agents come into being and register.
+
+An operator creates an agent, or it enrolls and waits for an operator. It registers at each start.
+A boot that the server has not seen empties all volatile classes, before the agent is answered.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.fleet import desired, groups, parts, policy
+from moorage.core.fleet.agents import changes_of, check_active, check_superseded, find_active
+from moorage.core.fleet.facts import Changes, Facts
+from moorage.core.fleet.model import Agent, MachineFacts, Phase, Policy, Readiness
+from moorage.core.fleet.parts import PartSpec
+from moorage.core.ids import AgentId, ProviderId, is_normal
+from moorage.core.labels import check_labels
+from moorage.core.limits import (
+    BOOT_ID_LENGTH_MAX,
+    IDENTIFIER_LENGTH_MAX,
+    NAME_LENGTH_MAX,
+    PAST_BOOTS_MAX,
+)
+from moorage.core.texts import check_plain
+
+NOT_ACCEPTED = "enrolled, not accepted"
+"""Why nothing is placed on a machine that has enrolled itself."""
+
+
+class RegisterSpec(Struct, frozen=True):
+    """What an agent declares of its machine when it starts.
+
+    `root` None: the server creates a provider with the agent's UUID. `labels` are added to those
+    that the agent has; None: no labels.
+    """
+
+    boot_id: str
+    facts: MachineFacts
+    parts: Sequence[PartSpec]
+    root: ProviderId | None = None
+    labels: Mapping[str, str] | None = None
+
+
+def create(
+    facts: Facts,
+    now: Instant,
+    uuid: AgentId,
+    group: str,
+    labels: Mapping[str, str],
+    wanted: Policy | None,
+    who: str,
+) -> Changes:
+    """Create an agent for an operator, or change its group, labels and policy.
+
+    An equal request changes nothing. A group that does not exist is created.
+
+    Args:
+        facts: with the agent and both groups, the next free number for a new agent.
+        now: wall-clock time.
+        uuid: the agent.
+        group: its group.
+        labels: all its labels; others are removed.
+        wanted: its policy; None: unchanged, of a new agent in_service.
+        who: the operator.
+
+    Raises INVALID, DECOMMISSIONED, POLICY_FINAL.
+    """
+    before = facts.agents.get(uuid)
+    check_labels(labels)
+    changes = groups.ensured(facts, now, group)
+    if before is None:
+        agent = _new(facts, now, uuid, group, labels)
+        made = replace(agent, policy=wanted or Policy.IN_SERVICE, policy_by=who)
+        return Changes(groups=changes.groups, agents={uuid: made})
+    check_active(before)
+    after = replace(before, group=group, labels=dict(labels))
+    if wanted is not None:
+        after = policy.wanted(after, wanted, who)
+    after = desired.resolved(before, after, desired.defaults_of(facts, group))
+    changes.update(changes_of(before, after, now))
+    return changes
+
+
+def enroll(
+    facts: Facts, now: Instant, uuid: AgentId, group: str, labels: Mapping[str, str], who: str
+) -> Changes:
+    """Create an agent on which nothing is placed until an operator accepts it.
+
+    Args:
+        facts: with the agent and the group, and the next free number.
+        now: wall-clock time.
+        uuid: the agent.
+        group: its group, which is created if it does not exist.
+        labels: its labels.
+        who: the owner of the token that it enrolls with.
+
+    Raises AGENT_EXISTS, DECOMMISSIONED, INVALID.
+    """
+    if (before := facts.agents.get(uuid)) is not None:
+        check_active(before)
+        raise Error(
+            Code.AGENT_EXISTS,
+            f"There is already an agent {uuid}: use the token that it got, or ask an operator for "
+            "a new one.",
+        )
+    check_labels(labels)
+    agent = replace(
+        _new(facts, now, uuid, group, labels),
+        policy=Policy.NO_PROVISION,
+        policy_reason=NOT_ACCEPTED,
+        policy_by=who,
+    )
+    return Changes(groups=groups.ensured(facts, now, group).groups, agents={uuid: agent})
+
+
+def register(
+    facts: Facts,
+    now: Instant,
+    uuid: AgentId,
+    spec: RegisterSpec,
+    born: Mapping[ProviderId, int] | None = None,
+) -> Changes:
+    """Take over what an agent declares of its machine. An equal register changes nothing.
+
+    In a new boot all volatile classes have nothing, and the machine is preparing.
+
+    Args:
+        facts: with the agent, its group, and the agent of the root.
+        now: wall-clock time.
+        uuid: the agent.
+        spec: what it declares.
+        born: the present generations of the machine's providers; others do not exist.
+
+    Raises AGENT_NOT_FOUND, DECOMMISSIONED, SUPERSEDED_BOOT, ROOT_TAKEN, CLASS_MANAGED,
+    PARENT_UNKNOWN, TREE_LOOP, LIMIT_EXCEEDED, INVALID.
+    """
+    before = find_active(facts, uuid)
+    check_superseded(before, spec.boot_id)
+    _check_spec(spec)
+    booted = spec.boot_id != before.boot_id
+    after = _rooted(facts, before, spec.root)
+    if booted:
+        after = _booted(after, spec.boot_id)
+    labels = {**before.labels, **(spec.labels or {})}
+    check_labels(labels)
+    merged = parts.merged(after, spec.parts, booted=booted, born=born or {})
+    after = replace(after, facts=spec.facts, labels=labels, parts=merged)
+    after = desired.resolved(before, after, desired.defaults_of(facts, before.group))
+    if after != before:
+        after = replace(after, registered_at=now)
+    return changes_of(before, after, now)
+
+
+def _new(facts: Facts, now: Instant, uuid: AgentId, group: str, labels: Mapping[str, str]) -> Agent:
+    if not is_normal(uuid):
+        raise Error(
+            Code.INVALID,
+            f"The id of an agent is a UUID in lower case with dashes, not '{uuid}'.",
+        )
+    return Agent(uuid, facts.next_number, group, now, now, labels=dict(labels), generation=1)
+
+
+def _rooted(facts: Facts, agent: Agent, named: ProviderId | None) -> Agent:
+    """Return the agent with the root of its machine, which never changes."""
+    owns_root = named is None
+    root = ProviderId(agent.uuid) if named is None else named
+    if agent.root is not None:
+        if (agent.root, agent.owns_root) != (root, owns_root):
+            way = "without a root" if agent.owns_root else f"with root {agent.root}"
+            raise Error(
+                Code.INVALID,
+                f"The root of agent {agent.uuid} cannot change: register {way}, as before, or "
+                "decommission the agent and create one with another UUID.",
+            )
+        return agent
+    if not is_normal(root):
+        raise Error(Code.INVALID, f"root must be a UUID in lower case with dashes, not '{root}'.")
+    other = facts.roots.get(root)
+    if other not in (None, agent.uuid):
+        raise Error(
+            Code.ROOT_TAKEN,
+            f"Provider {root} is the root of agent {other}: a machine has one agent. Register "
+            "another root, or decommission that agent.",
+        )
+    return replace(agent, root=root, owns_root=owns_root)
+
+
+def _booted(agent: Agent, boot_id: str) -> Agent:
+    """Return an agent in a new boot; generations of reports continue, so none is used twice."""
+    past = agent.past_boots if agent.boot_id is None else (*agent.past_boots, agent.boot_id)
+    return replace(
+        agent,
+        boot_id=boot_id,
+        past_boots=past[-PAST_BOOTS_MAX:],
+        readiness=Readiness.PREPARING,
+        phase=Phase.PREPARING,
+        report=None,
+        confirmed=frozenset(),
+        failure=None,
+    )
+
+
+def _check_spec(spec: RegisterSpec) -> None:
+    _check_text("boot_id", spec.boot_id, 1, BOOT_ID_LENGTH_MAX)
+    _check_text("hostname", spec.facts.hostname, 1, NAME_LENGTH_MAX)
+    _check_text("kernel", spec.facts.kernel, 0, IDENTIFIER_LENGTH_MAX)
+    _check_text("version", spec.facts.version, 0, IDENTIFIER_LENGTH_MAX)
+
+
+def _check_text(name: str, text: str, least: int, most: int) -> None:
+    if not least <= len(text) <= most:
+        raise Error(Code.INVALID, f"{name} must have {least} to {most} characters.")
+    check_plain(name, text)
