@@ -17,6 +17,7 @@ from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.feed.watch import Watch
+from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.queries import LedgerQueries
 from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
@@ -45,6 +46,7 @@ class Service:
     searches: Searches
     unsent: UnsentMemory
     admission: Admission
+    fleet: Fleet
 
     @classmethod
     async def start(
@@ -73,8 +75,10 @@ class Service:
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         watch = Watch(engine, feed.bell)
         admission = Admission(engine, transactor, feed.bell, followers.admission, service_clock)
+        fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock)
         transactor.start()
         await admission.start()
+        await fleet.start()
         feed.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock, admission, retention)
@@ -95,6 +99,7 @@ class Service:
             ),
             watch=watch,
             admission=admission,
+            fleet=fleet,
             chores=chores,
             turns=turns,
             searches=searches,
@@ -131,10 +136,12 @@ class Service:
         """End all waits: their requests are answered with the current state."""
         self.watch.close()
         self.admission.close()
+        self.fleet.close()
 
     async def stop(self) -> None:
         """Finish the accepted requests, then close the database."""
         await self.admission.stop()
+        await self.fleet.stop()
         await self.chores.stop()
         await self.transactor.stop()
         await self.feed.stop()

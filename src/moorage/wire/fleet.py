@@ -249,7 +249,7 @@ class Agent:
     id: str
     group: str
     labels: dict[str, str]
-    root: str
+    root: str | None
     policy: Policy
     policy_reason: str
     policy_by: str

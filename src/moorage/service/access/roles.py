@@ -29,9 +29,17 @@ class ScopedRole(StrEnum):
 
     JANITOR = "janitor"
     """Reads, renews, releases and revokes the leases of some pools, for any owner."""
+    AGENT = "agent"
+    """Speaks for one machine: registers, reports, is alive, and reads its own agent."""
+    ENROLLER = "enroller"
+    """Creates agents of some groups that no operator has accepted yet."""
 
 
-FIELDS: dict[ScopedRole, str] = {ScopedRole.JANITOR: "pool"}
+FIELDS: dict[ScopedRole, str] = {
+    ScopedRole.JANITOR: "pool",
+    ScopedRole.AGENT: "agent",
+    ScopedRole.ENROLLER: "group",
+}
 """The kind of object that the scope of each scoped role names."""
 
 ROLES = (*Role, *ScopedRole)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from moorage.core.fleet import offers as desired  # TODO
+from moorage.core.fleet import desired
 from moorage.core.fleet.facts import Changes, Facts, Keys
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed

@@ -2,7 +2,7 @@
 
 Start with `service.py`, the operations that faces may call. `agent_case.py` is the use case behind
 every change of an agent: the ledger follows it in the same batch. `agent_cases.py` and
-`policy_cases.py` are those of agents and of operators. `directory.py` has what this process knows of
-every agent, `queries.py` reads rows, `starts.py` decides which consumers may start on a machine.
+`policy_cases.py` are those of agents and of operators. `directory.py` has all agents in
+memory, `queries.py` reads rows.
 May import: `batch`, `feed`, `access`, the root of `service`, `store`, `core`.
 """

@@ -1,7 +1,7 @@
 """Use cases of agents themselves: created, enrolled, registered, reporting."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from moorage.core.fleet import registering, reports
@@ -88,18 +88,21 @@ class AgentRegister(AgentCase):
     def keys(self) -> Keys:
         """Also name what its parts may create, as far as it is known before the load."""
         root = self.spec.root or self.root or ProviderId(self.agent)
-        ledger = LedgerKeys(trees={root}, providers=set(self.spec.parts))
-        for part in self.spec.parts.values():
+        parts = {part.provider for part in self.spec.parts}
+        ledger = LedgerKeys(trees={root}, providers=parts)
+        for part in self.spec.parts:
             ledger.classes.update(vocabulary.customs(part.classes))
-        if root == self.agent:
+        if self.spec.root is None:
             name = self.spec.facts.hostname
             ledger.names.add(name)
-            ledger.names.update(part_name(name, part.name) for part in self.spec.parts.values())
+            ledger.names.update(part_name(name, part.name) for part in self.spec.parts)
         return Keys(ledger, fleet=FleetKeys(agents={self.agent}, roots={root}))
 
     def change(self, world: World, when: When) -> FleetChanges:
+        before = world.fleet.agents.get(self.agent)
+        known = {part.provider for part in self.spec.parts} | {*(before.parts if before else ())}
         providers = world.ledger.providers
-        born = {uuid: providers[uuid].generation for uuid in self.spec.parts if uuid in providers}
+        born = {uuid: providers[uuid].generation for uuid in known & providers.keys()}
         return registering.register(world.fleet, when.stamp, self.agent, self.spec, born)
 
 
@@ -108,7 +111,6 @@ class AgentReport(AgentCase):
     """Record the full state of a machine; an equal report changes nothing. Answer: the agent."""
 
     report: Report
-    parts: frozenset[ProviderId] = field(default=frozenset(), kw_only=True)
 
     def change(self, world: World, when: When) -> FleetChanges:
         return reports.report(world.fleet, when.stamp, self.agent, self.report)

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Agent, Group
-from moorage.core.ids import AgentId, ConsumerId, ProviderId
+from moorage.core.fleet.starts import Place
+from moorage.core.ids import AgentId
 from moorage.service import errors
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.fleet import reads
 from moorage.store.fleet.reads import AgentFilter, GroupCounts
-from moorage.store.ledger.reads import Place, places_load
+from moorage.store.ledger.reads import places_load
 
 WINDOW = 500
 """Agents that are read at a time, when all are read: some milliseconds of decoding."""
@@ -22,7 +23,7 @@ class AgentView:
     """An agent, with what is held on its parts."""
 
     agent: Agent
-    places: dict[ProviderId, list[Place]] = field(default_factory=dict)
+    places: list[Place] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,12 @@ class FleetQueries:
                 raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
             return AgentView(agent, await self._places(agent))
 
-    async def _places(self, agent: Agent) -> dict[ProviderId, list[Place]]:
-        return {part: await self._engine.read(places_load(part)) for part in agent.parts}
-
-    async def place_of(self, uuid: AgentId, consumer: ConsumerId) -> AgentView:
-        """Return an agent on which a consumer holds something. Raises PLACE_NOT_FOUND."""
-        view = await self.agent(uuid)
-        if not any(one.consumer == consumer for held in view.places.values() for one in held):
-            raise Error(Code.PLACE_NOT_FOUND, f"Consumer {consumer} holds nothing on agent {uuid}.")
-        return view
+    async def _places(self, agent: Agent) -> list[Place]:
+        found = []
+        for part in agent.parts:
+            for since, consumer, amounts in await self._engine.read(places_load(part)):
+                found.append(Place(consumer, part, since, amounts))
+        return found
 
     async def agents(
         self, wanted: AgentFilter, cursor: str | None, limit: int

@@ -1,16 +1,18 @@
 """The fleet: the operations on agents and groups that faces may call."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet import reports
+from moorage.core.fleet import liveness, reports, starts
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.model import Agent, Goal, Group, Policy, Report
+from moorage.core.fleet.model import Agent, Goal, Group, Policy, Report, State
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
-from moorage.core.ids import AgentId, ProviderId
+from moorage.core.fleet.starts import Start
+from moorage.core.ids import AgentId, ConsumerId, ProviderId
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
@@ -19,7 +21,7 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.followers import Followers
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.fleet.agent_cases import AgentEnroll, AgentPut, AgentRegister, AgentReport
-from moorage.service.fleet.directory import Directory, Known
+from moorage.service.fleet.directory import Directory
 from moorage.service.fleet.policy_cases import (
     AgentDesired,
     AgentPolicy,
@@ -29,6 +31,9 @@ from moorage.service.fleet.policy_cases import (
 )
 from moorage.service.fleet.queries import FleetQueries
 from moorage.store.api import Engine
+
+AGAIN_SECONDS = 5.0
+"""How often a wait for a start looks again: allocations before it may end without a report."""
 
 FOLLOW_MAX = 100
 """Members that follow the defaults of their group in one batch."""
@@ -52,6 +57,7 @@ class Fleet:
         self._service_clock = service_clock
         self.queries = FleetQueries(engine)
         self.directory = Directory()
+        self._closed = False
         followers.add(self.directory.note)
 
     async def start(self) -> None:
@@ -94,18 +100,75 @@ class Fleet:
         """Record the full state of a machine."""
         return await self._transactor.submit(AgentReport(uuid, by, report, root=self._root(uuid)))
 
-    async def alive(self, uuid: AgentId, boot_id: str, report_generation: int) -> Known:
-        """Note a sign of life; return what is known of the agent.
+    async def alive(self, uuid: AgentId, boot_id: str, report_generation: int) -> Agent:
+        """Note a sign of life; return the agent.
 
         Raises AGENT_NOT_FOUND, DECOMMISSIONED, STALE_BOOT, SUPERSEDED_BOOT, STALE_REPORT.
         """
         with errors.translated():
             await self._feed.caught_up()
-        known = self.directory.get(uuid)
-        if known is None:
+        agent = self.directory.get(uuid)
+        if agent is None:
             raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
-        reports.check_alive(uuid, known, boot_id, report_generation)
-        return known
+        reports.check_alive(agent, boot_id, report_generation)
+        return agent
+
+    async def may_start(
+        self,
+        uuid: AgentId,
+        boot_id: str,
+        consumer: ConsumerId,
+        seconds: float,
+        gone: Callable[[], Awaitable[None]],
+    ) -> Start:
+        """Return whether a consumer may start on a machine; wait until it may, or time is over.
+
+        Args:
+            uuid: the agent of the machine.
+            boot_id: the boot in which it would start.
+            consumer: the one that wants to start.
+            seconds: the longest wait.
+            gone: returns when the caller has disconnected.
+
+        Raises AGENT_NOT_FOUND, DECOMMISSIONED, STALE_BOOT, SUPERSEDED_BOOT, PLACE_NOT_FOUND.
+        """
+        changed = asyncio.Event()
+        deadline = asyncio.get_running_loop().time() + seconds
+        self.directory.watch(uuid, changed.set)
+        left = asyncio.ensure_future(gone())
+        try:
+            while True:
+                changed.clear()
+                view = await self.queries.agent(uuid)
+                start = starts.may_start(view.agent, boot_id, consumer, view.places)
+                rest = deadline - asyncio.get_running_loop().time()
+                if start.may_start or rest <= 0 or left.done() or self._closed:
+                    return start
+                waiting = asyncio.ensure_future(changed.wait())
+                await asyncio.wait(
+                    [waiting, left],
+                    timeout=min(rest, AGAIN_SECONDS),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                waiting.cancel()
+        finally:
+            left.cancel()
+            self.directory.unwatch(uuid, changed.set)
+
+    def ttl(self, chance: float) -> tuple[int, int]:
+        """Return the TTL, and when the next sign of life is due, in microseconds."""
+        ttl = liveness.ttl_of(len(self.directory))
+        return ttl, liveness.next_in(ttl, chance)
+
+    def heard_at(self, uuid: AgentId) -> Instant | None:
+        """Return when an agent was last heard of, by the wall clock; None: unknown."""
+        agent = self.directory.get(uuid)
+        return None if agent is None else agent.reported_at or agent.registered_at
+
+    def close(self) -> None:
+        """End all waits: their requests are answered with the current state."""
+        self._closed = True
+        self.directory.wake_all()
 
     async def policy(
         self,
@@ -130,7 +193,9 @@ class Fleet:
         """Create a group or replace its defaults; returns when its members follow them."""
         group = await self._transactor.submit(GroupPut(name, desired, by))
         members = sorted(
-            uuid for uuid, known in self.directory.items() if known.group == name and known.active
+            agent.uuid
+            for agent in self.directory.agents()
+            if agent.group == name and agent.state is State.ACTIVE
         )
         for first in range(0, len(members), FOLLOW_MAX):
             await self._transactor.submit(
@@ -143,5 +208,5 @@ class Fleet:
         await self._transactor.submit(GroupDelete(name, by))
 
     def _root(self, uuid: AgentId) -> ProviderId | None:
-        known = self.directory.get(uuid)
-        return None if known is None else known.root
+        agent = self.directory.get(uuid)
+        return None if agent is None else agent.root

@@ -12,6 +12,12 @@ def time_of(instant: Instant) -> datetime:
     return _EPOCH + timedelta(microseconds=instant)
 
 
+def instant_of(time: datetime) -> Instant:
+    """Convert a time exactly; one without a zone is UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return Instant((aware - _EPOCH) // timedelta(microseconds=1))
+
+
 def time_or_none(instant: Instant | None) -> datetime | None:
     """As `time_of`; None stays None."""
     return None if instant is None else time_of(instant)

@@ -1,57 +1,50 @@
 """Agents and groups in the native API."""
 
+from collections.abc import Iterable
+
 from moorage.core.clock import SECOND, Instant
-from moorage.core.errors import Code, Error
-from moorage.core.fleet import desired, offers
+from moorage.core.fleet import desired, offers, reports, starts
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.model import (
     Agent,
     Failure,
     Goal,
     MachineFacts,
-    ManagedClass,
     Part,
     Phase,
     Report,
 )
-from moorage.core.fleet.registering import PartSpec, RegisterSpec
-from moorage.core.fleet.starts import StartVerdict
+from moorage.core.fleet.parts import ClassSpec, PartSpec
+from moorage.core.fleet.registering import RegisterSpec
+from moorage.core.fleet.starts import Place, Start
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.service.fleet.queries import AgentView, GroupView
 from moorage.service.native.bounds import uuid_of
 from moorage.service.native.encoding import instant_of, time_of, time_or_none
-from moorage.store.ledger.reads import Place
 from moorage.wire import fleet as wire
 
 
 def register_of(asked: wire.RegisterRequest) -> RegisterSpec:
     """Convert a register to the core's type. Raises `Error`: INVALID."""
-    parts: dict[ProviderId, PartSpec] = {}
-    for part in asked.parts:
-        uuid = ProviderId(uuid_of(part.provider, "parts.provider"))
-        if uuid in parts:
-            raise Error(Code.INVALID, f"Part {uuid} is listed twice: list each part once.")
-        parent = None if part.parent is None else ProviderId(uuid_of(part.parent, "parts.parent"))
-        parts[uuid] = PartSpec(
-            name=part.name,
-            parent=parent,
-            classes={
-                name: ManagedClass(
-                    eligible=one.eligible,
-                    volatile=one.volatile,
-                    max_unit=one.max_unit,
-                    step_size=one.step_size,
-                )
-                for name, one in part.classes.items()
-            },
-        )
     facts = asked.facts
     return RegisterSpec(
         boot_id=asked.boot_id,
         facts=MachineFacts(facts.hostname, facts.kernel, facts.version),
         root=None if asked.root is None else ProviderId(uuid_of(asked.root, "root")),
         labels=asked.labels,
-        parts=parts,
+        parts=[_part_of(part) for part in asked.parts],
+    )
+
+
+def _part_of(part: wire.AgentPart) -> PartSpec:
+    return PartSpec(
+        provider=ProviderId(uuid_of(part.provider, "parts.provider")),
+        name=part.name,
+        parent=None if part.parent is None else ProviderId(uuid_of(part.parent, "parts.parent")),
+        classes={
+            name: ClassSpec(one.eligible, one.volatile, one.max_unit, one.step_size)
+            for name, one in part.classes.items()
+        },
     )
 
 
@@ -81,7 +74,7 @@ def _failure_of(asked: wire.AgentFailure, now: Instant) -> Failure:
         message=asked.message,
         attempts=asked.attempts,
         since=instant_of(asked.since),
-        next_retry_in=None if retry is None else round(retry * SECOND),
+        next_retry_at=None if retry is None else Instant(now + round(retry * SECOND)),
     )
 
 
@@ -102,16 +95,14 @@ def orders(agent: Agent, ttl: float, next_in: float) -> wire.AgentOrders:
         desired={uuid: dict(amounts) for uuid, amounts in desired.amounts(agent).items()},
         ttl=ttl,
         next_in=next_in,
-        directive="none",
+        directive=reports.directive(agent),
     )
 
 
 def shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
     """Convert an agent to its wire form."""
     agent = view.agent
-    used = {
-        uuid: _used(places) for uuid, places in view.places.items()
-    }
+    used = _used(view.places)
     return wire.Agent(
         id=agent.uuid,
         group=agent.group,
@@ -145,7 +136,7 @@ def shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
             for uuid, part in agent.parts.items()
             for name, one in part.classes.items()
         ),
-        unconfirmed=unconfirmed(view),
+        unconfirmed=[*starts.unconfirmed(agent, view.places)],
         parts=[
             _part_shown(agent, uuid, part, used.get(uuid, {}))
             for uuid, part in sorted(agent.parts.items())
@@ -155,19 +146,6 @@ def shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
         updated_at=time_of(agent.updated_at),
         registered_at=time_or_none(agent.registered_at),
         reported_at=time_or_none(agent.reported_at),
-    )
-
-
-def unconfirmed(view: AgentView) -> list[str]:
-    """Return the consumers that got their places before this boot and were not reported since."""
-    agent = view.agent
-    return sorted(
-        {
-            place.consumer
-            for uuid, places in view.places.items()
-            for place in places
-            if place.since <= agent.parts[uuid].born and place.consumer not in agent.confirmed
-        }
     )
 
 
@@ -189,22 +167,23 @@ def group_shown(view: GroupView) -> wire.AgentGroup:
     )
 
 
-def start_shown(verdict: StartVerdict) -> wire.StartAnswer:
+def start_shown(start: Start) -> wire.StartAnswer:
     """Convert whether a consumer may start to its wire form."""
     return wire.StartAnswer(
-        may_start=verdict.may_start,
-        reason=verdict.reason,
-        needed={uuid: dict(amounts) for uuid, amounts in verdict.needed.items()},
-        ahead={uuid: dict(amounts) for uuid, amounts in verdict.ahead.items()},
-        actual={uuid: dict(amounts) for uuid, amounts in verdict.actual.items()},
+        may_start=start.may_start,
+        reason=start.reason,
+        needed={uuid: dict(amounts) for uuid, amounts in start.needed.items()},
+        ahead={uuid: dict(amounts) for uuid, amounts in start.ahead.items()},
+        actual={uuid: dict(amounts) for uuid, amounts in start.actual.items()},
     )
 
 
-def _used(places: list[Place]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _used(places: Iterable[Place]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
     for place in places:
+        sums = found.setdefault(place.provider, {})
         for name, amount in place.amounts.items():
-            found[name] = found.get(name, 0) + amount
+            sums[name] = sums.get(name, 0) + amount
     return found
 
 

@@ -24,15 +24,6 @@ ProviderAllocation = tuple[ConsumerId, int, dict[str, int], Instant]
 """(consumer, its generation, amounts by resource class, when the consumer last changed)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What a consumer holds on a provider, and the provider's generation when it began to."""
-
-    since: int
-    consumer: ConsumerId
-    amounts: dict[str, int]
-
-
 def beginning_load() -> Plan[Instant]:
     """Return when this ledger was created."""
     (((at,),),) = yield [Query("beginning_load")]
@@ -76,10 +67,14 @@ def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]
     return [row[0] for row in rows]
 
 
-def places_load(provider: ProviderId) -> Plan[list[Place]]:
-    """Load what consumers hold on a provider, in the order in which they got it."""
+def places_load(provider: ProviderId) -> Plan[list[tuple[int, ConsumerId, dict[str, int]]]]:
+    """Load what consumers hold on a provider, in the order in which they got it.
+
+    Returns the provider's generation when each got its first allocation there, the consumer, and
+    its amounts.
+    """
     (rows,) = yield [Query("places_load", (provider,))]
     return [
-        Place(since, ConsumerId(consumer), allocations_from_text(held)[provider])
+        (since, ConsumerId(consumer), allocations_from_text(held)[provider])
         for since, consumer, held in rows
     ]

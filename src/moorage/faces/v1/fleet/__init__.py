@@ -1,0 +1,5 @@
+"""Handlers of the fleet.
+
+`agents.py` is for operators and readers, `machines.py` for the agents themselves, `groups.py` for
+groups of agents. May import: the root of `faces/v1`, `service`, `core`, `wire`.
+"""

@@ -1,0 +1,129 @@
+"""Agents, for operators: list, show, create, say what is desired, drain, expunge, decommission."""
+
+from moorage.core.fleet.model import Policy
+from moorage.core.fleet.policy import Action
+from moorage.core.ids import AgentId
+from moorage.faces.v1.fleet.machines import OWN, agent_id
+from moorage.faces.v1.routing import Handler, Request, Route
+from moorage.service.access.roles import Role
+from moorage.service.native import fleet as native
+from moorage.service.native.encoding import instant_of
+from moorage.store.fleet.reads import AgentFilter
+from moorage.wire import fleet as wire
+
+
+async def page(request: Request[None, wire.AgentsAsked]) -> wire.AgentPage:
+    """Return a page of agents, ordered by UUID."""
+    asked, fleet = request.parameters, request.service.fleet
+    label, _, value = (asked.label or "").partition("=")
+    wanted = AgentFilter(
+        group=asked.group,
+        policy=asked.policy,
+        state=asked.state,
+        readiness=asked.readiness,
+        liveness=asked.liveness,
+        offered=asked.offered,
+        label=label or None,
+        label_value=value if "=" in (asked.label or "") else None,
+    )
+    views, following = await fleet.queries.agents(wanted, asked.cursor, asked.limit)
+    agents = [native.shown(view, fleet.heard_at(view.agent.uuid)) for view in views]
+    return wire.AgentPage(agents=agents, next=following)
+
+
+async def read(request: Request[None, None]) -> wire.Agent:
+    """Return one agent."""
+    return await _shown(request, agent_id(request))
+
+
+async def put(request: Request[wire.AgentWanted, None]) -> wire.Agent:
+    """Create an agent, or change its group, labels or policy."""
+    uuid, wanted = agent_id(request), request.body
+    policy = None if wanted.policy is None else Policy(wanted.policy)
+    await request.service.fleet.put(uuid, wanted.group, wanted.labels, policy, request.actor)
+    return await _shown(request, uuid)
+
+
+async def desired(request: Request[wire.DesiredRequest, None]) -> wire.Agent:
+    """Set how much a machine should have of a class."""
+    uuid, wanted = agent_id(request), request.body
+    spec = native.desired_of(wanted)
+    await request.service.fleet.desired(uuid, spec, wanted.reason, request.actor)
+    return await _shown(request, uuid)
+
+
+def _policy(action: Action) -> Handler:
+    async def handler(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
+        """Change the policy or the state of an agent."""
+        uuid, wanted = agent_id(request), request.body
+        until = None if wanted.until is None else instant_of(wanted.until)
+        await request.service.fleet.policy(
+            uuid, action, wanted.reason, request.actor, until=until, force=wanted.force
+        )
+        return await _shown(request, uuid)
+
+    return handler
+
+
+async def _shown(request: Request[object, object], uuid: AgentId) -> wire.Agent:
+    fleet = request.service.fleet
+    return native.shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
+
+
+_SUMMARIES = {
+    Action.DRAIN: "Place nothing new on a machine; what runs on it stays.",
+    Action.RESUME: "Use a drained machine again.",
+    Action.EXPUNGE: "Never use a machine again; this is final.",
+    Action.DECOMMISSION: "End the agent of an expunged machine for ever.",
+}
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/agents",
+        role=Role.READER,
+        summary="List agents by UUID, with what is desired, there, offered and used.",
+        handler=page,
+        parameters=wire.AgentsAsked,
+        answer=wire.AgentPage,
+    ),
+    Route(
+        method="GET",
+        path="/v1/agents/{id}",
+        role=Role.READER,
+        scopes=OWN,
+        summary="Show an agent, with what is desired, there, offered and used.",
+        handler=read,
+        answer=wire.Agent,
+    ),
+    Route(
+        method="PUT",
+        path="/v1/agents/{id}",
+        role=Role.OPERATOR,
+        summary="Create an agent, or change its group, labels or policy.",
+        handler=put,
+        body=wire.AgentWanted,
+        answer=wire.Agent,
+    ),
+    Route(
+        method="POST",
+        path="/v1/agents/{id}/desired",
+        role=Role.OPERATOR,
+        summary="Set how much a machine should have of a class.",
+        handler=desired,
+        body=wire.DesiredRequest,
+        answer=wire.Agent,
+    ),
+    *(
+        Route(
+            method="POST",
+            path=f"/v1/agents/{{id}}/{action.value}",
+            role=Role.OPERATOR,
+            summary=summary,
+            handler=_policy(action),
+            body=wire.PolicyRequest,
+            answer=wire.Agent,
+        )
+        for action, summary in _SUMMARIES.items()
+    ),
+)

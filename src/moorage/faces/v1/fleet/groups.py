@@ -1,0 +1,73 @@
+"""Groups of agents: their defaults, and how many of their members are silent."""
+
+from moorage.core.fleet.model import Goal
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role
+from moorage.service.native.fleet import group_shown
+from moorage.wire import fleet as wire
+from moorage.wire.pages import PageAsked
+
+
+async def page(request: Request[None, PageAsked]) -> wire.GroupPage:
+    """Return a page of groups, ordered by name."""
+    asked = request.parameters
+    views, following = await request.service.fleet.queries.groups(asked.cursor, asked.limit)
+    return wire.GroupPage(groups=[group_shown(view) for view in views], next=following)
+
+
+async def read(request: Request[None, None]) -> wire.AgentGroup:
+    """Return one group."""
+    return group_shown(await request.service.fleet.queries.group(request.variables["name"]))
+
+
+async def put(request: Request[wire.GroupWanted, None]) -> wire.AgentGroup:
+    """Create a group, or replace its defaults."""
+    name = request.variables["name"]
+    goals = {
+        resource_class: Goal(goal.amount, goal.percent)
+        for resource_class, goal in request.body.desired.items()
+    }
+    await request.service.fleet.group_put(name, goals, request.actor)
+    return group_shown(await request.service.fleet.queries.group(name))
+
+
+async def delete(request: Request[None, None]) -> None:
+    """Delete a group without active agents."""
+    await request.service.fleet.group_delete(request.variables["name"], request.actor)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/groups",
+        role=Role.READER,
+        summary="List groups of agents by name.",
+        handler=page,
+        parameters=PageAsked,
+        answer=wire.GroupPage,
+    ),
+    Route(
+        method="GET",
+        path="/v1/groups/{name+}",
+        role=Role.READER,
+        summary="Show a group of agents.",
+        handler=read,
+        answer=wire.AgentGroup,
+    ),
+    Route(
+        method="PUT",
+        path="/v1/groups/{name+}",
+        role=Role.OPERATOR,
+        summary="Create a group of agents, or replace its defaults; its members follow.",
+        handler=put,
+        body=wire.GroupWanted,
+        answer=wire.AgentGroup,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/groups/{name+}",
+        role=Role.OPERATOR,
+        summary="Delete a group that has no active agents.",
+        handler=delete,
+    ),
+)

@@ -1,0 +1,143 @@
+"""What agents send: enroll, register, report, signs of life; and whether a consumer may start."""
+
+import random
+
+from moorage.core.clock import SECOND, Instant
+from moorage.core.fleet import reports
+from moorage.core.fleet.model import Agent
+from moorage.core.ids import AgentId, ConsumerId
+from moorage.faces.v1 import roles
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.native import fleet as native
+from moorage.service.native.bounds import check_wait, uuid_of
+from moorage.wire import fleet as wire
+
+OWN = (ScopedRole.AGENT,)
+
+
+def agent_id(request: Request[object, object]) -> AgentId:
+    """Return the agent in the address. Raises ProblemError: 403, the token is for another one."""
+    uuid = AgentId(uuid_of(request.variables["id"], "The id of an agent"))
+    if request.scope is not None and request.scope.role is ScopedRole.AGENT:
+        roles.check_scope(request.scope, [uuid])
+    return uuid
+
+
+async def enroll(request: Request[wire.EnrollRequest, None]) -> wire.Enrolled:
+    """Create an agent that no operator has accepted yet, and a token for it."""
+    wanted, uuid = request.body, agent_id(request)
+    roles.check_scope(request.scope, [wanted.group])
+    service = request.service
+    await service.fleet.enroll(uuid, wanted.group, wanted.labels, request.actor)
+    secret, _ = await service.access.create(
+        f"agent-{uuid}", ScopedRole.AGENT.value, by=request.actor, scope={"agent": [uuid]}
+    )
+    view = await service.fleet.queries.agent(uuid)
+    return wire.Enrolled(agent=native.shown(view, service.fleet.heard_at(uuid)), token=secret)
+
+
+async def register(request: Request[wire.RegisterRequest, None]) -> wire.AgentOrders:
+    """Take over what an agent declares of its machine."""
+    uuid = agent_id(request)
+    spec = native.register_of(request.body)
+    agent = await request.service.fleet.register(uuid, spec, request.actor)
+    return _orders(request, agent)
+
+
+async def report(request: Request[wire.ReportRequest, None]) -> wire.AgentOrders:
+    """Record the full state of a machine."""
+    uuid = agent_id(request)
+    sent = native.report_of(request.body, request.service.clock.now())
+    agent = await request.service.fleet.report(uuid, sent, request.actor)
+    return _orders(request, agent)
+
+
+async def alive(request: Request[wire.AliveRequest, None]) -> wire.AliveAnswer:
+    """Note a sign of life."""
+    uuid = agent_id(request)
+    sent, fleet = request.body, request.service.fleet
+    agent = await fleet.alive(uuid, sent.boot_id, sent.report_generation)
+    seen = agent.desired_generation_seen == agent.desired_generation
+    ttl, next_in = fleet.ttl(random.random())
+    return wire.AliveAnswer(
+        desired_generation=agent.desired_generation,
+        ttl=ttl / SECOND,
+        next_in=next_in / SECOND,
+        directive=reports.directive(agent) if seen else "report",
+    )
+
+
+async def starts(request: Request[None, wire.StartAsked]) -> wire.StartAnswer:
+    """Return whether a consumer may start now, or wait until it may."""
+    uuid, asked = agent_id(request), request.parameters
+    consumer = ConsumerId(uuid_of(request.variables["consumer"], "The consumer"))
+    start = await request.service.fleet.may_start(
+        uuid, asked.boot_id, consumer, check_wait(asked.wait), request.disconnected
+    )
+    return native.start_shown(start)
+
+
+def _orders(request: Request[object, object], agent: Agent) -> wire.AgentOrders:
+    ttl, next_in = request.service.fleet.ttl(random.random())
+    return native.orders(agent, ttl / SECOND, next_in / SECOND)
+
+
+def heard_at(request: Request[object, object], uuid: AgentId) -> Instant | None:
+    """Return when an agent was last heard of."""
+    return request.service.fleet.heard_at(uuid)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/agents/{id}/enroll",
+        role=Role.OPERATOR,
+        scopes=(ScopedRole.ENROLLER,),
+        summary="Create an agent that an operator must still accept, and return its token.",
+        handler=enroll,
+        body=wire.EnrollRequest,
+        answer=wire.Enrolled,
+        status=201,
+    ),
+    Route(
+        method="POST",
+        path="/v1/agents/{id}/register",
+        role=Role.OPERATOR,
+        scopes=OWN,
+        summary="Register a machine and its parts, after a boot or when they have changed.",
+        handler=register,
+        body=wire.RegisterRequest,
+        answer=wire.AgentOrders,
+    ),
+    Route(
+        method="PUT",
+        path="/v1/agents/{id}/report",
+        role=Role.OPERATOR,
+        scopes=OWN,
+        summary="Report everything that a machine has now.",
+        handler=report,
+        body=wire.ReportRequest,
+        answer=wire.AgentOrders,
+    ),
+    Route(
+        method="POST",
+        path="/v1/agents/{id}/alive",
+        role=Role.OPERATOR,
+        scopes=OWN,
+        summary="Send a sign of life; it writes nothing.",
+        handler=alive,
+        body=wire.AliveRequest,
+        answer=wire.AliveAnswer,
+    ),
+    Route(
+        method="GET",
+        path="/v1/agents/{id}/starts/{consumer}",
+        role=Role.READER,
+        scopes=OWN,
+        summary="Ask whether a consumer may start on its machine now, or wait until it may.",
+        handler=starts,
+        parameters=wire.StartAsked,
+        answer=wire.StartAnswer,
+    ),
+)
