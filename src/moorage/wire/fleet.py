@@ -133,9 +133,12 @@ class AliveAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartAsked:
-    """Whether a consumer may start in this boot of the machine; wait up to `wait` until it may."""
+    """Whether a consumer may start in this boot of the machine; wait up to `wait` until it may.
 
-    boot_id: str
+    `boot_id` is required.
+    """
+
+    boot_id: str | None = None
     wait: float = 0.0
 
 

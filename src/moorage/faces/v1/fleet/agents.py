@@ -1,5 +1,7 @@
 """Agents, for operators: list, show, create, say what is desired, drain, expunge, decommission."""
 
+from typing import Any
+
 from moorage.core.fleet.model import Policy
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import AgentId
@@ -65,7 +67,7 @@ def _policy(action: Action) -> Handler:
     return handler
 
 
-async def _shown(request: Request[object, object], uuid: AgentId) -> wire.Agent:
+async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:
     fleet = request.service.fleet
     return native.shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
 

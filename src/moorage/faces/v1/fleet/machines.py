@@ -1,8 +1,10 @@
 """What agents send: enroll, register, report, signs of life; and whether a consumer may start."""
 
 import random
+from typing import Any
 
-from moorage.core.clock import SECOND, Instant
+from moorage.core.clock import SECOND
+from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports
 from moorage.core.fleet.model import Agent
 from moorage.core.ids import AgentId, ConsumerId
@@ -16,7 +18,7 @@ from moorage.wire import fleet as wire
 OWN = (ScopedRole.AGENT,)
 
 
-def agent_id(request: Request[object, object]) -> AgentId:
+def agent_id(request: Request[Any, Any]) -> AgentId:
     """Return the agent in the address. Raises ProblemError: 403, the token is for another one."""
     uuid = AgentId(uuid_of(request.variables["id"], "The id of an agent"))
     if request.scope is not None and request.scope.role is ScopedRole.AGENT:
@@ -71,6 +73,8 @@ async def alive(request: Request[wire.AliveRequest, None]) -> wire.AliveAnswer:
 async def starts(request: Request[None, wire.StartAsked]) -> wire.StartAnswer:
     """Return whether a consumer may start now, or wait until it may."""
     uuid, asked = agent_id(request), request.parameters
+    if asked.boot_id is None:
+        raise Error(Code.INVALID, "boot_id is required: in which boot would the consumer start?")
     consumer = ConsumerId(uuid_of(request.variables["consumer"], "The consumer"))
     start = await request.service.fleet.may_start(
         uuid, asked.boot_id, consumer, check_wait(asked.wait), request.disconnected
@@ -78,14 +82,9 @@ async def starts(request: Request[None, wire.StartAsked]) -> wire.StartAnswer:
     return native.start_shown(start)
 
 
-def _orders(request: Request[object, object], agent: Agent) -> wire.AgentOrders:
+def _orders(request: Request[Any, Any], agent: Agent) -> wire.AgentOrders:
     ttl, next_in = request.service.fleet.ttl(random.random())
     return native.orders(agent, ttl / SECOND, next_in / SECOND)
-
-
-def heard_at(request: Request[object, object], uuid: AgentId) -> Instant | None:
-    """Return when an agent was last heard of."""
-    return request.service.fleet.heard_at(uuid)
 
 
 ROUTES = (
