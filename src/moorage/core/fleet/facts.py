@@ -12,6 +12,8 @@ class Keys:
 
     groups: set[str] = field(default_factory=set)
     """Groups; those of `agents` are loaded, too."""
+    changed: set[str] = field(default_factory=set)
+    """Groups that are to be changed by what is known of their members elsewhere."""
     members: set[str] = field(default_factory=set)
     """Groups that are to be changed: they are loaded with all their members."""
     agents: set[AgentId] = field(default_factory=set)
@@ -23,6 +25,7 @@ class Keys:
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
         self.groups |= other.groups
+        self.changed |= other.changed
         self.members |= other.members
         self.agents |= other.agents
         self.roots |= other.roots

@@ -15,7 +15,8 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     """Lock and load what the keys name; missing objects are not in the facts."""
     facts = Facts()
     numbers = [Query("agent_number_lock")] if keys.number else []
-    groups = (key_set(keys.groups), key_set(keys.members), key_set(keys.agents))
+    changed = keys.changed | keys.members
+    groups = (key_set(keys.groups), key_set(changed), key_set(keys.agents))
     *_, found = yield [*numbers, Query("agent_groups_lock", groups)]
     for row in found:
         group = group_from_body(row[0])

@@ -49,4 +49,8 @@ class FleetPart:
 
 def wipe_writes() -> list[Write]:
     """Return the statements that empty the fleet's tables; the default group stays."""
-    return [Write("agents_wipe", [()]), Write("agent_groups_wipe", [(DEFAULT_GROUP,)])]
+    return [
+        Write("agents_wipe", [()]),
+        Write("heard_wipe", [()]),
+        Write("agent_groups_wipe", [(DEFAULT_GROUP,)]),
+    ]

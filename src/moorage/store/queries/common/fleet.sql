@@ -41,5 +41,8 @@ ORDER BY uuid LIMIT $10;
 -- name: agents_wipe --
 DELETE FROM agent;
 
+-- name: heard_wipe --
+DELETE FROM agent_heard;
+
 -- name: agent_groups_wipe --
 DELETE FROM agent_group WHERE name <> $1;

@@ -47,3 +47,20 @@ ON CONFLICT (name) DO UPDATE SET body = excluded.body;
 
 -- name: agent_group_delete --
 DELETE FROM agent_group USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
+
+-- The time of this process, the last parameter, is not used: processes share the database's clock.
+-- name: heard_upsert --
+INSERT INTO agent_heard (process, ttl, ages, at)
+SELECT r.process, r.ttl, r.ages, GREATEST(
+    floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, r.unused * 0
+) FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS r(process, ttl, ages, unused)
+ON CONFLICT (process) DO UPDATE SET at = excluded.at, ttl = excluded.ttl, ages = excluded.ages;
+
+-- name: heard_load --
+SELECT process, at, ttl, ages,
+    floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $1::bigint * 0
+FROM agent_heard;
+
+-- name: heard_delete --
+DELETE FROM agent_heard USING unnest($1::text[], $2::bigint[]) AS r(process, before)
+WHERE agent_heard.process <> r.process AND at < r.before;

@@ -279,5 +279,13 @@ CREATE TABLE agent_group (
     name TEXT PRIMARY KEY,
     body TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+-- Signs of life: each process overwrites one row. `at` is the time of the database; `ages` has, by the
+-- numbers of agents, how long before that each was last heard of.
+CREATE TABLE agent_heard (
+    process TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    ttl INTEGER NOT NULL,
+    ages TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 INSERT INTO agent_group (name, body)
 VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');

@@ -45,6 +45,15 @@ CREATE TABLE agent_group (
     name TEXT COLLATE "C" PRIMARY KEY,
     body TEXT NOT NULL
 );
+-- Signs of life: each process overwrites one row. `at` is the time of the database; `ages` has, by the
+-- numbers of agents, how long before that each was last heard of.
+CREATE TABLE agent_heard (
+    process TEXT COLLATE "C" PRIMARY KEY,
+    at BIGINT NOT NULL,
+    ttl BIGINT NOT NULL,
+    ages TEXT NOT NULL
+);
+
 INSERT INTO agent_group (name, body)
 VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');
 

@@ -1,0 +1,90 @@
+"""When agents were last heard of, in the memory of this process.
+
+Every process keeps what it has heard itself, and learns from the rows of the others. Ages count
+only while the service was running: an outage makes nobody older.
+"""
+
+from collections.abc import Callable
+
+from moorage.core.clock import SECOND
+from moorage.core.fleet.liveness import Silence, grace
+from moorage.store.fleet.heard import Exchange
+
+EVERY = 5 * SECOND
+"""How often a process overwrites its row."""
+
+OUTAGE = 3 * EVERY
+"""If no process has written its row for longer, the service was not running."""
+
+
+class SignsOfLife:
+    """The monotonic time at which each agent was last heard of, by its number."""
+
+    def __init__(self, monotonic: Callable[[], int], *, alone: bool) -> None:
+        """Create it; `alone`: no other process serves this database."""
+        self._monotonic = monotonic
+        self._alone = alone
+        self._heard: dict[int, int] = {}
+        self._began = monotonic()
+        self._outage_ended: int | None = None
+        self._exchanged: int | None = None
+        """When rows were last exchanged."""
+
+    def note(self, number: int) -> None:
+        """Note that an agent was heard of just now."""
+        self._heard[number] = self._monotonic()
+
+    def ages(self) -> dict[int, int]:
+        """Return how long ago each agent was last heard of."""
+        now = self._monotonic()
+        return {number: now - heard for number, heard in self._heard.items()}
+
+    def age(self, number: int) -> int:
+        """Return how long ago an agent was last heard of; unknown: since this process began."""
+        return self._monotonic() - self._heard.get(number, self._began)
+
+    def silence(self, number: int, ttl: int) -> Silence:
+        """Return how long an agent is silent, and its grace period after an outage."""
+        age = self.age(number)
+        ended = self._outage_ended
+        since = None if ended is None else self._monotonic() - ended
+        return Silence(age, grace(age, since, ttl))
+
+    def merge(self, exchange: Exchange, own: str) -> None:
+        """Learn from the rows of all processes; find out whether the service was not running.
+
+        Args:
+            exchange: the rows.
+            own: the id of this process.
+        """
+        now = self._monotonic()
+        down = self._downtime(exchange, own, now)
+        if down and self._heard:
+            self._heard = {number: heard + down for number, heard in self._heard.items()}
+        self._exchanged = now
+        for row in exchange.rows:
+            if row.process == own:
+                continue
+            passed = max(0, max(0, exchange.now - row.at) - down)
+            for number, age in row.ages.items():
+                heard = now - age - passed
+                if number not in self._heard or heard > self._heard[number]:
+                    self._heard[number] = heard
+
+    def _downtime(self, exchange: Exchange, own: str, now: int) -> int:
+        """Return for how long nobody could be heard; a process may have lived until its next row.
+
+        A process that is alone knows that nobody else was running before it started.
+        """
+        gaps = [max(0, exchange.now - row.at) for row in exchange.rows if row.process != own]
+        first = self._exchanged is None
+        if self._exchanged is not None:
+            gaps.append(now - self._exchanged)
+        if not gaps or (min(gaps) <= OUTAGE and not (first and self._alone)):
+            return 0
+        self._outage_ended = now
+        return max(0, min(gaps) - EVERY)
+
+    def is_written(self, at_most: int) -> bool:
+        """Return whether rows were exchanged at most so long ago."""
+        return self._exchanged is not None and self._monotonic() - self._exchanged <= at_most
