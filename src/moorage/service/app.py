@@ -75,7 +75,7 @@ class Service:
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         watch = Watch(engine, feed.bell)
         admission = Admission(engine, transactor, feed.bell, followers.admission, service_clock)
-        fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock)
+        fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock)
         transactor.start()
         await admission.start()
         await fleet.start()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.core.fleet import registering, reports
+from moorage.core.fleet import liveness, registering, reports
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent, Policy, Report
@@ -103,7 +103,8 @@ class AgentRegister(AgentCase):
         known = {part.provider for part in self.spec.parts} | {*(before.parts if before else ())}
         providers = world.ledger.providers
         born = {uuid: providers[uuid].generation for uuid in known & providers.keys()}
-        return registering.register(world.fleet, when.stamp, self.agent, self.spec, born)
+        made = registering.register(world.fleet, when.stamp, self.agent, self.spec, born)
+        return liveness.returned(world.fleet, when.stamp, self.agent, made)
 
 
 @dataclass(slots=True)
@@ -113,4 +114,5 @@ class AgentReport(AgentCase):
     report: Report
 
     def change(self, world: World, when: When) -> FleetChanges:
-        return reports.report(world.fleet, when.stamp, self.agent, self.report)
+        made = reports.report(world.fleet, when.stamp, self.agent, self.report)
+        return liveness.returned(world.fleet, when.stamp, self.agent, made)

@@ -1,18 +1,19 @@
-"""All agents in the memory of this process: enough to answer a sign of life."""
+"""All agents and groups in the memory of this process: enough to answer a sign of life."""
 
 from collections.abc import Callable, Iterable
 
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.model import Agent
+from moorage.core.fleet.model import Agent, Group
 from moorage.core.ids import AgentId
 from moorage.core.service_time import When
 
 
 class Directory:
-    """All agents, as of the last commit that this process has followed."""
+    """All agents and groups, as of the last commit that this process has followed."""
 
     def __init__(self) -> None:
         self._agents: dict[AgentId, Agent] = {}
+        self._groups: dict[str, Group] = {}
         self._watchers: dict[AgentId, set[Callable[[], None]]] = {}
 
     def __len__(self) -> int:
@@ -26,9 +27,22 @@ class Directory:
         """Return all agents; do not wait while iterating."""
         return self._agents.values()
 
+    def group(self, name: str) -> Group | None:
+        """Return a group; None: there is none."""
+        return self._groups.get(name)
+
+    def groups(self) -> list[Group]:
+        """Return all groups."""
+        return [*self._groups.values()]
+
     def note(self, changes: Changes, _when: When) -> None:
         """Follow a commit."""
         self._agents.update(changes.agents)
+        for name, group in changes.groups.items():
+            if group is None:
+                self._groups.pop(name, None)
+            else:
+                self._groups[name] = group
         for uuid in changes.agents:
             for wake in [*self._watchers.get(uuid, ())]:
                 wake()

@@ -75,6 +75,16 @@ class FleetQueries:
                 yield found
                 after = found[-1].uuid
 
+    async def all_groups(self) -> list[Group]:
+        """Return all groups."""
+        found: list[Group] = []
+        with errors.translated():
+            while more := await self._engine.look(
+                reads.groups_window(found[-1].name if found else "", WINDOW)
+            ):
+                found += more
+        return found
+
     async def group(self, name: str) -> GroupView:
         """Return a group. Raises GROUP_NOT_FOUND."""
         with errors.translated():

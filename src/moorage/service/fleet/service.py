@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from moorage.core.clock import Instant
+from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import liveness, reports, starts
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.model import Agent, Goal, Group, Policy, Report, State
+from moorage.core.fleet.model import Agent, Goal, Group, Liveness, Policy, Report, State
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
@@ -22,6 +22,13 @@ from moorage.service.feed.followers import Followers
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.fleet.agent_cases import AgentEnroll, AgentPut, AgentRegister, AgentReport
 from moorage.service.fleet.directory import Directory
+from moorage.service.fleet.liveness_cases import (
+    SERVER,
+    AgentReturned,
+    GroupConfirm,
+    GroupWait,
+)
+from moorage.service.fleet.liveness_loop import LivenessLoop
 from moorage.service.fleet.policy_cases import (
     AgentDesired,
     AgentPolicy,
@@ -49,15 +56,28 @@ class Fleet:
         feed: PeerChanges,
         followers: Followers[Changes],
         service_clock: ServiceClock,
+        clock: Clock,
+        *,
+        ttl_min: int = liveness.TTL_MIN,
+        ttl_max: int = liveness.TTL_MAX,
     ) -> None:
         self._engine = engine
         self._transactor = transactor
         self._feed = feed
         self._followers = followers
         self._service_clock = service_clock
+        self._clock = clock
         self.queries = FleetQueries(engine)
         self.directory = Directory()
         self._closed = False
+        self._liveness = LivenessLoop(
+            transactor,
+            self.directory,
+            clock,
+            shared=engine.shared,
+            ttl_min=ttl_min,
+            ttl_max=ttl_max,
+        )
         followers.add(self.directory.note)
 
     async def start(self) -> None:
@@ -66,9 +86,11 @@ class Fleet:
         self.directory.note(state, when)
         if self._engine.shared:
             self._followers.start(self._reload)
+        await self._liveness.start()
 
     async def stop(self) -> None:
         """Stop what `start` has started."""
+        await self._liveness.stop()
         await self._followers.stop()
 
     async def _reload(self) -> tuple[Changes, When]:
@@ -76,6 +98,7 @@ class Fleet:
         state = Changes()
         async for found in self.queries.everyone():
             state.agents.update((agent.uuid, agent) for agent in found)
+        state.groups = {group.name: group for group in await self.queries.all_groups()}
         now = Instant(0)
         return state, self._service_clock.present(now, now)
 
@@ -94,24 +117,36 @@ class Fleet:
 
     async def register(self, uuid: AgentId, spec: RegisterSpec, by: Actor) -> Agent:
         """Register a machine; every volatile amount of a new boot is 0 when this returns."""
-        return await self._transactor.submit(AgentRegister(uuid, by, spec, root=self._root(uuid)))
+        case = AgentRegister(uuid, by, spec, root=self._root(uuid))
+        return self._heard(await self._transactor.submit(case))
 
     async def report(self, uuid: AgentId, report: Report, by: Actor) -> Agent:
         """Record the full state of a machine."""
-        return await self._transactor.submit(AgentReport(uuid, by, report, root=self._root(uuid)))
+        case = AgentReport(uuid, by, report, root=self._root(uuid))
+        return self._heard(await self._transactor.submit(case))
+
+    def _heard(self, agent: Agent) -> Agent:
+        self._liveness.signs.note(agent.number)
+        return agent
 
     async def alive(self, uuid: AgentId, boot_id: str, report_generation: int) -> Agent:
         """Note a sign of life; return the agent.
 
-        Raises AGENT_NOT_FOUND, DECOMMISSIONED, STALE_BOOT, SUPERSEDED_BOOT, STALE_REPORT.
+        Nothing is written, unless the agent was silent before.
+
+        Raises AGENT_NOT_FOUND, DECOMMISSIONED, STALE_BOOT, SUPERSEDED_BOOT, STALE_REPORT,
+        REPORT_CONFLICT, UNAVAILABLE.
         """
+        self._liveness.check_known()
         with errors.translated():
             await self._feed.caught_up()
         agent = self.directory.get(uuid)
         if agent is None:
             raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
         reports.check_alive(agent, boot_id, report_generation)
-        return agent
+        if agent.liveness is not Liveness.FRESH:
+            agent = await self._transactor.submit(AgentReturned(uuid, SERVER, root=agent.root))
+        return self._heard(agent)
 
     async def may_start(
         self,
@@ -157,13 +192,14 @@ class Fleet:
 
     def ttl(self, chance: float) -> tuple[int, int]:
         """Return the TTL, and when the next sign of life is due, in microseconds."""
-        ttl = liveness.ttl_of(len(self.directory))
-        return ttl, liveness.next_in(ttl, chance)
+        return self._liveness.ttl(), self._liveness.next_in(chance)
 
     def heard_at(self, uuid: AgentId) -> Instant | None:
         """Return when an agent was last heard of, by the wall clock; None: unknown."""
         agent = self.directory.get(uuid)
-        return None if agent is None else agent.reported_at or agent.registered_at
+        if agent is None or agent.boot_id is None:
+            return None
+        return Instant(self._clock.now() - self._liveness.signs.age(agent.number))
 
     def close(self) -> None:
         """End all waits: their requests are answered with the current state."""
@@ -202,6 +238,21 @@ class Fleet:
                 GroupFollow(frozenset(members[first : first + FOLLOW_MAX]))
             )
         return group
+
+    async def group_confirm(self, name: str, by: Actor) -> Group:
+        """Declare the silent members of a suspect group lost, and end the suspicion."""
+        late = [
+            (agent, Liveness.LOST)
+            for agent in self.directory.agents()
+            if agent.group == name and agent.liveness is Liveness.LATE
+        ]
+        for first in range(0, len(late), FOLLOW_MAX):
+            await self._liveness.sweep(late[first : first + FOLLOW_MAX], {}, braked=False)
+        return await self._transactor.submit(GroupConfirm(name, by))
+
+    async def group_wait(self, name: str, lasts: int, by: Actor) -> Group:
+        """Declare no member of a group lost for some time, in microseconds."""
+        return await self._transactor.submit(GroupWait(name, by, lasts))
 
     async def group_delete(self, name: str, by: Actor) -> None:
         """Remove a group without active agents."""

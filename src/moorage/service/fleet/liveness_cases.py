@@ -1,0 +1,124 @@
+"""Use cases of liveness: agents that fall silent or return, and groups whose network is suspect."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.fleet import liveness
+from moorage.core.fleet.facts import Changes as FleetChanges
+from moorage.core.fleet.facts import Keys as FleetKeys
+from moorage.core.fleet.liveness import GroupCount
+from moorage.core.fleet.model import Group, Liveness
+from moorage.core.ids import AgentId, ProviderId
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.service_time import When
+from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.batch.use_case import AuditedUseCase
+from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.fleet.agent_case import AgentCase, followed
+
+SERVER = Actor("moorage", None, "")
+"""Who changes what only depends on time."""
+
+
+@dataclass(slots=True)
+class LivenessSweep(AuditedUseCase[None]):
+    """Apply what silence makes of some agents; the ledger follows."""
+
+    found: Mapping[AgentId, Liveness]
+    roots: frozenset[ProviderId]
+    """Of their machines, as far as they are known: saves a second load."""
+    counts: Mapping[str, GroupCount]
+    """Of the groups in which an agent would become lost."""
+    braked: bool = True
+
+    def keys(self) -> Keys:
+        return Keys(
+            LedgerKeys(trees=set(self.roots)),
+            fleet=FleetKeys(agents=set(self.found), changed=set(self.counts)),
+        )
+
+    def decide(self, world: World, when: When) -> Changes:
+        made = liveness.swept(world.fleet, when.stamp, self.found, self.counts, braked=self.braked)
+        self.rows = [
+            audit_entry(
+                when.stamp, SERVER, "group.suspect", name, after=self.counts[name]._asdict()
+            )
+            for name in sorted(made.groups)
+        ]
+        return Changes(ledger=followed(world.ledger, made, when), fleet=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class AgentReturned(AgentCase):
+    """Make an agent fresh that was silent and has been heard of."""
+
+    def change(self, world: World, when: When) -> FleetChanges:
+        return liveness.returned(world.fleet, when.stamp, self.agent, FleetChanges())
+
+
+@dataclass(slots=True)
+class GroupCase(AuditedUseCase[Group]):
+    """A change of whether a group's network is suspect. Answer: the group."""
+
+    name: str
+    by: Actor
+
+    def keys(self) -> Keys:
+        return Keys(fleet=FleetKeys(changed={self.name}))
+
+    def change(self, group: Group, world: World, when: When) -> FleetChanges:
+        """Return the changes."""
+        raise NotImplementedError
+
+    def decide(self, world: World, when: When) -> Changes:
+        group = world.fleet.groups.get(self.name)
+        if group is None:
+            raise Error(Code.GROUP_NOT_FOUND, f"There is no group '{self.name}'.")
+        made = self.change(group, world, when)
+        self.rows = []
+        if made:
+            after = made.groups[self.name]
+            states = [
+                {"suspect_since": one.suspect_since, "waits_until": one.waits_until}
+                for one in (group, after)
+                if one is not None
+            ]
+            action = "group.suspect_change"
+            self.rows = [audit_entry(when.stamp, self.by, action, self.name, *states)]
+        return Changes(fleet=made)
+
+    def conclude(self, world: World, when: When) -> Group:
+        return world.fleet.groups[self.name]
+
+
+@dataclass(slots=True)
+class GroupRelax(GroupCase):
+    """End the suspicion of a group's network once few enough of its members are silent."""
+
+    count: GroupCount
+
+    def change(self, group: Group, world: World, when: When) -> FleetChanges:
+        return liveness.relaxed(world.fleet, when.stamp, self.name, self.count)
+
+
+@dataclass(slots=True)
+class GroupConfirm(GroupCase):
+    """End the suspicion, because the silent members are lost."""
+
+    def change(self, group: Group, world: World, when: When) -> FleetChanges:
+        return liveness.confirmed(group, when.stamp)
+
+
+@dataclass(slots=True)
+class GroupWait(GroupCase):
+    """Let a group be suspect until some time at least."""
+
+    lasts: int
+
+    def change(self, group: Group, world: World, when: When) -> FleetChanges:
+        return liveness.waits(group, when.stamp, Instant(when.stamp + self.lasts))

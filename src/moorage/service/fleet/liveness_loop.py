@@ -1,0 +1,204 @@
+"""Watches for silence: exchanges rows with the other processes, and sweeps agents that are silent.
+
+A sign of life is written nowhere but in the one row of this process. Only a change between fresh,
+late and lost is a commit.
+"""
+
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from moorage.core.clock import SECOND, Clock
+from moorage.core.errors import Code, Error
+from moorage.core.fleet.liveness import GroupCount, liveness_after, next_in, ttl_of
+from moorage.core.fleet.model import Agent, Liveness, Policy, State
+from moorage.core.ids import AgentId
+from moorage.service.background import Loop
+from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import RunPlan
+from moorage.service.fleet.directory import Directory
+from moorage.service.fleet.liveness_cases import SERVER, GroupRelax, LivenessSweep
+from moorage.service.fleet.signs_of_life import EVERY, SignsOfLife
+from moorage.store.fleet import heard
+
+SWEEP_MAX = 100
+"""Agents that one batch changes."""
+
+SWEEP_SECONDS = 1.0
+"""How often a process looks for silent agents."""
+
+UNWRITTEN_MAX = 10 * SECOND
+"""If this process cannot write its row for longer, no other knows what it hears."""
+
+KEPT = 600 * SECOND
+"""How long rows of other processes are kept; this process has learned from them long before."""
+
+log = logging.getLogger("moorage.fleet")
+
+
+class LivenessLoop:
+    """Exchanges signs of life, and finds agents that have fallen silent."""
+
+    def __init__(
+        self,
+        transactor: Transactor,
+        directory: Directory,
+        clock: Clock,
+        *,
+        shared: bool,
+        ttl_min: int,
+        ttl_max: int,
+    ) -> None:
+        self._transactor = transactor
+        self._directory = directory
+        self._clock = clock
+        self._shared = shared
+        self._ttl_min, self._ttl_max = ttl_min, ttl_max
+        self._process = secrets.token_hex(8)
+        self.signs = SignsOfLife(clock.monotonic, alone=not shared)
+        self._old_ttl = 0
+        self._old_ttl_until = 0
+        """A longer TTL that agents may still count on, and until when (monotonic)."""
+        self._ttl = 0
+        self._written_at = 0
+        self._loop = Loop(log, "cannot look for silent agents; trying again", SWEEP_SECONDS)
+
+    async def start(self) -> None:
+        """Learn from the rows of all processes, and start. Raises `Error`."""
+        await self._exchange()
+        self._loop.start(self._step)
+
+    async def stop(self) -> None:
+        """Stop, after writing what was heard."""
+        await self._loop.stop()
+        if self._directory:
+            await self._exchange()
+
+    def check_known(self) -> None:
+        """Raise UNAVAILABLE if this process could not write for so long what it has heard."""
+        if not self.signs.is_written(UNWRITTEN_MAX):
+            raise Error(
+                Code.UNAVAILABLE,
+                "This process cannot write signs of life to the database now; try again.",
+            )
+
+    def ttl(self) -> int:
+        """Return after which silence an agent is late, as agents are told it now."""
+        ttl = ttl_of(len(self._directory), self._ttl_min, self._ttl_max)
+        if ttl < self._ttl:
+            self._keep(self._ttl)
+        self._ttl = ttl
+        return ttl
+
+    def next_in(self, chance: float) -> int:
+        """Return when the next sign of life is due; `chance` is random, from 0 to 1."""
+        return next_in(self.ttl(), chance)
+
+    def _keep(self, ttl: int) -> None:
+        """Let agents count on a longer TTL until it has passed once."""
+        self._old_ttl = max(self._patience(), ttl)
+        self._old_ttl_until = self._clock.monotonic() + self._old_ttl
+
+    def _patience(self) -> int:
+        """Return the longest TTL that any agent may count on."""
+        if self._clock.monotonic() < self._old_ttl_until:
+            return max(self._ttl, self._old_ttl)
+        return self._ttl
+
+    async def _step(self) -> float:
+        if self._clock.monotonic() - self._written_at >= EVERY and self._directory:
+            await self._exchange()
+        await self._sweep()
+        await self._relax()
+        return SWEEP_SECONDS
+
+    async def _exchange(self) -> None:
+        """Write the row of this process, and learn from those of the others."""
+        self.ttl()
+        first = not self._written_at
+        ages, patience, now = self.signs.ages(), self._patience(), self._clock.now()
+        if first:
+            plan = RunPlan(lambda: heard.heard_load(now))
+        else:
+            plan = RunPlan(lambda: heard.heard_write(self._process, ages, patience, now, kept=KEPT))
+        exchange = await self._transactor.submit(plan)
+        self.signs.merge(exchange, self._process)
+        told = max((row.ttl for row in exchange.rows), default=0)
+        if first and told > self._ttl:
+            self._keep(told)
+        self._written_at = self._clock.monotonic()
+
+    def _silent(self) -> Iterator[tuple[Agent, Liveness]]:
+        """Yield agents whose silence makes something else of them."""
+        lag = EVERY if self._shared else 0
+        ttl = self._patience() + lag
+        for agent in self._directory.agents():
+            if agent.boot_id is None or agent.state is State.DECOMMISSIONED:
+                continue
+            found = liveness_after(self.signs.silence(agent.number, ttl), ttl)
+            late = agent.liveness is Liveness.FRESH and found is not Liveness.FRESH
+            lost = agent.liveness is Liveness.LATE and found is Liveness.LOST
+            if late or lost:
+                yield agent, found
+
+    async def _sweep(self) -> None:
+        silent = list(self._silent())
+        counts = self.counts() if silent else {}
+        for first in range(0, len(silent), SWEEP_MAX):
+            await self.sweep(silent[first : first + SWEEP_MAX], counts)
+
+    async def sweep(
+        self,
+        silent: Iterable[tuple[Agent, Liveness]],
+        counts: dict[str, GroupCount],
+        *,
+        braked: bool = True,
+    ) -> None:
+        """Apply what silence makes of some agents."""
+        found: dict[AgentId, Liveness] = {}
+        roots, groups = set(), set()
+        for agent, liveness in silent:
+            lost = agent.liveness is Liveness.LATE and liveness is Liveness.LOST
+            if lost and braked and self._is_suspect(agent.group):
+                continue
+            found[agent.uuid] = liveness
+            if agent.root is not None:
+                roots.add(agent.root)
+            if lost:
+                groups.add(agent.group)
+        if found:
+            known = {name: counts[name] for name in groups if name in counts}
+            case = LivenessSweep(found, frozenset(roots), known, braked)
+            await self._transactor.submit(case)
+
+    def _is_suspect(self, name: str) -> bool:
+        group = self._directory.group(name)
+        return group is not None and group.suspect_since is not None
+
+    def counts(self) -> dict[str, GroupCount]:
+        """Count the members of each group that are in service."""
+        members = Counter(
+            (agent.group, agent.liveness)
+            for agent in self._directory.agents()
+            if agent.state is State.ACTIVE
+            and agent.policy is Policy.IN_SERVICE
+            and agent.boot_id is not None
+        )
+        return {
+            name: GroupCount(
+                members[name, Liveness.FRESH] + members[name, Liveness.LATE],
+                members[name, Liveness.LATE],
+            )
+            for name in {group for group, _ in members}
+        }
+
+    async def _relax(self) -> None:
+        """End the suspicion of groups most of whose members are heard of again."""
+        suspect = [group.name for group in self._directory.groups() if group.suspect_since]
+        if not suspect:
+            return
+        counts = self.counts()
+        for name in suspect:
+            count = counts.get(name, GroupCount(0, 0))
+            await self._transactor.submit(GroupRelax(name, SERVER, count))
