@@ -31,8 +31,9 @@ SWEEP_SECONDS = 1.0
 UNWRITTEN_MAX = 10 * SECOND
 """If this process cannot write its row for longer, no other knows what it hears."""
 
-KEPT = 600 * SECOND
-"""How long rows of other processes are kept; this process has learned from them long before."""
+KEPT = 60 * SECOND
+"""How long rows of other processes are kept on a shared database. All have learned from them then;
+a process that is alone keeps none."""
 
 log = logging.getLogger("moorage.fleet")
 
@@ -67,7 +68,7 @@ class LivenessLoop:
     async def start(self) -> None:
         """Learn from the rows of all processes, and start. Raises `Error`."""
         await self._exchange()
-        self._loop.start(self._step)
+        self._loop.start(self.look)
 
     async def stop(self) -> None:
         """Stop, after writing what was heard."""
@@ -106,7 +107,8 @@ class LivenessLoop:
             return max(self._ttl, self._old_ttl)
         return self._ttl
 
-    async def _step(self) -> float:
+    async def look(self) -> float:
+        """Exchange rows if it is time to, and look for silent agents; return the next pause."""
         if self._clock.monotonic() - self._written_at >= EVERY and self._directory:
             await self._exchange()
         await self._sweep()
@@ -118,10 +120,11 @@ class LivenessLoop:
         self.ttl()
         first = not self._written_at
         ages, patience, now = self.signs.ages(), self._patience(), self._clock.now()
+        kept = KEPT if self._shared else -EVERY
         if first:
             plan = RunPlan(lambda: heard.heard_load(now))
         else:
-            plan = RunPlan(lambda: heard.heard_write(self._process, ages, patience, now, kept=KEPT))
+            plan = RunPlan(lambda: heard.heard_write(self._process, ages, patience, now, kept=kept))
         exchange = await self._transactor.submit(plan)
         self.signs.merge(exchange, self._process)
         told = max((row.ttl for row in exchange.rows), default=0)

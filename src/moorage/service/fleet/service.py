@@ -70,7 +70,7 @@ class Fleet:
         self.queries = FleetQueries(engine)
         self.directory = Directory()
         self._closed = False
-        self._liveness = LivenessLoop(
+        self.liveness_loop = LivenessLoop(
             transactor,
             self.directory,
             clock,
@@ -86,11 +86,11 @@ class Fleet:
         self.directory.note(state, when)
         if self._engine.shared:
             self._followers.start(self._reload)
-        await self._liveness.start()
+        await self.liveness_loop.start()
 
     async def stop(self) -> None:
         """Stop what `start` has started."""
-        await self._liveness.stop()
+        await self.liveness_loop.stop()
         await self._followers.stop()
 
     async def _reload(self) -> tuple[Changes, When]:
@@ -126,7 +126,7 @@ class Fleet:
         return self._heard(await self._transactor.submit(case))
 
     def _heard(self, agent: Agent) -> Agent:
-        self._liveness.signs.note(agent.number)
+        self.liveness_loop.signs.note(agent.number)
         return agent
 
     async def alive(self, uuid: AgentId, boot_id: str, report_generation: int) -> Agent:
@@ -137,7 +137,7 @@ class Fleet:
         Raises AGENT_NOT_FOUND, DECOMMISSIONED, STALE_BOOT, SUPERSEDED_BOOT, STALE_REPORT,
         REPORT_CONFLICT, UNAVAILABLE.
         """
-        self._liveness.check_known()
+        self.liveness_loop.check_known()
         with errors.translated():
             await self._feed.caught_up()
         agent = self.directory.get(uuid)
@@ -192,14 +192,14 @@ class Fleet:
 
     def ttl(self, chance: float) -> tuple[int, int]:
         """Return the TTL, and when the next sign of life is due, in microseconds."""
-        return self._liveness.ttl(), self._liveness.next_in(chance)
+        return self.liveness_loop.ttl(), self.liveness_loop.next_in(chance)
 
     def heard_at(self, uuid: AgentId) -> Instant | None:
         """Return when an agent was last heard of, by the wall clock; None: unknown."""
         agent = self.directory.get(uuid)
         if agent is None or agent.boot_id is None:
             return None
-        return Instant(self._clock.now() - self._liveness.signs.age(agent.number))
+        return Instant(self._clock.now() - self.liveness_loop.signs.age(agent.number))
 
     def close(self) -> None:
         """End all waits: their requests are answered with the current state."""
@@ -247,7 +247,7 @@ class Fleet:
             if agent.group == name and agent.liveness is Liveness.LATE
         ]
         for first in range(0, len(late), FOLLOW_MAX):
-            await self._liveness.sweep(late[first : first + FOLLOW_MAX], {}, braked=False)
+            await self.liveness_loop.sweep(late[first : first + FOLLOW_MAX], {}, braked=False)
         return await self._transactor.submit(GroupConfirm(name, by))
 
     async def group_wait(self, name: str, lasts: int, by: Actor) -> Group:
