@@ -8,6 +8,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from moorage.core.clock import SECOND, Clock
 from moorage.core.errors import Code, Error
@@ -74,7 +75,7 @@ class LivenessLoop:
         """Stop, after writing what was heard."""
         await self._loop.stop()
         if self._directory:
-            await self._exchange()
+            await self._exchange(stopped=True)
 
     def check_known(self) -> None:
         """Raise UNAVAILABLE if this process could not write for so long what it has heard."""
@@ -115,16 +116,17 @@ class LivenessLoop:
         await self._relax()
         return SWEEP_SECONDS
 
-    async def _exchange(self) -> None:
+    async def _exchange(self, *, stopped: bool = False) -> None:
         """Write the row of this process, and learn from those of the others."""
         self.ttl()
         first = not self._written_at
         ages, patience, now = self.signs.ages(), self._patience(), self._clock.now()
         kept = KEPT if self._shared else -EVERY
-        if first:
+        write = partial(heard.heard_write, self._process, ages, patience, now)
+        if first and not stopped:
             plan = RunPlan(lambda: heard.heard_load(now))
         else:
-            plan = RunPlan(lambda: heard.heard_write(self._process, ages, patience, now, kept=kept))
+            plan = RunPlan(lambda: write(kept=kept, stopped=stopped))
         exchange = await self._transactor.submit(plan)
         self.signs.merge(exchange, self._process)
         told = max((row.ttl for row in exchange.rows), default=0)

@@ -72,18 +72,23 @@ class SignsOfLife:
                     self._heard[number] = heard
 
     def _downtime(self, exchange: Exchange, own: str, now: int) -> int:
-        """Return for how long nobody could be heard; a process may have lived until its next row.
+        """Return for how long nobody could be heard.
 
-        A process that is alone knows that nobody else was running before it started.
+        A process that did not stop properly may have lived until it had to write its next row. One
+        that is alone knows that nobody else was running before it started.
         """
-        gaps = [max(0, exchange.now - row.at) for row in exchange.rows if row.process != own]
+        gaps = [
+            max(0, exchange.now - row.at - (0 if row.stopped else EVERY))
+            for row in exchange.rows
+            if row.process != own
+        ]
         first = self._exchanged is None
         if self._exchanged is not None:
-            gaps.append(now - self._exchanged)
+            gaps.append(max(0, now - self._exchanged - EVERY))
         if not gaps or (min(gaps) <= OUTAGE and not (first and self._alone)):
             return 0
         self._outage_ended = now
-        return max(0, min(gaps) - EVERY)
+        return min(gaps)
 
     def is_written(self, at_most: int) -> bool:
         """Return whether rows were exchanged at most so long ago."""

@@ -26,6 +26,8 @@ class HeardRow(NamedTuple):
     at: Instant
     ttl: int
     """The longest TTL that agents still may count on."""
+    stopped: bool
+    """Whether the process ended then; otherwise it may have lived on for a while."""
     ages: dict[int, int]
 
 
@@ -54,11 +56,16 @@ def ages_from_text(text: str) -> dict[int, int]:
 def heard_load(now: Instant) -> Plan[Exchange]:
     """Load all rows; `now` is the time of this process, which counts if no other has a clock."""
     (rows,) = yield [Query("heard_load", (now,))]
-    found = [HeardRow(process, at, ttl, ages_from_text(ages)) for process, at, ttl, ages, _ in rows]
-    return Exchange(Instant(rows[0][4]) if rows else now, found)
+    found = [
+        HeardRow(process, at, ttl, bool(stopped), ages_from_text(ages))
+        for process, at, ttl, stopped, ages, _ in rows
+    ]
+    return Exchange(Instant(rows[0][5]) if rows else now, found)
 
 
-def heard_write(process: str, ages: Ages, ttl: int, now: Instant, *, kept: int) -> Plan[Exchange]:
+def heard_write(
+    process: str, ages: Ages, ttl: int, now: Instant, *, kept: int, stopped: bool
+) -> Plan[Exchange]:
     """Overwrite the row of a process, and load all rows.
 
     Args:
@@ -67,8 +74,9 @@ def heard_write(process: str, ages: Ages, ttl: int, now: Instant, *, kept: int) 
         ttl: the longest TTL that agents still may count on.
         now: its time, which counts if no other process has a clock.
         kept: microseconds after which a row of another process is deleted.
+        stopped: whether the process ends now.
     """
-    yield [Write("heard_upsert", [(process, ttl, ages_text(ages), now)])]
+    yield [Write("heard_upsert", [(process, ttl, int(stopped), ages_text(ages), now)])]
     exchange = yield from heard_load(now)
     if len(exchange.rows) > 1:
         yield [Write("heard_delete", [(process, exchange.now - kept)])]

@@ -50,14 +50,16 @@ DELETE FROM agent_group USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 
 -- The time of this process, the last parameter, is not used: processes share the database's clock.
 -- name: heard_upsert --
-INSERT INTO agent_heard (process, ttl, ages, at)
-SELECT r.process, r.ttl, r.ages, GREATEST(
+INSERT INTO agent_heard (process, ttl, stopped, ages, at)
+SELECT r.process, r.ttl, r.stopped, r.ages, GREATEST(
     floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, r.unused * 0
-) FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS r(process, ttl, ages, unused)
-ON CONFLICT (process) DO UPDATE SET at = excluded.at, ttl = excluded.ttl, ages = excluded.ages;
+) FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])
+    AS r(process, ttl, stopped, ages, unused)
+ON CONFLICT (process) DO UPDATE SET at = excluded.at, ttl = excluded.ttl,
+    stopped = excluded.stopped, ages = excluded.ages;
 
 -- name: heard_load --
-SELECT process, at, ttl, ages,
+SELECT process, at, ttl, stopped, ages,
     floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $1::bigint * 0
 FROM agent_heard;
 

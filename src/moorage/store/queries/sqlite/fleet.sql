@@ -36,11 +36,12 @@ DELETE FROM agent_group WHERE name = ?;
 
 -- The parameters end with the time of this process: there is no other clock.
 -- name: heard_upsert --
-INSERT INTO agent_heard (process, ttl, ages, at) VALUES (?, ?, ?, ?)
-ON CONFLICT (process) DO UPDATE SET at = excluded.at, ttl = excluded.ttl, ages = excluded.ages;
+INSERT INTO agent_heard (process, ttl, stopped, ages, at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (process) DO UPDATE SET at = excluded.at, ttl = excluded.ttl,
+    stopped = excluded.stopped, ages = excluded.ages;
 
 -- name: heard_load --
-SELECT process, at, ttl, ages, ? FROM agent_heard;
+SELECT process, at, ttl, stopped, ages, ? FROM agent_heard;
 
 -- name: heard_delete --
 DELETE FROM agent_heard WHERE process <> ?1 AND at < ?2;

@@ -46,11 +46,12 @@ CREATE TABLE agent_group (
     body TEXT NOT NULL
 );
 -- Signs of life: each process overwrites one row. `at` is the time of the database; `ages` has, by the
--- numbers of agents, how long before that each was last heard of.
+-- numbers of agents, how long before that each was last heard of. `stopped`: the process ended then.
 CREATE TABLE agent_heard (
     process TEXT COLLATE "C" PRIMARY KEY,
     at BIGINT NOT NULL,
     ttl BIGINT NOT NULL,
+    stopped BIGINT NOT NULL,
     ages TEXT NOT NULL
 );
 

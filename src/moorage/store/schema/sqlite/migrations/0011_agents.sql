@@ -44,11 +44,12 @@ CREATE TABLE agent_group (
     body TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 -- Signs of life: each process overwrites one row. `at` is the time of the database; `ages` has, by the
--- numbers of agents, how long before that each was last heard of.
+-- numbers of agents, how long before that each was last heard of. `stopped`: the process ended then.
 CREATE TABLE agent_heard (
     process TEXT PRIMARY KEY,
     at INTEGER NOT NULL,
     ttl INTEGER NOT NULL,
+    stopped INTEGER NOT NULL,
     ages TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
