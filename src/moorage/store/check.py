@@ -8,6 +8,7 @@ from moorage.core.ledger.model import Provider
 from moorage.store.admission import check
 from moorage.store.api import Plan, Query
 from moorage.store.ledger.rows import provider_from_row
+from moorage.store.offers_check import offers_differences_load
 
 
 def content_plans(
@@ -23,6 +24,7 @@ def content_plans(
         _words(standard_classes, standard_traits),
         _trees(),
         check.differences_load(),
+        offers_differences_load(),
     ]
 
 

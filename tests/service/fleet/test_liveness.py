@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.clock import SECOND
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Liveness
+from moorage.core.fleet.policy import Action
 from moorage.service.app import Service
 from moorage.service.fleet.service import Fleet
 from moorage.store.open import open_engine
@@ -255,3 +256,22 @@ def test_what_one_process_hears_the_other_knows() -> None:
                 await service.stop()
 
     asyncio.run(run())
+
+
+def test_a_drain_ends_at_its_time(tmp_path: Path) -> None:
+    """A machine that is drained for a minute is used again after it, which leaves an audit row."""
+
+    async def scenario(one: Running) -> None:
+        fleet = one.service.fleet
+        await ready(fleet, 1)
+        until = Instant(one.clock.now() + 60 * SECOND)
+        await fleet.policy(agent_id(1), Action.DRAIN, "a new fan", TESTER, until=until)
+        assert offered(one.service, 1) == (0, True)
+        await passing(one, 59 * SECOND, 1)
+        assert offered(one.service, 1) == (0, True)
+        await passing(one, SECOND, 1)
+        assert offered(one.service, 1) == (100, False)
+        rows, _ = await one.service.audit.page(None, 1)
+        assert [(row.action, row.who) for row in rows] == [("agent.resume", "moorage")]
+
+    play(tmp_path, scenario)

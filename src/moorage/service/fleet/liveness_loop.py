@@ -20,6 +20,7 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.fleet.directory import Directory
 from moorage.service.fleet.liveness_cases import SERVER, GroupRelax, LivenessSweep
+from moorage.service.fleet.policy_cases import DrainOver
 from moorage.service.fleet.signs_of_life import EVERY, SignsOfLife
 from moorage.store.fleet import heard
 
@@ -114,6 +115,7 @@ class LivenessLoop:
             await self._exchange()
         await self._sweep()
         await self._relax()
+        await self._resume()
         return SWEEP_SECONDS
 
     async def _exchange(self, *, stopped: bool = False) -> None:
@@ -197,6 +199,17 @@ class LivenessLoop:
             )
             for name in {group for group, _ in members}
         }
+
+    async def _resume(self) -> None:
+        """Use machines again whose drain has reached its end."""
+        now = self._clock.now()
+        over = [
+            agent
+            for agent in self._directory.agents()
+            if agent.policy_until is not None and agent.policy_until <= now
+        ]
+        for agent in over:
+            await self._transactor.submit(DrainOver(agent.uuid, SERVER, root=agent.root))
 
     async def _relax(self) -> None:
         """End the suspicion of groups most of whose members are heard of again."""

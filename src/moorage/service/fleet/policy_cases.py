@@ -82,6 +82,10 @@ class DrainOver(AgentCase):
         agent = world.fleet.agents.get(self.agent)
         return FleetChanges() if agent is None else policy.drain_over(agent, when.wall)
 
+    def note(self, before: Agent | None, after: Agent, when: When) -> None:
+        entry = ("agent.resume", self.agent, shown(before), shown(after))
+        self.rows = [audit_entry(when.stamp, self.by, *entry)]
+
 
 @dataclass(slots=True)
 class GroupPut(AuditedUseCase[Group]):

@@ -40,7 +40,6 @@ def agent_row(agent: Agent) -> Row:
         agent.readiness.value,
         agent.liveness.value,
         int(is_offered(agent)),
-        agent.policy_until,
         encode(agent),
     )
 

@@ -9,8 +9,8 @@ SELECT COALESCE(MAX(number), 0) + 1 FROM agent;
 -- name: agents_window --
 SELECT body FROM agent WHERE uuid > $1 ORDER BY uuid LIMIT $2;
 
--- name: agents_load_by_group --
-SELECT body FROM agent WHERE agent_group = $1 ORDER BY uuid;
+-- name: agents_all --
+SELECT body FROM agent ORDER BY uuid;
 
 -- name: agent_group_load --
 SELECT body FROM agent_group WHERE name = $1;
@@ -25,9 +25,6 @@ WHERE state = 'active' AND policy = 'in_service' GROUP BY agent_group, liveness;
 
 -- name: agents_count --
 SELECT agent_group, COUNT(*) FROM agent WHERE state = 'active' GROUP BY agent_group;
-
--- name: drains_load_over --
-SELECT uuid FROM agent WHERE policy_until <= $1 ORDER BY policy_until LIMIT $2;
 
 -- name: agents_list --
 SELECT body FROM agent

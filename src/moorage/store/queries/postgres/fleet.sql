@@ -33,13 +33,13 @@ WHERE root = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'activ
 SELECT pg_advisory_xact_lock(778, 4);
 
 -- name: agent_upsert --
-INSERT INTO agent (uuid, number, agent_group, root, policy, state, readiness, liveness, offered, policy_until, body)
+INSERT INTO agent (uuid, number, agent_group, root, policy, state, readiness, liveness, offered, body)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
-    $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[])
+    $7::text[], $8::text[], $9::bigint[], $10::text[])
 ON CONFLICT (uuid) DO UPDATE SET agent_group = excluded.agent_group, root = excluded.root,
     policy = excluded.policy, state = excluded.state, readiness = excluded.readiness,
     liveness = excluded.liveness, offered = excluded.offered,
-    policy_until = excluded.policy_until, body = excluded.body;
+    body = excluded.body;
 
 -- name: agent_group_upsert --
 INSERT INTO agent_group (name, body) SELECT * FROM unnest($1::text[], $2::text[])

@@ -20,12 +20,12 @@ WHERE root IN (SELECT value FROM json_each(?)) AND state = 'active';
 SELECT 1;
 
 -- name: agent_upsert --
-INSERT INTO agent (uuid, number, agent_group, root, policy, state, readiness, liveness, offered, policy_until, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO agent (uuid, number, agent_group, root, policy, state, readiness, liveness, offered, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (uuid) DO UPDATE SET agent_group = excluded.agent_group, root = excluded.root,
     policy = excluded.policy, state = excluded.state, readiness = excluded.readiness,
     liveness = excluded.liveness, offered = excluded.offered,
-    policy_until = excluded.policy_until, body = excluded.body;
+    body = excluded.body;
 
 -- name: agent_group_upsert --
 INSERT INTO agent_group (name, body) VALUES (?, ?)

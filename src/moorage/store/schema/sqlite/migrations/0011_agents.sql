@@ -31,12 +31,10 @@ CREATE TABLE agent (
     readiness TEXT NOT NULL,
     liveness TEXT NOT NULL,
     offered INTEGER NOT NULL,
-    policy_until INTEGER,
     body TEXT NOT NULL
 ) STRICT;
 CREATE INDEX agent_by_group ON agent (agent_group, liveness);
 CREATE UNIQUE INDEX agent_by_root ON agent (root) WHERE state = 'active' AND root IS NOT NULL;
-CREATE INDEX agent_policy_until ON agent (policy_until) WHERE policy_until IS NOT NULL;
 
 -- Groups of agents; the body is the whole value as JSON.
 CREATE TABLE agent_group (
