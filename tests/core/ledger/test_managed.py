@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.errors import Code
 from moorage.core.ids import AgentId, ProviderId
-from moorage.core.ledger import allocations, capacity, inventory, managed, reshape
+from moorage.core.ledger import allocations, capacity, inventory, managed, reshape, withholding
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, Pair, PartOffer
@@ -210,6 +210,16 @@ def test_parts_created_in_a_closed_machine_are_closed(known: Facts) -> None:
     follow(known, MachineOffer(AGENT, P1, {**offer.parts, P3: nested}, "expunged"))
     assert known.inventories_of(P3)[PAGES].withheld
     assert known.providers[P3].withheld == known.providers[P1].withheld
+
+
+def test_a_new_class_of_a_closed_part_is_closed(known: Facts) -> None:
+    """A part that is closed by itself stays so in an open machine, with all its classes."""
+    follow(known, machine())
+    known.apply(withholding.withhold(known, [known.providers[P2]], "repair"))
+    both = {PAGES: ClassOffer(10, 6), "CUSTOM_HUGEPAGES_1GB": ClassOffer(2, 2)}
+    follow(known, MachineOffer(AGENT, P1, {P2: PartOffer("host_numa0", P1, both)}, None))
+    assert known.providers[P1].withheld is None
+    assert all(held.withheld for held in known.inventories_of(P2).values())
 
 
 def test_a_part_has_one_agent(known: Facts) -> None:
