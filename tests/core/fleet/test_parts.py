@@ -42,7 +42,7 @@ def test_parents_come_first(world: World) -> None:
     stored = world.agent().parts
     names = [one.name for one in stored.values()]
     assert names.index("a") < names.index("b") < names.index("c")
-    assert stored[part_id(A1, "a")].parent == A1
+    assert stored[part_id(A1, "a")].parent == world.agent().root
     assert stored[part_id(A1, "c")].parent == part_id(A1, "b")
 
 

@@ -50,7 +50,10 @@ def test_a_report_is_taken_over(world: World) -> None:
     assert (agent.report, agent.report_generation, agent.failure) == (sent, 1, failure())
     assert (agent.reported_at, agent.updated_at) == (at, at)
     assert (agent.phase, agent.desired_generation_seen) == (Phase.DONE, 1)
-    assert (agent.generation, agent.confirmed) == (generation + 1, {C1})
+    assert (agent.generation, agent.confirmed) == (
+        generation + 1,
+        frozenset({C1}),
+    )
     assert world.small().actual == 30
 
 
@@ -111,7 +114,8 @@ def test_generations_are_bounded(world: World) -> None:
     """A generation that not every program can read is refused: nothing could follow it."""
     with Refused(Code.INVALID):
         send(world, replace(world.next(1), report_generation=REPORT_GENERATION_MAX + 1))
-    assert send(world, replace(world.next(1), report_generation=REPORT_GENERATION_MAX))
+    agent = send(world, replace(world.next(1), report_generation=REPORT_GENERATION_MAX))
+    assert agent.report_generation == REPORT_GENERATION_MAX
 
 
 def test_reports_of_other_boots(world: World) -> None:
