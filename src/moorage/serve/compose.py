@@ -21,6 +21,7 @@ from moorage.faces.v1.app import V1Face
 from moorage.faces.web import Authenticator, Limits
 from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosListener
+from moorage.serve.fleet_metrics import FleetMetrics
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import Metrics
 from moorage.serve.pool_metrics import PoolMetrics
@@ -79,6 +80,7 @@ def compose(
     )
     metrics = Metrics(service)
     metrics.add(PoolMetrics(service.admission))
+    metrics.add(FleetMetrics(service.fleet))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     faces["v1"] = V1Face(service, authenticator, limits)
