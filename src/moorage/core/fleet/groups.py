@@ -17,6 +17,7 @@ from moorage.core.limits import GROUP_CLASSES_MAX, GROUP_NAME_LENGTH_MAX
 from moorage.core.texts import check_path
 
 NO_DEFAULTS: Mapping[str, Goal] = MappingProxyType({})
+"""The defaults of a group for which no operator has set any."""
 
 
 def put(
