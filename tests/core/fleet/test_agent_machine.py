@@ -9,10 +9,9 @@ is used may be there, without evictions or new claims, I11 repeats change nothin
 are unconfirmed until they are reported, I18 actions follow their table and can be repeated.
 """
 
-from itertools import permutations
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -27,16 +26,16 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.fleet import desired, policy, registering, reports
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.model import Goal, Liveness, Phase, Report
+from moorage.core.fleet.model import Liveness
 from moorage.core.fleet.offers import offered
-from moorage.core.fleet.parts import ClassSpec, PartSpec, part_id
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.starts import unconfirmed
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger import capacity
 from tests.core.fleet import model as naive
-from tests.core.fleet.build import A1, BIG, C1, C2, C3, N0, SMALL, World, failure, ready, spec
+from tests.core.fleet.build import A1, BIG, C1, C2, C3, SMALL, World, spec
 from tests.core.fleet.machine_ledger import Ledger
+from tests.core.fleet.machine_values import goal_of, provider, report_of, specs
 from tests.core.fleet.model import Held, Key, Model, Sent
 
 PARTS = ("numa0", "numa1")
@@ -52,38 +51,6 @@ classes = st.builds(
 listings = st.dictionaries(st.sampled_from(KEYS), classes, min_size=1, max_size=4)
 goals: st.SearchStrategy[naive.Goal] = st.sampled_from([5, 3, 0, 7, "30", "100"])
 amounts = st.sampled_from([0, 3, 5, 7, 10, 25])
-
-
-def provider(key: Key) -> ProviderId:
-    """Return the provider of a class."""
-    return part_id(A1, key[0])
-
-
-def goal_of(goal: naive.Goal | None) -> Goal | None:
-    """Return a goal of the model as one of the rules."""
-    if goal is None:
-        return None
-    return Goal(percent=float(goal)) if isinstance(goal, str) else Goal(amount=goal)
-
-
-def specs(listed: dict[Key, Held]) -> list[PartSpec]:
-    """Return the parts of a register."""
-    parts: dict[str, dict[str, ClassSpec]] = {}
-    for (part, name), held in listed.items():
-        one = ClassSpec(held.eligible, held.volatile, step_size=held.step)
-        parts.setdefault(part, {})[name] = one
-    return [PartSpec(part_id(A1, part), part, classes) for part, classes in parts.items()]
-
-
-def report_of(sent: Sent) -> Report:
-    """Return a report of the model as one of the rules."""
-    actual: dict[ProviderId, dict[str, int]] = {}
-    for key, amount in sent.actual.items():
-        actual.setdefault(provider(key), {})[key[1]] = amount
-    consumers = None if sent.consumers is None else frozenset(map(ConsumerId, sent.consumers))
-    phase = Phase.DONE if sent.done else Phase.PREPARING
-    broken = failure() if sent.failed else None
-    return Report(sent.boot, sent.generation, 0, phase, actual, consumers, broken)
 
 
 class Machine(RuleBasedStateMachine):
@@ -164,10 +131,32 @@ class Machine(RuleBasedStateMachine):
         self.fall_silent(Liveness.FRESH)
         held = self.model.held.items()
         actual = {key: self.model.desired(key) for key, one in held if one.listed}
-        boot = self.model.boots[-1]
-        sent = Sent(boot, self.model.generation + 1, True, False, actual, consumers)
-        self.network.append(sent)
-        self.deliver_one(sent)
+        self.progress(True, actual, consumers)
+
+    def progress(
+        self, done: bool, actual: dict[Key, int], consumers: frozenset[str] | None = None
+    ) -> None:
+        """The current boot reports."""
+        boot, generation = self.model.boots[-1], self.model.generation + 1
+        self.network.append(Sent(boot, generation, done, False, actual, consumers))
+        self.deliver_one(self.network[-1])
+
+    @rule(percent=st.sampled_from([0, 50, 100]))
+    def boot_slowly(self, percent: int) -> None:
+        """The machine boots, and reports twice while it prepares."""
+        self.boot(self.listed)
+        listed = [key for key, one in self.model.held.items() if one.listed]
+        for share in (0, percent):
+            self.progress(False, {key: self.model.desired(key) * share // 100 for key in listed})
+
+    @rule(sure=st.integers(0, 7))
+    def retire(self, sure: int) -> None:
+        """Rarely, a machine is emptied and taken out of service for ever."""
+        if not sure:
+            for consumer in CONSUMERS:
+                assert self.ledger.claim(consumer, {})
+            self.operate(Action.EXPUNGE, None)
+            self.operate(Action.DECOMMISSION, None)
 
     @rule(listed=listings)
     def boot(self, listed: dict[Key, Held]) -> None:
@@ -394,20 +383,3 @@ class Machine(RuleBasedStateMachine):
 
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-
-
-@given(st.lists(amounts, min_size=1, max_size=4), st.data())
-def test_the_order_of_reports_does_not_matter(sent: list[int], data: st.DataObject) -> None:
-    """I11: in any order, and repeated, the latest report decides what is there."""
-    first = ready()
-    made = [replace(first.next(amount), report_generation=n + 2) for n, amount in enumerate(sent)]
-    order = data.draw(st.lists(st.sampled_from(made), max_size=6))
-    for arriving in permutations([*order, made[-1]][:4]):
-        world = ready()
-        for one in [*arriving, made[-1], *order]:
-            try:
-                world.do(reports.report(world.facts, world.now, A1, one))
-            except Error as refusal:
-                assert refusal.code == "stale_report"
-        assert world.agent().report == made[-1]
-        assert world.agent().parts[N0].classes[SMALL].actual == sent[-1]

@@ -1,12 +1,15 @@
 """Which reports count, what they change, and what signs of life must know."""
 
+from itertools import permutations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage.core.clock import SECOND, Instant
-from moorage.core.errors import Code
+from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports
 from moorage.core.fleet.model import Agent, Failure, Goal, Phase, Readiness, Report
 from moorage.core.limits import MAX_INT, REPORT_GENERATION_MAX
@@ -316,3 +319,20 @@ def test_expunged_machines_are_recorded() -> None:
     world.expunge()
     world.report(20)
     assert (world.small().actual, world.agent().readiness) == (20, Readiness.DEGRADED)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=4), st.data())
+def test_the_order_of_reports_does_not_matter(sent: list[int], data: st.DataObject) -> None:
+    """In any order, and repeated, the latest report decides what is there."""
+    first = ready()
+    made = [replace(first.next(amount), report_generation=n + 2) for n, amount in enumerate(sent)]
+    order = data.draw(st.lists(st.sampled_from(made), max_size=6))
+    for arriving in permutations([*order, made[-1]][:4]):
+        world = ready()
+        for one in [*arriving, made[-1], *order]:
+            try:
+                world.do(reports.report(world.facts, world.now, A1, one))
+            except Error as refusal:
+                assert refusal.code == "stale_report"
+        assert world.agent().report == made[-1]
+        assert world.agent().parts[N0].classes[SMALL].actual == sent[-1]

@@ -1,6 +1,7 @@
 """Groups of agents: their defaults, and when they may be deleted."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -14,6 +15,9 @@ from moorage.core.fleet.model import Agent, Goal, Group, State
 from moorage.core.ids import AgentId
 from moorage.core.limits import GROUP_CLASSES_MAX, GROUP_NAME_LENGTH_MAX
 from moorage.core.texts import check_path
+
+NO_DEFAULTS: Mapping[str, Goal] = MappingProxyType({})
+"""The defaults of a group for which no operator has set any."""
 
 
 def put(
@@ -37,15 +41,12 @@ def put(
     Raises INVALID.
     """
     _check_desired(desired)
-    changes = ensured(facts, now, name)
-    before = facts.groups.get(name) or changes.groups[name]
-    assert before is not None, "a group that was just created is an after-image"
-    if before.desired != desired:
-        rises = name in facts.groups  # a new group has its first generation already
-        after = replace(
-            before, desired=desired, generation=before.generation + rises, updated_at=now
+    before = facts.groups.get(name)
+    changes = ensured(facts, now, name, desired)
+    if before is not None and before.desired != desired:
+        changes.groups[name] = replace(
+            before, desired=dict(desired), generation=before.generation + 1, updated_at=now
         )
-        changes.groups[name] = after
     for uuid in members:
         changes.update(_followed(facts.agents[uuid], desired, now))
     return changes
@@ -78,12 +79,14 @@ def delete(facts: Facts, name: str, members: int) -> Changes:
     return Changes(groups={name: None})
 
 
-def ensured(facts: Facts, now: Instant, name: str) -> Changes:
-    """Create a group without defaults if there is none of this name. Raises INVALID."""
+def ensured(
+    facts: Facts, now: Instant, name: str, desired: Mapping[str, Goal] = NO_DEFAULTS
+) -> Changes:
+    """Create a group with these defaults if there is none of this name. Raises INVALID."""
     if name in facts.groups:
         return Changes()
     check_path("A group's name", name, GROUP_NAME_LENGTH_MAX)
-    return Changes(groups={name: Group(name, now, now, generation=1)})
+    return Changes(groups={name: Group(name, now, now, dict(desired), generation=1)})
 
 
 def _followed(agent: Agent, desired: Mapping[str, Goal], now: Instant) -> Changes:
