@@ -8,7 +8,7 @@ import click
 import pytest
 
 from moorage.cli.main import cli
-from moorage.client.run.options import COMMANDS
+from moorage.client.commands import COMMANDS
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal, write_private
 from tests.e2e.support.server import serve
 
