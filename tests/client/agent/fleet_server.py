@@ -147,7 +147,7 @@ class Served:
         self.at_once = 0
         self.most_at_once = 0
         self.fault: Callable[[str], str | None] = lambda kind: None
-        """Given the kind of a request: `lost` before, `unanswered` after it took effect, or None."""
+        """For a kind of requests: None, or `lost` before or `unanswered` after it took effect."""
         self.changed = threading.Condition()
 
     def await_(self, holds: Callable[[], object], seconds: float = 30.0) -> None:
