@@ -59,8 +59,11 @@ class Loop:
         with SignalCollector() as signals:
             requests, steps = Background(signals.wake), Background(signals.wake)
             try:
-                while self._protocol.ended is None:
+                while True:
                     self._take(requests, steps)
+                    self._print()
+                    if self._protocol.ended is not None:
+                        break
                     self._begin(requests, steps)
                     for number in signals.wait(self._sleep(requests, steps)):
                         if number in ENDING:
@@ -68,7 +71,6 @@ class Loop:
                             return 0 if number == signal.SIGTERM else 128 + number
             finally:
                 steps.join(STOP_SECONDS)
-        self._print()
         self._notices.say(self._protocol.ended.message)
         return self._protocol.ended.exit_code
 
@@ -99,10 +101,7 @@ class Loop:
 
     def _begin(self, requests: Background, steps: Background) -> None:
         """Start what is due."""
-        self._print()
         protocol = self._protocol
-        if protocol.ended is not None:
-            return
         if protocol.desired is not None:
             goal = Goal(protocol.desired, protocol.desired_generation)
             if goal != self._goal:
