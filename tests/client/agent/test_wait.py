@@ -1,7 +1,7 @@
 """`moorage agent wait`: exit code 0 only if the server says so, and never by accident."""
 
 import signal
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,7 +13,7 @@ from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.wire.fleet import StartAnswer as WireStartAnswer
 from tests.client.agent.fleet_server import serving
-from tests.client.single import Started, finished, started
+from tests.client.single import finished, started
 from tests.support.fake_kernel import FakeKernel
 
 AGENT = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
@@ -117,10 +117,14 @@ class Host:
         self.words = ("--agent-id", AGENT, "--procfs", str(folder / "proc"))
         self.consumer = str(uuid4())
 
-    def wait(self, url: str, *more: str, start: Callable[..., object] = finished) -> object:
-        """Run the command."""
-        given = ("--consumer", self.consumer, "--url", url, *self.words, *more)
-        return start("agent", "wait", *given)
+    def command(self, url: str, *more: str) -> list[str]:
+        """Return the arguments of the command."""
+        given = ("--consumer", self.consumer, "--url", url, *self.words)
+        return ["agent", "wait", *given, *more]
+
+    def wait(self, url: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end."""
+        return finished(*self.command(url, *more))
 
 
 def test_exit_codes_of_the_process(tmp_path: Path) -> None:
@@ -169,9 +173,7 @@ def test_a_missing_boot_id_keeps_it_closed(tmp_path: Path) -> None:
 def test_a_signal_keeps_it_closed(tmp_path: Path, number: int) -> None:
     """A starter that is stopped must not start."""
     host = Host(tmp_path)
-    process = host.wait("http://127.0.0.1:1", start=started)
-    assert isinstance(process, Started)
-    with process:
+    with started(*host.command("http://127.0.0.1:1")) as process:
         assert process.stderr is not None
         assert "waits to start" in process.stderr.readline()
         process.send_signal(number)

@@ -21,6 +21,8 @@ SLEEP_SECONDS_MAX = 5.0
 """The longest sleep: after a suspension of the machine the timers of the kernel are late."""
 
 
+ALL_THERE = "has all the pages that are desired"
+
 StepFunction = Callable[[Optional[Goal], float], Step]
 """Looks at the machine and does a step of work, see `Preparation.step`."""
 
@@ -48,6 +50,7 @@ class Loop:
         self._step = step
         self._notices = notices
         self._goal: Goal | None = None
+        self._begun: Goal | None = None
         self._step_at = 0.0
         self._shown: str | None = None
 
@@ -92,12 +95,17 @@ class Loop:
 
     def _observe(self, step: Step) -> None:
         self._protocol.observe(step.seen)
-        self._step_at = elapsed() + step.wait
+        # Orders that came during the step are not to wait as long as it says.
+        self._step_at = elapsed() + step.wait if self._begun == self._goal else 0.0
         failure = step.seen.failure
-        message = None if failure is None else failure.message
-        if message != self._shown:
+        message = ALL_THERE if failure is None else failure.message
+        if message != self._shown and (failure is not None or self._finished(step)):
             self._shown = message
-            self._notices.say("has all the pages that are desired" if message is None else message)
+            self._notices.say(message)
+
+    def _finished(self, step: Step) -> bool:
+        """Return whether a step without a failure has found everything as desired."""
+        return self._begun is not None and step.wait > 0
 
     def _begin(self, requests: Background, steps: Background) -> None:
         """Start what is due."""
@@ -108,7 +116,7 @@ class Loop:
                 self._goal, self._step_at = goal, 0.0
         now = elapsed()
         if not steps.busy and self._step_at <= now:
-            wanted = self._goal
+            wanted = self._begun = self._goal
             steps.start(lambda: self._step(wanted, elapsed()))
         request = protocol.next_request(now)
         if request is not None:
