@@ -6,6 +6,7 @@ not, the process runs with a `FakeKernel`.
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 
 from moorage import __version__
+from moorage.client.agent.hugepages import HugePages
+from moorage.client.agent.identity import boot_of
+from moorage.client.agent.kernel_files import KernelFiles
+from moorage.client.run.clock import elapsed
 from moorage.wire.fleet import ReportRequest
 from tests.client.agent.fleet_server import Served, serving
 from tests.client.single import BARE, ROOT, SECONDS, Started, finished, started
@@ -295,6 +300,54 @@ def test_a_busy_server_is_waited_for(host: Host) -> None:
         line = next(line for line in process.stderr if "cannot register" in line)
         assert "registers again in" in line
         assert ended(process, signal.SIGINT)[0] == 128 + signal.SIGINT
+
+
+def test_a_silent_server(host: Host, served: Served) -> None:
+    """A request ends after 10 seconds without an answer; SIGTERM does not wait for that."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host.served.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with host.start() as process:
+            connection, _ = listener.accept()
+            asked = elapsed()
+            assert process.stderr is not None
+            assert any("cannot register" in line for line in process.stderr)
+            assert 9.0 < elapsed() - asked < 20.0
+            connection.close()
+            with listener.accept()[0]:
+                asked = elapsed()
+                assert ended(process, signal.SIGTERM)[0] == 0
+                assert elapsed() - asked < 8.0
+
+
+def test_on_the_real_kernel(served: Served, tmp_path: Path) -> None:
+    """64 pages of 2 MiB are obtained, reported, and given back when they are no longer desired."""
+    pages = HugePages(KernelFiles())
+    pools = pages.pools()
+    if os.geteuid() != 0 or len({pool.node for pool in pools}) != 1 or len(pools) != 2:
+        pytest.skip("needs root, one NUMA node, and pages of 1 GiB and 2 MiB")
+    if any(pages.actual(pool) for pool in pools):
+        pytest.skip("the huge pages of this machine are in use")
+    provider = str(uuid5(UUID(AGENT), f"numa{pools[0].node}"))
+
+    def there(amount: int) -> bool:
+        report = served.fleet.report
+        return report is not None and report.actual[provider][SMALL] == amount
+
+    words = ["--agent-id", AGENT, "--url", served.url, "--lock-file", str(tmp_path / "lock")]
+    served.fleet.want(**{SMALL: 64})
+    try:
+        with started("agent", "run", "--reservoir", "hugepages", *words) as process:
+            served.await_(lambda: there(64))
+            assert pages.actual(pools[1]) == 64
+            served.fleet.want(**{SMALL: 0})
+            served.await_(lambda: there(0))
+            assert ended(process, signal.SIGTERM)[0] == 0
+        assert pages.actual(pools[1]) == 0
+    finally:
+        pages.resize(pools[1], 0)
+    registered = served.fleet.registered
+    assert registered is not None
+    assert registered.boot_id == boot_of(KernelFiles())
 
 
 @pytest.mark.parametrize(
