@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from moorage.cli.main import cli
-from moorage.client.run.main import _parser
-from moorage.client.run.options import COMMANDS, EXAMPLES
+from moorage.client.commands import COMMANDS, EXAMPLES
+from moorage.client.main import _parser
 
 SHELL = re.compile(r"^\s+(?:eval \"\$\()?(?P<line>moorage .*?)(?:\)\"| [<>]+ \S+)?$")
 """A line of an example: the command without the shell's syntax around it."""

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from moorage.cli.main import HOMES, cli
-from moorage.client.run.options import COMMANDS
+from moorage.client.commands import COMMANDS
 
 IMPORTED = """
 import sys, click

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from moorage.cli.main import cli
-from moorage.client.run.options import COMMANDS
+from moorage.client.commands import COMMANDS
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal, write_private
 from tests.e2e.support.server import serve
 
@@ -211,3 +211,14 @@ def test_missing_tokens_and_wrong_addresses(tmp_path: Path) -> None:
             )
             assert f"{wrong} is not a Moorage server" in message
             assert "http://HOST:PORT" in message
+
+
+def test_agents_need_the_address_of_a_server(tmp_path: Path) -> None:
+    """An agent runs on another machine than the database; both commands fail closed."""
+    agent = ("--agent-id", "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55")
+    run = ("agent", "run", "--reservoir", "hugepages", *agent)
+    wait = ("agent", "wait", "--consumer", agent[1], "--timeout", "0", *agent)
+    for words in (run, wait):
+        assert "no server is set" in refusal(2, *words, directory=tmp_path)
+    assert "must not start" in refusal(5, *wait, MOORAGE_URL="http://127.0.0.1:1")
+    assert [*tmp_path.iterdir()] == []

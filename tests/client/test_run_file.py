@@ -13,6 +13,7 @@ import pytest
 from tests.client.single import BARE, PYTHON, ROOT, built, finished
 
 OLDEST = (3, 9)
+SUFFIXES = (".py", ".sh")
 
 
 def newer_than_oldest(folder: Path) -> str:
@@ -42,14 +43,14 @@ def pythons() -> list[str]:
 
 
 def test_contents_of_the_file() -> None:
-    """It has the run client and the transport, nothing of the server, and is small."""
+    """It has the run client, the agent and the transport, nothing of the server, and is small."""
     with zipfile.ZipFile(built()) as archive:
         names = set(archive.namelist())
-    package = ROOT / "src/moorage/client/run"
-    inside = [path for path in package.rglob("*") if path.suffix in (".py", ".sh")]
-    expected = {str(path.relative_to(ROOT / "src")) for path in inside}
-    expected |= {"moorage/__init__.py", "moorage/client/__init__.py"}
-    expected |= {"moorage/client/transport.py", "__main__.py"}
+    client = ROOT / "src/moorage/client"
+    inside = [path for name in ("agent", "run") for path in (client / name).rglob("*")]
+    inside += [client / f"{name}.py" for name in ("__init__", "commands", "main", "transport")]
+    expected = {str(path.relative_to(ROOT / "src")) for path in inside if path.suffix in SUFFIXES}
+    expected |= {"moorage/__init__.py", "__main__.py"}
     assert names == expected
     assert built().stat().st_size < 100_000
 

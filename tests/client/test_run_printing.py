@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from moorage.client.main import main
 from moorage.client.run.api_types import LeaseRequest, Waiting
 from moorage.client.run.handles.file import Handle, HandleEntry
-from moorage.client.run.main import main
 from moorage.client.run.printing import printable, printable_json
 from moorage.client.run.progress import Progress, standing_of
 from tests.client.test_run_keeping import serving_lease

@@ -12,7 +12,7 @@ from moorage import __version__
 from moorage.cli.support.environment import misspelt
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, error_json, say, show_json
-from moorage.client.run.options import COMMANDS
+from moorage.client.commands import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
 
@@ -21,6 +21,7 @@ JSON_ASKED = "moorage.json_asked"
 
 
 HOMES = {
+    "agent": "group",
     "apply": "apply",
     "audit": "audit",
     "config": "group",
@@ -34,7 +35,7 @@ HOMES = {
     "top": "top",
     "watch": "watch",
 }
-"""Commands besides those of `client/run/options.py`, with the name of each in its module."""
+"""Commands besides those of `client/commands.py`, with the name of each in its module."""
 
 
 def _imported(name: str) -> click.Command:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from moorage.client.main import main
 from moorage.client.run.clock import elapsed
-from moorage.client.run.main import main
 from moorage.service.clock import SystemClock
 from tests.client import single
 from tests.client.single import catching

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
+from moorage.client.main import main
 from moorage.client.run.handles import commands
 from moorage.client.run.handles.file import Handle, HandleEntry
-from moorage.client.run.main import main
 from tests.e2e.run.test_run import WAITING
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
 from tests.e2e.support.relay import Relay

@@ -1,7 +1,7 @@
-"""`moorage run`, handles, `client.sh` and `trap`: calls `client/run`, which is also a single file.
+"""The commands of the single file: `moorage run`, handles, `client.sh`, `trap`, and the agent.
 
-The options come from the table in `client/run/options.py`. Unlike there, no server need be named if
-the database of the settings exists.
+The options come from the table in `client/commands.py`. Unlike there, commands that need a lease
+need no address of the server if the database of the settings exists.
 """
 
 import os
@@ -15,8 +15,9 @@ import click
 from moorage.cli.support import completion
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure
-from moorage.client.run.main import carry_out
-from moorage.client.run.options import COMMANDS, EXAMPLES, Option
+from moorage.client.commands import COMMANDS, EXAMPLES
+from moorage.client.main import carry_out
+from moorage.client.run.options import Option
 from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.run import FAILED
 
@@ -57,7 +58,8 @@ def command(name: str) -> click.Command:
         )
 
     def carry(command: tuple[str, ...] = (), **words: Any) -> None:
-        if "url" in words and not (words["url"] or os.environ.get(URL_VARIABLE)):
+        local = "url" in words and not name.startswith("agent ")
+        if local and not (words["url"] or os.environ.get(URL_VARIABLE)):
             with _reported(name):
                 words |= _server_or_trouble(words)
         click.get_current_context().exit(carry_out(name, words, command, US))
@@ -72,11 +74,11 @@ def command(name: str) -> click.Command:
     )
 
 
-def attach(leases: click.Group) -> None:
-    """Add the subcommands of the table to `moorage lease`."""
+def attach(group: click.Group) -> None:
+    """Add the subcommands of the table to a group, such as `moorage lease`."""
     for name in COMMANDS:
-        if name.startswith("lease "):
-            leases.add_command(command(name))
+        if name.startswith(f"{group.name} "):
+            group.add_command(command(name))
 
 
 @contextmanager

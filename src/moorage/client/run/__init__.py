@@ -6,8 +6,9 @@ prints code for bash, with `client.sh` and `trap.sh`, and `lease_proxy.py` is th
 `parse.py` and `durations.py` parse the command line by the tables in `options.py` and
 `variables.py`. `progress.py` shows the progress on the terminal (`terminal.py`, `printing.py`),
 `failures.py` reports errors as JSON. `api_types.py` defines requests and responses, `clock.py` a
-clock without jumps. `main.py` is the command line of the single file that `make zipapp` builds from
-this package and `client/transport.py`.
+clock without jumps.
+
+Part of the single file that `make zipapp` builds, see `client/main.py`.
 
 Runs on Python 3.9; standard library only. May import the transport, and nothing else.
 """

@@ -20,21 +20,28 @@ def locked(path: str, wait: bool = True) -> Iterator[None]:
     The owner of the lock may delete its file (`lock_path`). Raises OSError: the lock cannot be
     created; BlockingIOError: another process has it, and `wait` is False.
     """
-    descriptor = _lock(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with locked_file(lock_path(path), wait):
+        yield
+
+
+@contextmanager
+def locked_file(lock: str, wait: bool = True) -> Iterator[None]:
+    """As `locked`, with the path of the lock itself."""
+    descriptor = _lock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(path: str, how: int) -> int:
+def _lock(lock: str, how: int) -> int:
     """Lock the file that has the name now, not one that was deleted in between; return it."""
     while True:
-        descriptor = os.open(lock_path(path), os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, how)
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(lock_path(path))):
+                if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
                     return descriptor
         except BaseException:
             os.close(descriptor)

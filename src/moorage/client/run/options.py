@@ -1,4 +1,4 @@
-"""The table of all options: the single file and the `moorage` command are both built from it."""
+"""The table of the commands that need a lease, with all their options."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ COMMANDS = {
         "Print bash code that releases the leases in a file at exit, before older traps.",
     ),
 }
-"""Every command of the single file, with its options and its help text."""
+"""The commands, with their options and their help texts."""
 
 EXAMPLES = {
     "run": (

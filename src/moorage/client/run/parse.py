@@ -114,12 +114,7 @@ def wish_of(words: Mapping[str, Any]) -> LeaseRequest:
         needs[pool] = needs.get(pool, 0) + int(units or 1)
     if not needs:
         raise UsageError("no pool: set one with --pool")
-    labels: dict[str, str] = {}
-    for text in words["label"]:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"{text!r} is not NAME=VALUE")
-        labels[name] = value
+    labels = labels_of(words)
     try:
         priority = int(words["priority"] or 0)
     except ValueError:
@@ -129,9 +124,20 @@ def wish_of(words: Mapping[str, Any]) -> LeaseRequest:
         ttl=duration_of(words, "ttl", None),
         hold=duration_of(words, "hold", None),
         priority=priority,
-        labels=tuple(sorted(labels.items())),
+        labels=labels,
         patience=_place_kept(words),
     )
+
+
+def labels_of(words: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the labels, sorted by name. Raises UsageError."""
+    labels: dict[str, str] = {}
+    for text in words["label"]:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"{text!r} is not NAME=VALUE")
+        labels[name] = value
+    return tuple(sorted(labels.items()))
 
 
 def _place_kept(words: Mapping[str, Any]) -> float:

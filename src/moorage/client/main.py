@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage import __version__
+from moorage.client.agent.commands import agent_command
+from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
 from moorage.client.run.handles.commands import handle_command
-from moorage.client.run.options import COMMANDS, EXAMPLES, Option
+from moorage.client.run.options import Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Progress
 from moorage.client.run.run import FAILED, run
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str], us: Sequence[str]) -> int:
 def carry_out(
     name: str, words: Mapping[str, Any], command: Sequence[str], us: Sequence[str]
 ) -> int:
-    """Execute one of `options.COMMANDS`; return the exit code."""
+    """Execute one of `commands.COMMANDS`; return the exit code."""
     notices = Progress()
     try:
         if name == "run":
@@ -59,6 +61,8 @@ def carry_out(
             if not words["handle"]:
                 raise UsageError("no handle: set the file of the leases with --handle")
             sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
+        elif name.startswith("agent "):
+            return agent_command(name, words, notices)
         else:
             return handle_command(name, words, notices)
         return 0
@@ -104,7 +108,7 @@ def _examples(lines: Sequence[str]) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROGRAM,
-        description="Run commands with leases of a Moorage server.",
+        description="Run commands with leases of a Moorage server; report what a machine has.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"moorage {__version__}")
@@ -112,9 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, (options, meaning) in COMMANDS.items():
         group, _, last = name.rpartition(" ")
         if group not in groups:
-            one = groups[""].add_parser(
-                group, help="Keep leases in files; report outcomes.", allow_abbrev=False
-            )
+            one = groups[""].add_parser(group, help=GROUPS[group], allow_abbrev=False)
             groups[group] = one.add_subparsers(
                 metavar="COMMAND", required=True, parser_class=_Parser
             )

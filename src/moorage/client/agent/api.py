@@ -1,0 +1,50 @@
+"""The calls of the native API that agents and local starters need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from moorage.client.agent.api_types import StartAnswer, start_of
+from moorage.client.agent.protocol import ALIVE, REGISTER, REPORT, Request
+from moorage.client.run.lease.api import ANSWER_SECONDS
+from moorage.client.transport import Transport
+
+METHODS = {REGISTER: "POST", REPORT: "PUT", ALIVE: "POST"}
+
+
+class AgentServer:
+    """Sends the requests of one agent."""
+
+    def __init__(self, connect: Callable[[], Transport], agent: UUID) -> None:
+        """`connect` is called before each register: the token may have been replaced."""
+        self._connect = connect
+        self._transport: Transport | None = None
+        self._path = f"/v1/agents/{agent}"
+
+    def send(self, request: Request) -> Any:
+        """Send a request; return the decoded answer.
+
+        Raises UnreachableError, RefusedError; OSError, ValueError: the token cannot be read.
+        """
+        if self._transport is None or request.kind == REGISTER:
+            self._transport = self._connect()
+        return self._transport.request(
+            METHODS[request.kind],
+            f"{self._path}/{request.kind}",
+            request.body,
+            seconds_max=ANSWER_SECONDS,
+        )
+
+    def may_start(self, consumer: UUID, boot_id: str, wait: float) -> StartAnswer:
+        """Ask whether a consumer may start; wait up to `wait` seconds until it may.
+
+        Raises the errors of `send`, and StrangeAnswerError.
+        """
+        if self._transport is None:
+            self._transport = self._connect()
+        query = urlencode({"boot_id": boot_id, "wait": f"{wait:g}"})
+        path = f"{self._path}/starts/{consumer}?{query}"
+        return start_of(self._transport.request("GET", path, seconds_max=wait + ANSWER_SECONDS))

@@ -1,0 +1,145 @@
+"""What an agent sends and receives, and what it observes on its machine.
+
+The names are those of `moorage.wire.fleet`, which needs a newer Python; a test compares them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from moorage.client.run.api_types import StrangeAnswerError
+
+Amounts = dict[str, dict[str, int]]
+"""Amounts by provider and resource class."""
+
+NONE, REPORT, REGISTER, INERT = "none", "report", "register", "inert"
+DIRECTIVES = (NONE, REPORT, REGISTER, INERT)
+"""What the server wants the agent to do now."""
+
+
+class Part(NamedTuple):
+    """A part of the machine: its provider and how much of each class it could have at most."""
+
+    provider: str
+    name: str
+    eligible: tuple[tuple[str, int], ...]
+
+    def body(self) -> dict[str, Any]:
+        """Return it as in a register request; its parent is the root."""
+        classes = {name: {"eligible": amount} for name, amount in self.eligible}
+        return {"provider": self.provider, "name": self.name, "parent": None, "classes": classes}
+
+
+class Failure(NamedTuple):
+    """Why the machine does not have what is desired, after `attempts` tries since `since`."""
+
+    code: str
+    message: str
+    attempts: int
+    next_retry_in: float
+    since: str
+
+
+class Observation(NamedTuple):
+    """What the machine has, and how far the work has got.
+
+    `desired_generation` is that of the orders it worked towards; None: it had none yet.
+    """
+
+    parts: tuple[Part, ...]
+    actual: Amounts
+    desired_generation: int | None = None
+    done: bool = False
+    """The first full pass is over, whatever it has obtained."""
+    failure: Failure | None = None
+    consumers: tuple[str, ...] | None = None
+    """The consumers that run on the machine; None: unknown."""
+
+
+class Orders(NamedTuple):
+    """The answer to a register and to a report; see `wire.fleet.AgentOrders`."""
+
+    report_generation: int
+    desired_generation: int
+    desired: Amounts
+    ttl: float
+    next_in: float
+    directive: str
+
+
+class AliveAnswer(NamedTuple):
+    """The answer to a sign of life; see `wire.fleet.AliveAnswer`."""
+
+    desired_generation: int
+    ttl: float
+    next_in: float
+    directive: str
+
+
+class StartAnswer(NamedTuple):
+    """Whether a consumer may start now; see `wire.fleet.StartAnswer`."""
+
+    may_start: bool
+    reason: str
+
+
+def orders_of(values: Any) -> Orders:
+    """Convert a decoded answer. Raises StrangeAnswerError."""
+    try:
+        return Orders(
+            report_generation=_count(values["report_generation"]),
+            desired_generation=_count(values["desired_generation"]),
+            desired={
+                str(provider): {str(name): _count(amount) for name, amount in amounts.items()}
+                for provider, amounts in values["desired"].items()
+            },
+            ttl=_duration(values["ttl"]),
+            next_in=_duration(values["next_in"]),
+            directive=_directive(values["directive"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StrangeAnswerError(f"the response has no orders for an agent: {error!r}") from error
+
+
+def alive_of(values: Any) -> AliveAnswer:
+    """Convert a decoded answer. Raises StrangeAnswerError."""
+    try:
+        return AliveAnswer(
+            desired_generation=_count(values["desired_generation"]),
+            ttl=_duration(values["ttl"]),
+            next_in=_duration(values["next_in"]),
+            directive=_directive(values["directive"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StrangeAnswerError(f"the response does not answer a beat: {error!r}") from error
+
+
+def start_of(values: Any) -> StartAnswer:
+    """Convert a decoded answer. Raises StrangeAnswerError."""
+    try:
+        may_start = values["may_start"]
+        if not isinstance(may_start, bool):
+            raise TypeError("may_start is not a boolean")
+        return StartAnswer(may_start, str(values["reason"]))
+    except (KeyError, TypeError) as error:
+        raise StrangeAnswerError(f"the response does not answer a start: {error!r}") from error
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} is not an amount")
+    return value
+
+
+def _duration(value: Any) -> float:
+    seconds = float(value)
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{value!r} is not a duration")
+    return seconds
+
+
+def _directive(value: Any) -> str:
+    if value not in DIRECTIVES:
+        raise ValueError(f"{value!r} is not a directive")
+    return str(value)

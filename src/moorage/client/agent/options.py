@@ -1,0 +1,62 @@
+"""The table of the options of `moorage agent run` and `moorage agent wait`."""
+
+from __future__ import annotations
+
+from moorage.client.run.options import SERVER, Option
+
+AGENT = (
+    Option(
+        "--agent-id",
+        "UUID of the agent; by default --root, or else derived from /etc/machine-id.",
+        "UUID",
+    ),
+    Option(
+        "--root",
+        "Existing provider of this machine, such as Nova's compute node; by default the server"
+        " creates one.",
+        "UUID",
+    ),
+    Option("--procfs", "Where procfs is mounted; /proc by default.", "DIR"),
+    *(option for option in SERVER if option.name != "--require"),
+)
+RUN = (
+    Option("--reservoir", "What to prepare and report.", choices=("hugepages",)),
+    Option("--label", "Label of the agent, shown with it.", "NAME=VALUE", many=True),
+    Option(
+        "--libvirt-dir",
+        "Report the domains whose status files are here, as the consumers that run;"
+        " /run/libvirt/qemu.",
+        "DIR",
+    ),
+    Option(
+        "--lock-file",
+        "Locked while the agent runs, so that there is only one; /run/moorage-agent/lock by"
+        " default.",
+        "FILE",
+    ),
+    Option("--sysfs", "Where sysfs is mounted; /sys by default.", "DIR"),
+    *AGENT,
+)
+WAIT = (
+    Option("--consumer", "UUID of the consumer that is to start.", "UUID"),
+    Option("--timeout", "Longest wait; 2m by default.", "TIME"),
+    *AGENT,
+)
+COMMANDS = {
+    "agent run": (RUN, "Prepare the huge pages of this machine and report what it really has."),
+    "agent wait": (
+        WAIT,
+        "Wait until a consumer may start on this machine; exit code 0 only if it may.",
+    ),
+}
+"""The commands, with their options and their help texts."""
+
+EXAMPLES = {
+    "agent run": (
+        "moorage agent run --reservoir hugepages --url https://moorage:8778 --token-file token",
+    ),
+    "agent wait": (
+        "moorage agent wait --consumer 5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55 --timeout 2m",
+    ),
+}
+"""Command lines for the help of each command."""

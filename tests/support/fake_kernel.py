@@ -1,0 +1,164 @@
+"""A kernel with pools of huge pages, below a folder, that behaves as Linux does.
+
+Its state is in the folder, so that a process that starts again finds the pools as they were.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from moorage.client.agent.kernel_files import KernelFiles
+
+KB_OF = {"1GB": 1048576, "2MB": 2048}
+
+
+class FakeKernel(KernelFiles):
+    """Grants pages while there is memory, and only as many of 1 GiB as are contiguous."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder / "sys"), str(folder / "proc"))
+        self._folder = folder
+        self.writes: list[tuple[str, str]] = []
+        """What this process has written: file names below the folder, and texts."""
+
+    @classmethod
+    def made(
+        cls,
+        folder: Path,
+        nodes: dict[int, int] | None = None,
+        *,
+        contiguous: int = 1000,
+        compacted: int = 1000,
+        numa: bool = True,
+    ) -> "FakeKernel":
+        """Create a machine.
+
+        Args:
+            folder: an empty one.
+            nodes: the memory of each node in GiB; by default one node with 16.
+            contiguous: how many pages of 1 GiB each node can grant now.
+            compacted: the same after memory was compacted.
+            numa: whether the kernel shows nodes.
+        """
+        made = cls(folder)
+        state = {
+            str(node): {
+                "kb": gib << 20,
+                "contiguous": contiguous,
+                "compacted": compacted,
+                "pools": {size: {"nr": 0, "surplus": 0, "used": 0} for size in KB_OF},
+            }
+            for node, gib in (nodes or {0: 16}).items()
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        made._store({"numa": numa, "read_only": False, "compactions": 0, "nodes": state})
+        made.boot()
+        return made
+
+    def boot(self) -> str:
+        """Boot: all pools are empty, and the boot has another id, which is returned."""
+        state = self._state
+        for node in state["nodes"].values():
+            node["pools"] = {size: {"nr": 0, "surplus": 0, "used": 0} for size in KB_OF}
+        self._store(state)
+        boot_id = str(uuid4())
+        self._put("proc/sys/kernel/random/boot_id", boot_id)
+        return boot_id
+
+    def pool(self, size: str, node: int = 0) -> dict[str, int]:
+        """Return the pages of a pool: nr, surplus and used."""
+        found: dict[str, int] = self._state["nodes"][str(node)]["pools"][size]
+        return found
+
+    def use(self, size: str, pages: int, node: int = 0) -> None:
+        """Make guests use this many pages; surplus pages that become free are gone."""
+        state = self._state
+        pool = state["nodes"][str(node)]["pools"][size]
+        assert pages <= pool["nr"]
+        pool["used"] = pages
+        gone = min(pool["surplus"], pool["nr"] - pages)
+        pool["nr"] -= gone
+        pool["surplus"] -= gone
+        self._store(state)
+
+    def change(self, **changed: Any) -> None:
+        """Change `read_only`, or `contiguous`, `compacted` and `kb` of all nodes."""
+        state = self._state
+        for name, value in changed.items():
+            if name in state:
+                state[name] = value
+            for node in state["nodes"].values():
+                if name in node:
+                    node[name] = value
+        self._store(state)
+
+    @property
+    def compactions(self) -> int:
+        """How often memory was compacted."""
+        return int(self._state["compactions"])
+
+    def write(self, path: str, text: str) -> None:
+        """See `KernelFiles.write`: the kernel reacts before the call returns."""
+        name = str(Path(path).relative_to(self._folder))
+        self.writes.append((name, text.strip()))
+        state = self._state
+        if state["read_only"]:
+            raise PermissionError(1, "Operation not permitted", path)
+        super().write(path, text)
+        if name == "proc/sys/vm/compact_memory":
+            state["compactions"] += 1
+            for node in state["nodes"].values():
+                node["contiguous"] = node["compacted"]
+        else:
+            parts = Path(name).parts
+            assert parts[-1] == "nr_hugepages"
+            node = parts[-4].removeprefix("node") if state["numa"] else "0"
+            size = {f"hugepages-{kb}kB": size for size, kb in KB_OF.items()}[parts[-2]]
+            _resize(state["nodes"][node], size, int(text))
+        self._store(state)
+
+    @property
+    def _state(self) -> Any:
+        return json.loads((self._folder / "state.json").read_text())
+
+    def _store(self, state: Any) -> None:
+        """Store the state and show it as the kernel does."""
+        (self._folder / "state.json").write_text(json.dumps(state))
+        self._put("proc/sys/vm/compact_memory", "")
+        total = sum(node["kb"] for node in state["nodes"].values())
+        self._put("proc/meminfo", f"MemTotal:       {total} kB\nMemFree: 1 kB\n")
+        for number, node in state["nodes"].items():
+            folder = "sys/kernel/mm/hugepages"
+            if state["numa"]:
+                folder = f"sys/devices/system/node/node{number}/hugepages"
+                meminfo = f"Node {number} MemTotal:  {node['kb']} kB\nNode {number} MemFree: 1 kB\n"
+                self._put(f"sys/devices/system/node/node{number}/meminfo", meminfo)
+            for size, pool in node["pools"].items():
+                where = f"{folder}/hugepages-{KB_OF[size]}kB"
+                self._put(f"{where}/nr_hugepages", f"{pool['nr']}\n")
+                self._put(f"{where}/surplus_hugepages", f"{pool['surplus']}\n")
+                self._put(f"{where}/free_hugepages", f"{pool['nr'] - pool['used']}\n")
+
+    def _put(self, name: str, text: str) -> None:
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def _resize(node: dict[str, Any], size: str, pages: int) -> None:
+    """Resize a pool as `set_max_huge_pages` in mm/hugetlb.c does."""
+    pool = node["pools"][size]
+    persistent = pool["nr"] - pool["surplus"]
+    if pages <= persistent:
+        kept = max(pages, min(pool["used"], persistent))
+        pool["nr"] -= persistent - kept
+        pool["surplus"] += kept - pages
+        return
+    revived = min(pool["surplus"], pages - persistent)
+    pool["surplus"] -= revived
+    taken = sum(KB_OF[name] * other["nr"] for name, other in node["pools"].items())
+    room = (node["kb"] - taken) // KB_OF[size]
+    if size == "1GB":
+        room = min(room, node["contiguous"] - pool["nr"])
+    pool["nr"] += max(0, min(room, pages - persistent - revived))
