@@ -141,6 +141,29 @@ def test_leases_that_are_not_renewed_expire(tmp_path: Path) -> None:
     with_manual_clock(tmp_path, scenario)
 
 
+def test_a_lease_that_comes_due_during_a_sweep_ends_with_the_next(tmp_path: Path) -> None:
+    """The sweep that writes `alive_at` is not at fault: the lease was not due when it began."""
+
+    async def scenario(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        await admission.sweeper.stop()
+        await pass_time(one, 52 * SECOND)
+        one.clock.at += 7 * SECOND
+        one.engine.hold_commits()
+        sweep = asyncio.create_task(admission.sweeper.sweep())
+        await one.engine.held.wait()
+        one.clock.at += 2 * SECOND
+        one.engine.continue_commits()
+        assert await sweep, "the lease is due now"
+        assert (await admission.queries.lease(lease.id)).lease.state == "granted"
+        assert not await admission.sweeper.sweep()
+        assert (await admission.queries.lease(lease.id)).lease.cause == "ttl_over"
+
+    with_manual_clock(tmp_path, scenario)
+
+
 def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> None:
     """The service counts as alive while nothing else happens, so the lease becomes `unheard`."""
 
