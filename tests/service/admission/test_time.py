@@ -68,6 +68,27 @@ def test_a_restart_does_not_shorten_a_ttl(tmp_path: Path) -> None:
     asyncio.run(after(lease))
 
 
+def test_time_continues_after_a_start_with_a_clock_that_is_behind(tmp_path: Path) -> None:
+    """Leases expire although no request comes, and although the clock was set back meanwhile."""
+    clock = ManualClock()
+    path = tmp_path / "m.sqlite"
+
+    async def before() -> LeaseId:
+        async with running(path, clock=clock) as one:
+            await one.service.admission.pool_put("p", spec(), None, TESTER)
+            return (await ask(one.service.admission, "a", "p")).lease.id
+
+    async def after(lease: LeaseId) -> None:
+        async with running(path, clock=clock) as one:
+            await pass_time(one, 2 * MINUTE)
+            seen = await one.service.admission.queries.lease(lease)
+            assert seen.lease.cause == "ttl_over"
+
+    lease = asyncio.run(before())
+    clock.jump = -60 * MINUTE
+    asyncio.run(after(lease))
+
+
 def test_allocations_are_taken_and_freed_with_their_lease(tmp_path: Path) -> None:
     """A lease and its allocations are granted together and freed together."""
 
