@@ -74,9 +74,9 @@ class _Passes:
         stale = is_short and pool in self._changed
         task = self._under_way.get(pool)
         # Of a short line, a pass under way is newer than the kept one, which lacks some change.
-        if known is not None and not stale and not (is_short and task is not None):
-            if loop.time() - known[0] < PASS_SECONDS:
-                return known[1]
+        renewed = stale or (is_short and task is not None)
+        if known is not None and not renewed and loop.time() - known[0] < PASS_SECONDS:
+            return known[1]
         # One pass at a time over a long line: otherwise passes would pile up on a busy pool.
         if task is None or stale:
             self._changed.discard(pool)
