@@ -15,6 +15,7 @@ from moorage.core.service_time import When
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from moorage.service.feed.followers import Followers
+from moorage.service.ledger.vocabulary_cases import TraitEnsure
 from moorage.store.api import Plan, Unavailable
 from moorage.store.changelog import Batch
 from moorage.store.open import open_engine
@@ -199,6 +200,39 @@ def test_a_restore_is_followed_by_both() -> None:
         await one.admission.pool_put("after", spec(1), None, TESTER)
         assert (await other.index.current()).record(after) is not None
         await knows(other, "kept", "after")
+
+    play(scene)
+
+
+def test_an_own_commit_that_is_lost_during_a_look() -> None:
+    """A new epoch is entered only if it has the last commit that was handed over, also just now."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await pair.provider()
+        for service in pair.services:
+            await quiet(service)
+        engine: Any = other.engine
+        look, reached, go = engine.look, asyncio.Event(), asyncio.Event()
+
+        async def late(plan: Plan[Any]) -> Any:
+            reached.set()
+            await go.wait()
+            return await look(plan)
+
+        engine.look = late
+        looking = asyncio.create_task(other.index.current())
+        await reached.wait()
+        await other.transactor.submit(TraitEnsure("CUSTOM_LOST"))
+        with psycopg.connect(pair.url) as server:
+            server.execute("DELETE FROM trait WHERE name = 'CUSTOM_LOST'")
+            server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
+            server.execute("UPDATE clock SET revision = revision - 1, epoch = epoch + 1")
+        for name in ("CUSTOM_KEPT", "CUSTOM_TOO"):
+            await one.transactor.submit(TraitEnsure(name))
+        go.set()
+        found = (await looking).traits.keys() - TRAITS
+        assert found == {"CUSTOM_KEPT", "CUSTOM_TOO"}
 
     play(scene)
 
