@@ -180,6 +180,20 @@ def test_a_damaged_row_of_a_lease_stops_no_search() -> None:
     play(scene)
 
 
+def test_a_damaged_row_of_a_provider_stops_no_search() -> None:
+    """The index is read again, past the damaged row."""
+
+    async def scene(pair: Pair) -> None:
+        _, other = pair.services
+        await quiet(other)
+        uuid = await pair.provider(VCPU=8)
+        with psycopg.connect(pair.url) as server:
+            server.execute("UPDATE change SET body = '{}' WHERE kind = 'provider'")
+        assert (await other.index.current()).record(uuid) is not None
+
+    play(scene)
+
+
 def test_a_restore_is_followed_by_both() -> None:
     """After a restore neither the index nor a follower keeps what was lost."""
 

@@ -150,13 +150,13 @@ class PeerChanges:
         await self._looks.stop()
 
     async def _sync(self) -> None:
-        """Follow what peers have committed; if that fails half-way, read everything again."""
+        """Follow what peers have committed; if a row cannot be followed, read everything again."""
         try:
             if not self._torn:
                 return await self._catch_up()
+        except StoreError:
+            raise
         except Exception:
-            if not self._torn:
-                raise
             log.exception(
                 "cannot follow the changes of other processes; reading the whole index again"
             )
