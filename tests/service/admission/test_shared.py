@@ -20,7 +20,7 @@ from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger.allocation_cases import AllocationsReplace
 from tests.service.batch.test_shared import Pair, claim
 from tests.service.batch.test_shared import play as play_pair
-from tests.service.pools import MINUTE, ask, opened, spec, until_queued, wish
+from tests.service.pools import MINUTE, ask, opened, refusal, spec, until_queued, wish
 from tests.service.running import TESTER, consumer_id
 from tests.support import cluster
 
@@ -215,6 +215,41 @@ def test_a_ticket_that_was_missed_is_tried_without_another_change() -> None:
         async with asyncio.timeout(20):
             while (await other.admission.queries.lease(ticket.id)).lease.state == "waiting":
                 await asyncio.sleep(0.01)
+
+    play_pair(scene)
+
+
+def test_callers_do_not_wait_for_a_lease_that_a_restore_has_undone() -> None:
+    """They get the answer of any unknown lease, not after the whole time they wanted to wait."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await one.admission.pool_put("p", spec(), None, TESTER)
+        await other.index.current()
+        with psycopg.connect(pair.url, autocommit=True) as rows:
+            rows.execute("SET session_replication_role = replica")  # in any order
+            found = rows.execute("SELECT relname FROM pg_stat_user_tables").fetchall()
+            tables = [name for (name,) in found]
+            for table in tables:
+                rows.execute(f"CREATE TABLE kept_{table} AS TABLE {table}".encode())
+            holder = (await ask(one.admission, "a", "p")).lease
+            waits = [
+                asyncio.create_task(other.admission.ask(wish("b", "p"), TESTER, 60.0)),
+                asyncio.create_task(other.admission.until_ended(holder.id, 60.0)),
+            ]
+            async with asyncio.timeout(20):
+                while other.admission.waiting.count < 2:
+                    await other.admission.queries.pool("p")
+            for service in pair.services:
+                await service.admission.sweeper.stop()
+            with rows.transaction():
+                for table in tables:
+                    rows.execute(f"DELETE FROM {table}".encode())
+                    rows.execute(f"INSERT INTO {table} TABLE kept_{table}".encode())
+                    rows.execute(f"DROP TABLE kept_{table}".encode())
+        async with asyncio.timeout(20):
+            for wait in waits:
+                assert await refusal(wait) == Code.LEASE_NOT_FOUND
 
     play_pair(scene)
 
