@@ -125,6 +125,20 @@ def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
     with_manual_clock(tmp_path, scenario)
 
 
+def test_tickets_of_one_batch_have_different_positions(tmp_path: Path) -> None:
+    """All of them wait for the pass over the changed line, not only the caller that began it."""
+
+    async def scenario(admission: Admission) -> None:
+        await admission.pool_put("p", spec(1), None, TESTER)
+        await ask(admission, "held", "p")
+        await ask(admission, "first", "p")
+        views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(4)))
+        standings = [view.standing for view in views if view.standing is not None]
+        assert [standing.position for standing in standings] == [2, 3, 4, 5]
+
+    run_scenario(tmp_path, scenario)
+
+
 class Slow(Watched):
     """Each `read_aside` returns only when the test permits it."""
 

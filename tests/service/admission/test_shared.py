@@ -13,10 +13,15 @@ from moorage.core.admission.model import Pacing
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.service_time import When
 from moorage.service.admission.service import Admission
-from tests.service.pools import MINUTE, ask, opened, spec, until_queued, wish
-from tests.service.running import TESTER
+from moorage.service.batch.ledger_share import LeaseAllocations
+from moorage.service.ledger.allocation_cases import AllocationsReplace
+from tests.service.batch.test_shared import Pair, claim
+from tests.service.batch.test_shared import play as play_pair
+from tests.service.pools import MINUTE, ask, opened, refusal, spec, until_queued, wish
+from tests.service.running import TESTER, consumer_id
 from tests.support import cluster
 
 PATIENT = {"patience": 10 * MINUTE}
@@ -177,6 +182,76 @@ def test_waiters_are_woken_although_a_follower_fails() -> None:
         assert failed == ["note", "now"]
 
     play(scenario)
+
+
+def test_a_ticket_that_was_missed_is_tried_without_another_change() -> None:
+    """Its capacity was freed before the process knew of it, and the others have stopped."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        host = await pair.provider(VCPU=1)
+        await one.admission.pool_put("p", spec(9), None, TESTER)
+        wanted = LeaseAllocations(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", None)
+        blocker = claim({host: {"VCPU": 1}})
+        await one.transactor.submit(blocker)
+        await other.index.current()
+        other.feed._followers.missed()  # from this reading on, the next one waits for a second
+        await first_reading(other.admission)
+        other.feed.bell.ring()
+        while not other.admission._capacity_retry._loaded:
+            await one.admission.queries.pool("p")
+        await other.feed.stop()
+        ticket = (await ask(one.admission, "a", "p", allocations=wanted, **PATIENT)).lease
+        assert ticket.state == "waiting"
+        for service in (one.admission, other.admission):
+            await service.sweeper.stop()
+        await one.admission._capacity_retry.stop()
+        freed = ConsumerRequest(blocker.requests[0].consumer, {}, "project", "user")
+        await one.transactor.submit(AllocationsReplace([freed]))
+        with psycopg.connect(pair.url) as rows:
+            rows.execute("DELETE FROM change")
+            rows.execute("UPDATE clock SET compacted = revision")
+        await other.index.current()
+        async with asyncio.timeout(20):
+            while (await other.admission.queries.lease(ticket.id)).lease.state == "waiting":
+                await one.admission.queries.pool("p")
+
+    play_pair(scene)
+
+
+def test_callers_do_not_wait_for_a_lease_that_a_restore_has_undone() -> None:
+    """They get the answer of any unknown lease, not after the whole time they wanted to wait."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await one.admission.pool_put("p", spec(), None, TESTER)
+        await other.index.current()
+        with psycopg.connect(pair.url, autocommit=True) as rows:
+            rows.execute("SET session_replication_role = replica")  # in any order
+            found = rows.execute("SELECT relname FROM pg_stat_user_tables").fetchall()
+            tables = [name for (name,) in found]
+            for table in tables:
+                rows.execute(f"CREATE TABLE kept_{table} AS TABLE {table}".encode())
+            holder = (await ask(one.admission, "a", "p")).lease
+            waits = [
+                asyncio.create_task(other.admission.ask(wish("b", "p"), TESTER, 60.0)),
+                asyncio.create_task(other.admission.until_ended(holder.id, 60.0)),
+            ]
+            async with asyncio.timeout(20):
+                while other.admission.waiting.count < 2:
+                    await other.admission.queries.pool("p")
+            for service in pair.services:
+                await service.admission.sweeper.stop()
+            with rows.transaction():
+                for table in tables:
+                    rows.execute(f"DELETE FROM {table}".encode())
+                    rows.execute(f"INSERT INTO {table} TABLE kept_{table}".encode())
+                    rows.execute(f"DROP TABLE kept_{table}".encode())
+        async with asyncio.timeout(20):
+            for wait in waits:
+                assert await refusal(wait) == Code.LEASE_NOT_FOUND
+
+    play_pair(scene)
 
 
 def test_an_end_at_one_wakes_watchers_at_the_other() -> None:

@@ -68,6 +68,27 @@ def test_a_restart_does_not_shorten_a_ttl(tmp_path: Path) -> None:
     asyncio.run(after(lease))
 
 
+def test_time_continues_after_a_start_with_a_clock_that_is_behind(tmp_path: Path) -> None:
+    """Leases expire although no request comes, and although the clock was set back meanwhile."""
+    clock = ManualClock()
+    path = tmp_path / "m.sqlite"
+
+    async def before() -> LeaseId:
+        async with running(path, clock=clock) as one:
+            await one.service.admission.pool_put("p", spec(), None, TESTER)
+            return (await ask(one.service.admission, "a", "p")).lease.id
+
+    async def after(lease: LeaseId) -> None:
+        async with running(path, clock=clock) as one:
+            await pass_time(one, 2 * MINUTE)
+            seen = await one.service.admission.queries.lease(lease)
+            assert seen.lease.cause == "ttl_over"
+
+    lease = asyncio.run(before())
+    clock.jump = -60 * MINUTE
+    asyncio.run(after(lease))
+
+
 def test_allocations_are_taken_and_freed_with_their_lease(tmp_path: Path) -> None:
     """A lease and its allocations are granted together and freed together."""
 
@@ -137,6 +158,29 @@ def test_leases_that_are_not_renewed_expire(tmp_path: Path) -> None:
         await pass_time(one, 61 * SECOND)
         assert (await admission.queries.lease(lease.id)).lease.cause == "ttl_over"
         assert (await admission.queries.pool("p")).pool.occupied == 0
+
+    with_manual_clock(tmp_path, scenario)
+
+
+def test_a_lease_that_comes_due_during_a_sweep_ends_with_the_next(tmp_path: Path) -> None:
+    """The sweep that writes `alive_at` is not at fault: the lease was not due when it began."""
+
+    async def scenario(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        await admission.sweeper.stop()
+        await pass_time(one, 52 * SECOND)
+        one.clock.at += 7 * SECOND
+        one.engine.hold_commits()
+        sweep = asyncio.create_task(admission.sweeper.sweep())
+        await one.engine.held.wait()
+        one.clock.at += 2 * SECOND
+        one.engine.continue_commits()
+        assert await sweep, "the lease is due now"
+        assert (await admission.queries.lease(lease.id)).lease.state == "granted"
+        assert not await admission.sweeper.sweep()
+        assert (await admission.queries.lease(lease.id)).lease.cause == "ttl_over"
 
     with_manual_clock(tmp_path, scenario)
 

@@ -1,22 +1,31 @@
 """Tickets whose allocations do not fit: they delay no other ticket, and are not forgotten."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Proof
+from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.service_time import Moment, When
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
 from moorage.service.batch.extra_loads import CLAIMS_MAX
 from moorage.service.batch.ledger_share import LeaseAllocations
+from moorage.service.batch.misfits import Misfits, Obstacle
 from moorage.service.ledger import allocation_cases, provider_cases
 from tests.service.pools import MINUTE, ask, opened, spec
 from tests.service.running import TESTER, consumer_id, provider_id
+from tests.store.admission.grants import ticket
 from tests.support import cluster
 
 HOST, SIBLING = provider_id(1), provider_id(2)
@@ -24,6 +33,7 @@ OTHER = consumer_id(999)
 WAITING = 40
 GOING = ("waiting", "granted")
 PATIENCE = 60 * MINUTE
+WHEN = When(Moment(Instant(0), Instant(0)), Instant(0))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -243,3 +253,35 @@ def test_an_owner_at_its_quota_is_passed_over_until_it_releases(url: str) -> Non
         assert keys == ["1", "2", "other"]
 
     play(url, scenario)
+
+
+def test_a_peer_may_end_tickets_while_a_thread_reads_them() -> None:
+    """A large batch lists and notes misfits in a thread; the event loop follows the peers."""
+    misfits, facts = Misfits(), Facts(frozenset(), frozenset())
+    tickets = [ticket(n, "p") for n in range(200)]
+    endings = [Changes(leases={one.id: None}) for one in tickets]
+    done = Event()
+
+    def follow() -> None:
+        while not done.is_set():
+            for ending in endings:
+                misfits.follow(ending, WHEN)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as loop:
+            following = loop.submit(follow)
+            try:
+                for _ in range(20):
+                    for n, one in enumerate(tickets):
+                        misfits.note(one, Obstacle(provider_id(n), "VCPU", None, 0))
+                    misfits.stuck(facts, "p")
+            finally:
+                done.set()
+            following.result()
+    finally:
+        sys.setswitchinterval(interval)
+    for ending in endings:
+        misfits.follow(ending, WHEN)
+    assert misfits.stuck(facts, "p") == "[]"

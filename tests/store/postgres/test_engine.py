@@ -361,3 +361,24 @@ def test_reads_cannot_write(url: str) -> None:
         await engine.close()
 
     asyncio.run(scenario())
+
+
+def test_a_listener_that_cannot_subscribe(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection whose LISTEN was refused is not waited on: the next call subscribes again."""
+
+    async def scenario() -> None:
+        engine = open_engine(url)
+        with monkeypatch.context() as refusing:
+            cancelled = "a; DO $$BEGIN RAISE EXCEPTION USING ERRCODE = 'query_canceled'; END$$"
+            refusing.setattr("moorage.store.postgres.engine.CHANNEL", cancelled)
+            with pytest.raises(StoreError):
+                await engine.woken(0.1)
+        await engine.woken(0.1)
+        heard = asyncio.create_task(engine.woken(60.0))
+        await asyncio.to_thread(ask, url, "SELECT pg_notify('moorage_revision', '')")
+        async with asyncio.timeout(20):
+            await heard
+        await engine.close()
+
+    migrate(url)
+    asyncio.run(scenario())

@@ -38,7 +38,7 @@ class CapacityRetry:
         """Leases that changed since `_load` began to read; None: it is not reading."""
         self._loaded = False
         self._more = asyncio.Event()
-        """Set if a batch could not try all tickets."""
+        """Set if a batch could not try all tickets, or if they must be loaded again."""
         self._loop = Loop(log, "retrying the tickets that wait for capacity failed", RETRY_SECONDS)
 
     def start(self) -> None:
@@ -50,8 +50,9 @@ class CapacityRetry:
         await self._loop.stop()
 
     def reload(self) -> None:
-        """Load the waiting tickets again before the next attempt, because changes were missed."""
+        """Load the waiting tickets again and retry them, because changes were missed."""
         self._loaded = False
+        self._more.set()
 
     def note(self, changes: Changes, _when: When) -> None:
         """Keep the set of tickets up to date."""

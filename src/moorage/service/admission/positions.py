@@ -72,9 +72,11 @@ class _Passes:
         known = self._passes.get(pool)
         is_short = known is None or len(known[1].queue.places) <= SHORT
         stale = is_short and pool in self._changed
-        if known is not None and not stale and loop.time() - known[0] < PASS_SECONDS:
-            return known[1]
         task = self._under_way.get(pool)
+        # Of a short line, a pass under way is newer than the kept one, which lacks some change.
+        renewed = stale or (is_short and task is not None)
+        if known is not None and not renewed and loop.time() - known[0] < PASS_SECONDS:
+            return known[1]
         # One pass at a time over a long line: otherwise passes would pile up on a busy pool.
         if task is None or stale:
             self._changed.discard(pool)

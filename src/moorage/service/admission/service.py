@@ -8,7 +8,7 @@ from msgspec import structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import Need, Pool, PoolSpec, Result
+from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Result
 from moorage.core.admission.requests import PATIENCE
 from moorage.core.clock import DAY, HOUR, SECOND, Instant
 from moorage.core.ids import LeaseId
@@ -99,8 +99,9 @@ class Admission:
         pools: dict[str, Pool | None] = dict.fromkeys(self.tally.pools)
         self._capacity_retry.reload()
         pools |= await pools_all(self._engine)
-        leases = await self.queries.leases_of(self.waiting.expected)
-        state = Changes(pools=pools, leases={lease.id: lease for lease in leases})
+        leases: dict[LeaseId, Lease | None] = dict.fromkeys(self.waiting.expected)
+        leases |= {one.id: one for one in await self.queries.leases_of([*leases])}
+        state = Changes(pools=pools, leases=leases)
         return state, await self.queries.now()
 
     def close(self) -> None:

@@ -69,11 +69,12 @@ class Sweeper:
     async def _swept(self) -> NextDue:
         """Sweep if something is due; return what is due afterwards."""
         found = await self._queries.next_due()
-        if found.late or _is_over(found):
+        was_over = _is_over(found)
+        if found.late or was_over:
             before, at = found.due, found.when.moment.at
             moved = await swept(self._transactor, Sweep(at), partial(self._parts, at))
             found = await self._queries.next_due()
-            if _is_over(found) and found.due == before and not moved:
+            if was_over and _is_over(found) and found.due == before and not moved:
                 raise FaultyError([f"something due at {before}"])
         self._due = found.due
         return found

@@ -87,15 +87,20 @@ class Waiters:
             self._ends.pop(lease, None)
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Wake clients whose ticket no longer waits, or whose lease has ended."""
-        for lease in changes.leases.values():
-            if lease is None or lease.state == "waiting":
+        """Wake clients whose ticket no longer waits, or whose lease has ended or is gone.
+
+        Of a lease that is gone there is nothing to return: their futures are cancelled.
+        """
+        for key, lease in changes.leases.items():
+            if lease is not None and lease.state == "waiting":
                 continue
-            woken = self._futures.pop(lease.id, set())
-            if lease.state == "ended":
-                woken = woken | self._ends.pop(lease.id, set())
+            woken = self._futures.pop(key, set())
+            if lease is None or lease.state == "ended":
+                woken = woken | self._ends.pop(key, set())
             for future in woken:
-                if not future.done():
+                if lease is None:
+                    future.cancel()
+                elif not future.done():
                     future.set_result(lease)
 
 

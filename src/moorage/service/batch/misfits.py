@@ -4,6 +4,7 @@ Thousands of tickets may wait for capacity in a pool with free units. Reading an
 in each batch that grants from the pool would slow down every request.
 """
 
+from threading import Lock
 from typing import NamedTuple
 
 from moorage.core.admission.facts import Changes
@@ -69,10 +70,12 @@ def _given(inventory: Inventory) -> int:
 class Misfits:
     """The obstacles that this process knows. Any may be dropped: then its ticket is tried again.
 
-    Call `follow` with every change, of this process and of its peers.
+    Call `follow` with every change, of this process and of its peers. A large batch calls `note`
+    and `stuck` in a thread, while the event loop may follow its peers.
     """
 
     def __init__(self) -> None:
+        self._guard = Lock()
         self._known: dict[LeaseId, tuple[Obstacle, tuple[str, ...]]] = {}
         """Each ticket's obstacle and the pools that it needs."""
         self._pools: dict[str, dict[Obstacle, dict[LeaseId, None]]] = {}
@@ -84,15 +87,41 @@ class Misfits:
     def note(self, lease: Lease, obstacle: Obstacle) -> None:
         """Remember a ticket's obstacle."""
         pools = tuple({need.pool for need in lease.needs})
-        self.forget(lease.id)
-        self._known[lease.id] = (obstacle, pools)
-        for pool in pools:
-            self._pools.setdefault(pool, {}).setdefault(obstacle, {})[lease.id] = None
-        if len(self._known) > OBSTACLES_MAX:
-            self.forget(next(iter(self._known)))
+        with self._guard:
+            self._forget(lease.id)
+            self._known[lease.id] = (obstacle, pools)
+            for pool in pools:
+                self._pools.setdefault(pool, {}).setdefault(obstacle, {})[lease.id] = None
+            if len(self._known) > OBSTACLES_MAX:
+                self._forget(next(iter(self._known)))
 
-    def forget(self, lease: LeaseId) -> None:
-        """Drop a ticket that no longer waits."""
+    def follow(self, changes: Changes, _when: When) -> None:
+        """Drop tickets that no longer wait."""
+        with self._guard:
+            for key, lease in changes.leases.items():
+                if lease is None or lease.state != "waiting":
+                    self._forget(key)
+
+    def stuck(self, facts: Facts, pool: str) -> str:
+        """Return a JSON array of [owner, class, updated_at, used, given, [ticket, ...]] of a pool.
+
+        Misfits at providers that the batch has loaded are judged here, because the batch may have
+        changed them; tickets that certainly do not fit have null for the owner.
+        """
+        rows: list[tuple[str | None, str, int | None, int, int, list[LeaseId]]] = []
+        with self._guard:
+            found = [(one, [*tickets]) for one, tickets in self._pools.get(pool, {}).items()]
+        for obstacle, tickets in found:
+            provider = ProviderId(obstacle.owner)
+            if obstacle.resource_class == CONSUMER or provider not in facts.providers:
+                rows.append((*obstacle, tickets))
+                continue
+            inventories = facts.inventories_of(provider)
+            if obstacle.stands(inventories.get(obstacle.resource_class)):
+                rows.append((None, *obstacle[1:], tickets))
+        return encode(rows)
+
+    def _forget(self, lease: LeaseId) -> None:
         known = self._known.pop(lease, None)
         if known is None:
             return
@@ -104,26 +133,3 @@ class Misfits:
                 del groups[obstacle]
             if not groups:
                 del self._pools[pool]
-
-    def follow(self, changes: Changes, _when: When) -> None:
-        """Drop tickets that no longer wait."""
-        for key, lease in changes.leases.items():
-            if lease is None or lease.state != "waiting":
-                self.forget(key)
-
-    def stuck(self, facts: Facts, pool: str) -> str:
-        """Return a JSON array of [owner, class, updated_at, used, given, [ticket, ...]] of a pool.
-
-        Misfits at providers that the batch has loaded are judged here, because the batch may have
-        changed them; tickets that certainly do not fit have null for the owner.
-        """
-        rows: list[tuple[str | None, str, int | None, int, int, list[LeaseId]]] = []
-        for obstacle, tickets in self._pools.get(pool, {}).items():
-            provider = ProviderId(obstacle.owner)
-            if obstacle.resource_class == CONSUMER or provider not in facts.providers:
-                rows.append((*obstacle, [*tickets]))
-                continue
-            inventories = facts.inventories_of(provider)
-            if obstacle.stands(inventories.get(obstacle.resource_class)):
-                rows.append((None, *obstacle[1:], [*tickets]))
-        return encode(rows)

@@ -79,5 +79,9 @@ class ServiceClock:
         return jumped or now.alive_at - stored.alive_at >= BEAT
 
     def is_late(self, timeline: Timeline, when: When) -> bool:
-        """Return whether `alive_at` is so old that it must be written again."""
-        return when.moment.at - timeline.alive_at >= BEAT
+        """Return whether `alive_at` is so old that it must be written again.
+
+        Also before the first reading: if the wall clock is behind then, every estimate is
+        `alive_at`, and only a reading lets time continue.
+        """
+        return self._last is None or when.moment.at - timeline.alive_at >= BEAT

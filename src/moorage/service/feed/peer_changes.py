@@ -152,13 +152,13 @@ class PeerChanges:
         await self._looks.stop()
 
     async def _sync(self) -> None:
-        """Follow what peers have committed; if that fails half-way, read everything again."""
+        """Follow what peers have committed; if a row cannot be followed, read everything again."""
         try:
             if not self._torn:
                 return await self._catch_up()
+        except StoreError:
+            raise
         except Exception:
-            if not self._torn:
-                raise
             log.exception(
                 "cannot follow the changes of other processes; reading the whole index again"
             )
@@ -178,14 +178,14 @@ class PeerChanges:
                     if self._restarts != restarts:  # perhaps at an older revision
                         return await self._catch_up()
                     newest = tail.revision
-        except ChangesGone:  # between two pages: the change rows do not continue from here
+        except ChangesGone:  # the history changed during the read
             return await self._catch_up()
         if newest is None or self.position.revision < newest:
             log.warning("the change rows do not continue from here; reading the whole ledger again")
             await self._room.load()
 
     async def _continues(self, tail: Tail, known: Position) -> bool:
-        """Return whether the change rows continue what is known.
+        """Return whether the change rows continue what is known. Raises ChangesGone: read again.
 
         A transaction is executed once: if the last known revision was written at the same time in
         both histories, everything before it is the same.
@@ -208,8 +208,13 @@ class PeerChanges:
             return True
         # Another server has taken over, or another epoch was begun.
         if same:
-            log.info("epoch %d continues from revision %d", tail.epoch, revision)
-            self._enter(tail.epoch)
+            async with self.handing_over:
+                if self.position != known:
+                    # Committed here since, perhaps lost with the former server: what was read
+                    # cannot tell.
+                    raise ChangesGone
+                log.info("epoch %d continues from revision %d", tail.epoch, revision)
+                self._enter(tail.epoch)
         return same
 
     def _enter(self, epoch: int) -> None:

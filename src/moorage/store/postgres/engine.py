@@ -166,8 +166,13 @@ class PostgresEngine:
         Only a hint: behind some poolers no notification ever arrives. Raises Unavailable.
         """
         if self._listener is None or self._listener.closed:
-            self._listener = await Link.open(self._conninfo)
-            await self._listener.listen(CHANNEL)
+            link = await Link.open(self._conninfo)
+            try:
+                await link.listen(CHANNEL)
+            except BaseException:
+                await link.close()
+                raise
+            self._listener = link
             return  # earlier notifications are lost, so something may have changed
         try:
             await self._listener.heard(seconds_max)
