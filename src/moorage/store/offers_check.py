@@ -57,7 +57,7 @@ def _agents_of(agents: Mapping[AgentId, Agent], held: Held) -> Iterator[str]:
         if provider.agent is None:
             continue
         agent = agents.get(provider.agent)
-        if agent is None or uuid not in agent.parts:
+        if agent is None or (uuid not in agent.parts and uuid != agent.root):
             yield f"provider {uuid}: it is no part of agent {provider.agent}"
 
 

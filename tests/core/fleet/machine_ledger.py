@@ -3,7 +3,6 @@
 from moorage.core.errors import Error
 from moorage.core.fleet import offers
 from moorage.core.fleet.model import Agent
-from moorage.core.fleet.parts import provider_name
 from moorage.core.fleet.starts import Place
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger import allocations, managed, providers
@@ -17,7 +16,7 @@ def machine_offer(agent: Agent) -> MachineOffer:
     assert agent.root is not None
     parts = {
         uuid: PartOffer(
-            provider_name("host", part.name),
+            part.name,
             part.parent,
             {
                 name: ClassOffer(
@@ -28,7 +27,7 @@ def machine_offer(agent: Agent) -> MachineOffer:
         )
         for uuid, part in agent.parts.items()
     }
-    return MachineOffer(agent.uuid, agent.root, parts, offers.why_withheld(agent))
+    return MachineOffer(agent.uuid, agent.root, None, parts, offers.why_withheld(agent))
 
 
 class Ledger:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from moorage.core.errors import Code
 from moorage.core.fleet.model import Goal
-from moorage.core.fleet.parts import ClassSpec, PartSpec, part_id, provider_name
+from moorage.core.fleet.parts import ClassSpec, PartSpec, part_id
 from moorage.core.ids import ProviderId
 from moorage.core.limits import MAX_INT
 from tests.core.fleet.build import A1, A2, BIG, N0, N1, ROOT, SMALL, Refused, World, part, ready
@@ -25,14 +25,6 @@ def test_the_uuid_of_a_part() -> None:
     """It is the version 5 UUID of the name in the namespace of the agent."""
     agent = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"  # the DNS namespace of RFC 9562
     assert part_id(agent, "www.example.com") == "2ed6657d-e927-568b-95e1-2665a8aea6a2"
-
-
-def test_the_name_of_a_part() -> None:
-    """It begins with the name of the root, and has at most 200 characters."""
-    assert provider_name("host", "numa0") == "host_numa0"
-    assert len(provider_name("h" * 194, "numa0")) == 200
-    with Refused(Code.INVALID):
-        provider_name("h" * 195, "numa0")
 
 
 def test_parents_come_first(world: World) -> None:

@@ -11,9 +11,8 @@ from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import allocations, capacity, inventory, managed, reshape, withholding
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.ledger.managed import ClassOffer, MachineOffer, Pair, PartOffer
+from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 from moorage.core.ledger.model import Inventory
-from moorage.core.limits import MAX_INT
 from tests.core.ledger.build import (
     C1,
     C2,
@@ -41,7 +40,7 @@ def machine(
 ) -> MachineOffer:
     """Return a machine with root P1 and part P2."""
     one = ClassOffer(desired, offered, **more)
-    return MachineOffer(AGENT, P1, {P2: PartOffer("host_numa0", P1, {PAGES: one})}, withheld)
+    return MachineOffer(AGENT, P1, None, {P2: PartOffer("numa0", P1, {PAGES: one})}, withheld)
 
 
 def follow(known: Facts, offer: MachineOffer, now: Instant = NOW) -> Changes:
@@ -68,7 +67,8 @@ def test_the_first_offer_creates_what_is_missing(known: Facts) -> None:
     """Part, class and inventory are created; the root of others does not change."""
     changes = follow(known, machine(max_unit=4, step_size=2))
     part = known.providers[P2]
-    assert (part.name, part.parent, part.root, part.agent) == ("host_numa0", P1, P1, AGENT)
+    named = f"{known.providers[P1].name}_numa0"
+    assert (part.name, part.parent, part.root, part.agent) == (named, P1, P1, AGENT)
     assert PAGES in known.classes
     stored = pages(known)
     assert (stored.total, stored.offered, stored.max_unit, stored.step_size) == (10, 6, 4, 2)
@@ -101,15 +101,18 @@ def test_totals_follow_what_is_desired(known: Facts) -> None:
     """What Placement shows changes with a new generation and a new time."""
     follow(known, machine())
     before = known.providers[P2].generation
-    for offer in (machine(12), machine(12, max_unit=3), machine(12, max_unit=3, step_size=3)):
-        follow(known, offer, LATER)
-        before += 1
-        assert (known.providers[P2].generation, known.providers[P2].updated_at) == (before, LATER)
-        assert pages(known).updated_at == LATER
-    stored = pages(known)
-    assert (stored.total, stored.max_unit, stored.step_size) == (12, 3, 3)
     follow(known, machine(12), LATER)
-    assert pages(known).max_unit == MAX_INT
+    assert (known.providers[P2].generation, known.providers[P2].updated_at) == (before + 1, LATER)
+    assert (pages(known).total, pages(known).updated_at) == (12, LATER)
+
+
+def test_unit_sizes_belong_to_clients_once_they_exist(known: Facts) -> None:
+    """A machine declares those of a new inventory; a client that changes them is not overwritten."""
+    follow(known, machine(max_unit=4, step_size=2))
+    written = InventorySpec(10, max_unit=8, step_size=1)
+    known.apply(inventory.update(known, LATER, P2, PAGES, 1, written, full_reserve=True)[0])
+    follow(known, machine(12, max_unit=4, step_size=2), LATER)
+    assert (pages(known).total, pages(known).max_unit, pages(known).step_size) == (12, 8, 1)
 
 
 def test_reserved_and_ratio_of_others_stay(known: Facts) -> None:
@@ -205,9 +208,9 @@ def test_parts_created_in_a_closed_machine_are_closed(known: Facts) -> None:
     """A part that appears while the machine is closed is closed with its first inventory."""
     follow(known, machine(withheld="expunged"))
     assert pages(known).withheld
-    nested = PartOffer("host_numa0_gpu", P2, {PAGES: ClassOffer(3, 3)})
+    nested = PartOffer("numa0_gpu", P2, {PAGES: ClassOffer(3, 3)})
     offer = machine(withheld="expunged")
-    follow(known, MachineOffer(AGENT, P1, {**offer.parts, P3: nested}, "expunged"))
+    follow(known, MachineOffer(AGENT, P1, None, {**offer.parts, P3: nested}, "expunged"))
     assert known.inventories_of(P3)[PAGES].withheld
     assert known.providers[P3].withheld == known.providers[P1].withheld
 
@@ -217,7 +220,7 @@ def test_a_new_class_of_a_closed_part_is_closed(known: Facts) -> None:
     follow(known, machine())
     known.apply(withholding.withhold(known, [known.providers[P2]], "repair"))
     both = {PAGES: ClassOffer(10, 6), "CUSTOM_HUGEPAGES_1GB": ClassOffer(2, 2)}
-    follow(known, MachineOffer(AGENT, P1, {P2: PartOffer("host_numa0", P1, both)}, None))
+    follow(known, MachineOffer(AGENT, P1, None, {P2: PartOffer("numa0", P1, both)}, None))
     assert known.providers[P1].withheld is None
     assert all(held.withheld for held in known.inventories_of(P2).values())
 
@@ -226,7 +229,7 @@ def test_a_part_has_one_agent(known: Facts) -> None:
     """A provider that another agent manages is refused, and nothing changes."""
     follow(known, machine())
     before = dict(known.providers), known.inventories_of(P2).copy()
-    other = MachineOffer(OTHER, P1, {P3: PartOffer("new", P1, {}), **machine().parts}, None)
+    other = MachineOffer(OTHER, P1, None, {P3: PartOffer("new", P1, {}), **machine().parts}, None)
     with Refused(Code.CLASS_MANAGED):
         managed.follow(known, NOW, other)
     assert (known.providers, known.inventories_of(P2)) == before
@@ -244,36 +247,36 @@ def test_an_existing_child_is_adopted(known: Facts) -> None:
 @pytest.mark.parametrize(
     ("parts", "code"),
     [
-        ({P2: PartOffer("host_numa0", P4, {})}, Code.PARENT_UNKNOWN),
-        ({P2: PartOffer("name-00000001", P1, {})}, Code.DUPLICATE_PROVIDER),
-        ({P2: PartOffer("host_numa0", P1, {"PAGES": ClassOffer(1, 1)})}, Code.INVALID),
+        ({P2: PartOffer("numa0", P4, {})}, Code.PARENT_UNKNOWN),
+        ({P2: PartOffer("taken", P1, {})}, Code.DUPLICATE_PROVIDER),
+        ({P2: PartOffer("numa0", P1, {"PAGES": ClassOffer(1, 1)})}, Code.INVALID),
         ({}, Code.PROVIDER_NOT_FOUND),
     ],
 )
 def test_refused_machines(known: Facts, parts: dict[ProviderId, PartOffer], code: Code) -> None:
     """A machine that cannot be stored is refused, and the facts are as before."""
     root = P1 if parts else P4
+    add_provider(known, P3, name="name-00000001_taken")
     before = dict(known.providers), dict(known.classes)
     with Refused(code):
-        managed.follow(known, NOW, MachineOffer(AGENT, root, parts, None))
+        managed.follow(known, NOW, MachineOffer(AGENT, root, None, parts, None))
     assert (known.providers, known.classes) == before
 
 
-def written(known: Facts, changes: Changes) -> dict[AgentId, dict[Pair, int]]:
+def written(known: Facts, changes: Changes) -> dict[tuple[ProviderId, str], int]:
     """Return the totals that a decision has overwritten, and apply it."""
-    found = managed.overwritten(known, changes)
     known.apply(changes)
-    return found
+    return changes.overwritten
 
 
 def test_totals_that_others_write_are_found(known: Facts) -> None:
     """Changed and deleted totals of managed providers are found, by agent."""
     follow(known, machine())
     made = inventory.update(known, NOW, P2, PAGES, 1, InventorySpec(7), full_reserve=True)
-    assert written(known, made[0]) == {AGENT: {Pair(P2, PAGES): 7}}
-    assert written(known, inventory.delete(known, NOW, P2, PAGES)) == {AGENT: {Pair(P2, PAGES): 0}}
+    assert written(known, made[0]) == {(P2, PAGES): 7}
+    assert written(known, inventory.delete(known, NOW, P2, PAGES)) == {(P2, PAGES): 0}
     added = inventory.create(known, NOW, P2, "VCPU", InventorySpec(1), full_reserve=True)
-    assert written(known, added[0]) == {AGENT: {Pair(P2, "VCPU"): 1}}
+    assert written(known, added[0]) == {(P2, "VCPU"): 1}
 
 
 def test_other_writes_are_not_found(known: Facts) -> None:
@@ -292,7 +295,24 @@ def test_other_writes_are_not_found(known: Facts) -> None:
 def test_a_machine_that_grows(known: Facts) -> None:
     """Parts may be added to a machine in any register, parents first."""
     follow(known, machine())
-    second = PartOffer("host_numa1", P1, {PAGES: ClassOffer(4, 4)})
-    changes = follow(known, MachineOffer(AGENT, P1, {**machine().parts, P3: second}, None))
+    second = PartOffer("numa1", P1, {PAGES: ClassOffer(4, 4)})
+    changes = follow(known, MachineOffer(AGENT, P1, None, {**machine().parts, P3: second}, None))
     assert set(changes.providers) == {P3}
     assert known.inventories_of(P3)[PAGES].total == 4
+
+
+def test_the_name_of_a_part() -> None:
+    """It begins with the name of the root, and has at most 200 characters."""
+    assert managed.part_name("host", "numa0") == "host_numa0"
+    assert len(managed.part_name("h" * 194, "numa0")) == 200
+    with Refused(Code.INVALID):
+        managed.part_name("h" * 195, "numa0")
+
+
+def test_a_root_that_the_agent_owns(known: Facts) -> None:
+    """It is created with the name of the machine; a provider of somebody else is not taken over."""
+    follow(known, MachineOffer(AGENT, P4, "host-4", {}, "preparing"))
+    assert (known.providers[P4].name, known.providers[P4].agent) == ("host-4", AGENT)
+    assert not follow(known, MachineOffer(AGENT, P4, "host-4", {}, "preparing"))
+    with Refused(Code.ROOT_TAKEN):
+        managed.follow(known, NOW, MachineOffer(AGENT, P1, "host-1", {}, None))

@@ -17,7 +17,6 @@ from moorage.core.ids import AgentId, ProviderId
 from moorage.core.limits import (
     AGENT_PARTS_MAX,
     MAX_INT,
-    NAME_LENGTH_MAX,
     PART_CLASSES_MAX,
     PART_NAME_LENGTH_MAX,
 )
@@ -48,23 +47,6 @@ class PartSpec(Struct, frozen=True):
 def part_id(agent: AgentId, name: str) -> ProviderId:
     """Return the UUID of a part of a machine."""
     return ProviderId(str(uuid.uuid5(uuid.UUID(agent), name)))
-
-
-def provider_name(root: str, part: str) -> str:
-    """Return the name of a part's provider. Raises INVALID if it is too long.
-
-    Args:
-        root: the name of the root's provider.
-        part: the name of the part.
-    """
-    name = f"{root}_{part}"
-    if len(name) > NAME_LENGTH_MAX:
-        raise Error(
-            Code.INVALID,
-            f"Provider name '{name}' has more than {NAME_LENGTH_MAX} characters: shorten the name "
-            "of the part or of the machine.",
-        )
-    return name
 
 
 def merged(

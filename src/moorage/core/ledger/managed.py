@@ -18,7 +18,7 @@ from moorage.core.ledger import providers, vocabulary, withholding
 from moorage.core.ledger.bulk import Trial
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import Inventory, Provider
-from moorage.core.limits import MAX_INT
+from moorage.core.limits import MAX_INT, NAME_LENGTH_MAX
 
 
 class ClassOffer(Struct, frozen=True):
@@ -75,8 +75,20 @@ def keys_for(facts: Facts, machine: MachineOffer) -> Keys:
 
 
 def part_name(root: str, part: str) -> str:
-    """Return the name of the provider of a part."""
-    return f"{root}_{part}"
+    """Return the name of the provider of a part. Raises INVALID if it is too long.
+
+    Args:
+        root: the name of the root's provider.
+        part: the name of the part.
+    """
+    name = f"{root}_{part}"
+    if len(name) > NAME_LENGTH_MAX:
+        raise Error(
+            Code.INVALID,
+            f"Provider name '{name}' has more than {NAME_LENGTH_MAX} characters: shorten the name "
+            "of the part or of the machine.",
+        )
+    return name
 
 
 def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
@@ -88,12 +100,13 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
         machine: what the agent declares.
 
     Raises:
-        Error: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, CLASS_MANAGED, INVALID.
+        Error: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, CLASS_MANAGED, ROOT_TAKEN,
+            INVALID.
     """
     trial = Trial(facts, now)
     try:
-        if machine.root_name is not None and machine.root not in facts.providers:
-            trial.step(providers.create(facts, now, machine.root, machine.root_name, None)[0])
+        if machine.root_name is not None:
+            _own_root(trial, machine, machine.root_name)
         providers.find(facts, machine.root)
         for uuid, part in machine.parts.items():
             _follow_part(trial, machine, uuid, part)
@@ -106,6 +119,21 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
         return trial.changes
     finally:
         trial.take_back()
+
+
+def _own_root(trial: Trial, machine: MachineOffer, name: str) -> None:
+    """Create the root of a machine; a provider of somebody else is not taken over."""
+    facts, root = trial.facts, machine.root
+    if root not in facts.providers:
+        trial.step(providers.create(facts, trial.now, root, name, None)[0])
+        made = replace(facts.providers[root], agent=machine.agent)
+        trial.step(Changes(providers={root: made}))
+    elif facts.providers[root].agent != machine.agent:
+        raise Error(
+            Code.ROOT_TAKEN,
+            f"Provider {root} exists already, and agent {machine.agent} has not created it: "
+            "register with this provider as root.",
+        )
 
 
 def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: PartOffer) -> None:

@@ -20,7 +20,7 @@ WINDOW = 500
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """An agent, with what is held on its parts."""
+    """An agent, with what consumers hold on its machine."""
 
     agent: Agent
     places: list[Place] = field(default_factory=list)
@@ -48,14 +48,15 @@ class FleetQueries:
             agent = await self._engine.read(reads.agent_load(uuid))
             if agent is None:
                 raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
-            return AgentView(agent, await self._places(agent))
+            return await self._view(agent)
 
-    async def _places(self, agent: Agent) -> list[Place]:
-        found = []
-        for part in agent.parts:
-            for since, consumer, amounts in await self._engine.read(places_load(part)):
-                found.append(Place(consumer, part, since, amounts))
-        return found
+    async def _view(self, agent: Agent) -> AgentView:
+        if agent.root is None:
+            return AgentView(agent)
+        rows = await self._engine.read(places_load(agent.root))
+        return AgentView(
+            agent, [Place(row.consumer, row.provider, row.since, row.amounts) for row in rows]
+        )
 
     async def agents(
         self, wanted: AgentFilter, cursor: str | None, limit: int
@@ -65,7 +66,7 @@ class FleetQueries:
         with errors.translated():
             found = await self._engine.read(reads.agents_list(wanted, cursor or "", rows_max))
             agents, following = page_of(found, limit, lambda agent: agent.uuid)
-            return [AgentView(one, await self._places(one)) for one in agents], following
+            return [await self._view(one) for one in agents], following
 
     async def everyone(self) -> AsyncIterator[list[Agent]]:
         """Yield all agents, some at a time."""

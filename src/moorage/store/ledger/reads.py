@@ -1,6 +1,7 @@
 """Queries answered from rows rather than from the catalog: consumers, usage, lists of providers."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
@@ -67,14 +68,30 @@ def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]
     return [row[0] for row in rows]
 
 
-def places_load(provider: ProviderId) -> Plan[list[tuple[int, ConsumerId, dict[str, int]]]]:
-    """Load what consumers hold on a provider, in the order in which they got it.
+class PlaceRow(NamedTuple):
+    """What a consumer holds on a provider.
 
-    Returns the provider's generation when each got its first allocation there, the consumer, and
-    its amounts.
+    `since` is the provider's generation when the consumer got its first allocation there.
     """
-    (rows,) = yield [Query("places_load", (provider,))]
+
+    provider: ProviderId
+    since: int
+    consumer: ConsumerId
+    amounts: dict[str, int]
+
+
+def places_load(top: ProviderId) -> Plan[list[PlaceRow]]:
+    """Load what consumers hold on a provider and on all below it."""
+    tree, held = yield [Query("tree_load", (top,)), Query("places_load_by_tree", (top,))]
+    children: dict[str | None, list[ProviderId]] = {}
+    for uuid, parent in tree:
+        children.setdefault(parent, []).append(uuid)
+    below = [top]
+    for uuid in below:
+        below += children.get(uuid, ())
+    wanted = set(below)
     return [
-        (since, ConsumerId(consumer), allocations_from_text(held)[provider])
-        for since, consumer, held in rows
+        PlaceRow(provider, since, ConsumerId(consumer), allocations_from_text(text)[provider])
+        for provider, since, consumer, text in held
+        if provider in wanted
     ]

@@ -5,11 +5,17 @@ SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated
 FROM holder JOIN consumer ON consumer.uuid = holder.consumer
 WHERE holder.provider = $1 ORDER BY uuid;
 
--- The consumers that hold something on a provider, in the order in which they got it.
--- name: places_load --
-SELECT holder.since, consumer.uuid, consumer.allocations
-FROM holder JOIN consumer ON consumer.uuid = holder.consumer
-WHERE holder.provider = $1 ORDER BY holder.since, consumer.uuid;
+-- name: tree_load --
+SELECT uuid, parent FROM provider
+WHERE root = (SELECT own.root FROM provider AS own WHERE own.uuid = $1) ORDER BY uuid;
+
+-- The consumers that hold something in a tree, in the order in which they got it.
+-- name: places_load_by_tree --
+SELECT holder.provider, holder.since, consumer.uuid, consumer.allocations
+FROM provider JOIN holder ON holder.provider = provider.uuid
+    JOIN consumer ON consumer.uuid = holder.consumer
+WHERE provider.root = (SELECT own.root FROM provider AS own WHERE own.uuid = $1)
+ORDER BY holder.provider, holder.since, consumer.uuid;
 
 -- name: usages_load_by_project --
 SELECT consumer.consumer_type, allocation.resource_class, SUM(allocation.amount)::bigint
