@@ -10,7 +10,11 @@ from moorage.core.fleet.model import Agent, Policy, State
 from moorage.core.fleet.offers import offered
 from moorage.service.fleet.service import Fleet
 
-_FIGURES = ("desired", "actual", "offered")
+_RESERVOIR = {
+    "desired": "moorage_reservoir_desired",
+    "actual": "moorage_reservoir_actual",
+    "offered": "moorage_reservoir_offered",
+}
 
 
 class FleetMetrics(Collector):
@@ -65,7 +69,7 @@ def _counted(
 
 
 def _amounts(agents: Iterable[Agent]) -> Iterable[GaugeMetricFamily]:
-    sums: dict[str, Counter[tuple[str, str]]] = {name: Counter() for name in _FIGURES}
+    sums: dict[str, Counter[tuple[str, str]]] = {name: Counter() for name in _RESERVOIR}
     for agent in agents:
         for part in agent.parts.values():
             for name, held in part.classes.items():
@@ -73,9 +77,9 @@ def _amounts(agents: Iterable[Agent]) -> Iterable[GaugeMetricFamily]:
                 sums["desired"][key] += held.desired
                 sums["actual"][key] += held.actual
                 sums["offered"][key] += offered(agent, part, held)
-    for figure in _FIGURES:
+    for figure, metric in _RESERVOIR.items():
         gauge = GaugeMetricFamily(
-            f"moorage_reservoir_{figure}",
+            metric,
             f"Units that are {'there' if figure == 'actual' else figure} on machines in service.",
             labels=["group", "resource_class"],
         )

@@ -1,8 +1,8 @@
 """The use cases that faces may call, and the batches that execute them.
 
 * `app.py` combines everything in one object, `Service`.
-* Domains: `ledger/`, `admission/`, `compat/` (Boskos and the lease proxy), `access/` (tokens,
-  roles, audit rows).
+* Domains: `ledger/`, `admission/`, `fleet/` (agents), `compat/` (Boskos and the lease proxy),
+  `access/` (tokens, roles, audit rows).
 * `batch/` executes requests in transactions; `feed/` follows what was committed.
 * `native/` converts values to those of the native API, and back.
 * `searches.py` runs candidate searches, `fair_turns.py` shares the event loop between them and
@@ -10,8 +10,8 @@
 * `background.py` runs loops, `chores.py` periodic tasks; `operations.py` checks and backs up the
   database.
 * `pages.py` paginates lists, `errors.py` translates errors of the store, `audit_log.py` writes
-  audit rows to the log. `ids.py` and `clock.py` provide randomness and time, `os_vocabulary.py`
-  the standard resource classes and traits.
+  audit rows to the log. `ids.py` and `clock.py` provide randomness and time, `os_vocabulary.py` the
+  standard resource classes and traits.
 
 May import: `store`, `core`, `wire`.
 """

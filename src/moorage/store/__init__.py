@@ -2,16 +2,17 @@
 
 * `api.py` is the port: statements, plans, and the engine protocol. `sql.py` reads the statements
   from `queries/` (`common/<room>.sql`, `<engine>/<room>.sql`); the tables are in `schema/`.
-* Rooms: `ledger/`, `admission/`, and `access/` with tokens and audit rows. `batch.py` saves the
-  changes of a batch in all of them, `service_clock.py` the time that they share. `encoding.py`
-  writes values as JSON.
-* The change log: `changelog.py` writes and follows it, `changelog_pages.py` reads pages of
-  it, `changelog_compaction.py` deletes old revisions.
+* Rooms: `ledger/`, `admission/`, `fleet/` with agents, and `access/` with tokens and audit rows.
+  `batch.py` saves the changes of a batch in all of them, `service_clock.py` the time that they
+  share. `encoding.py` writes values as JSON.
+* The change log: `changelog.py` writes and follows it, `changelog_pages.py` reads pages of it,
+  `changelog_compaction.py` deletes old revisions.
 * Engines: `sqlite/` and `postgres/`. Only `open.py` selects one, by the address (`addresses.py`).
   `migrations.py` knows the versions of the schema.
 * Safety: `high_water_mark.py` detects a restored database, `formats.py` decides which releases may
   write, `unknown_members.py` preserves data of newer releases, `ownership.py` checks who may change
-  a file, `check.py` finds inconsistent rows, `receipts.py` deletes old receipts of commits.
+  a file, `check.py` finds inconsistent rows, `offers_check.py` offers that no agent makes,
+  `receipts.py` deletes old receipts of commits.
 
 May import: `core`.
 """

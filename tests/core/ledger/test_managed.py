@@ -107,7 +107,7 @@ def test_totals_follow_what_is_desired(known: Facts) -> None:
 
 
 def test_unit_sizes_belong_to_clients_once_they_exist(known: Facts) -> None:
-    """A machine declares those of a new inventory; a client that changes them is not overwritten."""
+    """A machine declares those of a new inventory; what a client changes is not overwritten."""
     follow(known, machine(max_unit=4, step_size=2))
     written = InventorySpec(10, max_unit=8, step_size=1)
     known.apply(inventory.update(known, LATER, P2, PAGES, 1, written, full_reserve=True)[0])

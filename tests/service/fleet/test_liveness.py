@@ -21,7 +21,7 @@ TTL = 10 * SECOND
 
 
 def play(path: Path, scenario: Callable[[Running], Awaitable[None]]) -> None:
-    """Play a scenario on a service that looks for silent agents only when it is told to."""
+    """Play a scenario on a service that looks for silent agents only when the test wants it."""
 
     async def run() -> None:
         async with running(path / "m.sqlite") as one:

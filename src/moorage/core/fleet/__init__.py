@@ -4,6 +4,7 @@
 rules share. `offers.py` says what an agent offers and why not more. `registering.py` decides what
 agents declare, with `parts.py` for the parts of a machine; `reports.py` what they report,
 `desired.py` what they should have, `policy.py` whether they are used, `groups.py` the defaults of
-their groups. `starts.py` says which consumers may start on a machine.
+their groups, `liveness.py` what follows from silence. `starts.py` says which consumers may start on
+a machine.
 May import: the rest of `core` outside its rooms.
 """

@@ -84,7 +84,7 @@ def grace(age: int, since_outage: int | None, ttl: int) -> int:
 
 
 def liveness_after(silence: Silence, ttl: int) -> Liveness:
-    """Return the liveness of an agent that was silent for so long."""
+    """Return the liveness that follows from a silence."""
     if silence.age <= ttl or silence.age < silence.grace_until_age:
         return Liveness.FRESH
     return Liveness.LATE if silence.age <= LOST_TTLS * ttl else Liveness.LOST

@@ -79,7 +79,7 @@ class LivenessLoop:
             await self._exchange(stopped=True)
 
     def check_known(self) -> None:
-        """Raise UNAVAILABLE if this process could not write for so long what it has heard."""
+        """Raise UNAVAILABLE if other processes do not know what this one has heard."""
         if not self.signs.is_written(UNWRITTEN_MAX):
             raise Error(
                 Code.UNAVAILABLE,
@@ -87,7 +87,7 @@ class LivenessLoop:
             )
 
     def ttl(self) -> int:
-        """Return after which silence an agent is late, as agents are told it now."""
+        """Return after which silence an agent is late, as it is sent to agents now."""
         ttl = ttl_of(len(self._directory), self._ttl_min, self._ttl_max)
         if ttl < self._ttl:
             self._keep(self._ttl)
@@ -131,9 +131,9 @@ class LivenessLoop:
             plan = RunPlan(lambda: write(kept=kept, stopped=stopped))
         exchange = await self._transactor.submit(plan)
         self.signs.merge(exchange, self._process)
-        told = max((row.ttl for row in exchange.rows), default=0)
-        if first and told > self._ttl:
-            self._keep(told)
+        longest = max((row.ttl for row in exchange.rows), default=0)
+        if first and longest > self._ttl:
+            self._keep(longest)
         self._written_at = self._clock.monotonic()
 
     def _silent(self) -> Iterator[tuple[Agent, Liveness]]:

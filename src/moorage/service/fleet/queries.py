@@ -14,6 +14,8 @@ from moorage.store.fleet import reads
 from moorage.store.fleet.reads import AgentFilter, GroupCounts
 from moorage.store.ledger.reads import places_load
 
+__all__ = ["AgentFilter", "AgentView", "FleetQueries", "GroupView"]
+
 WINDOW = 500
 """Agents that are read at a time, when all are read: some milliseconds of decoding."""
 

@@ -91,5 +91,5 @@ class SignsOfLife:
         return min(gaps)
 
     def is_written(self, at_most: int) -> bool:
-        """Return whether rows were exchanged at most so long ago."""
+        """Return whether rows were exchanged within the last `at_most` microseconds."""
         return self._exchanged is not None and self._monotonic() - self._exchanged <= at_most

@@ -8,9 +8,9 @@ from moorage.core.ids import AgentId
 from moorage.faces.v1.fleet.machines import OWN, agent_id
 from moorage.faces.v1.routing import Handler, Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.fleet.queries import AgentFilter
 from moorage.service.native import fleet as native
 from moorage.service.native.encoding import instant_of
-from moorage.store.fleet.reads import AgentFilter
 from moorage.wire import fleet as wire
 
 
