@@ -18,9 +18,9 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.core.service_time import Moment, When
 from moorage.service import searches as module
 from moorage.service.fair_turns import FairTurns
-from moorage.service.feed.followers import Followers
 from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
+from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.searches import ClientGoneError, Searches
 from moorage.store.open import open_engine
 from tests.core.ledger.search.builder import Builder, group
@@ -180,7 +180,7 @@ async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Change
     turns = FairTurns()
     engine = open_engine(f"sqlite:///{folder / 'ledger.sqlite'}")
     when = When(Moment(now, now), now)
-    feed = PeerChanges(engine, Followers(), lambda _: when)
+    feed = PeerChanges(engine, RoomFollowers(), lambda _: when)
     index = Index(engine, feed, frozenset({"NIC"}), frozenset(), turns)
     await index.load()
     before, after = Changes(), Changes()

@@ -235,7 +235,10 @@ class GroupValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedClassValue:
-    """A resource class of a part of a machine; `goal` null: the default of the group applies."""
+    """A resource class of a part of a machine; `goal` null: the default of the group applies.
+
+    `present`: the agent registers it.
+    """
 
     eligible: int
     volatile: bool
@@ -245,6 +248,7 @@ class ManagedClassValue:
     source: str
     desired: int
     actual: int
+    present: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from moorage.wire.enums import Directive
 from moorage.wire.fleet import (
     AgentOrders,
     AliveAnswer,
     AliveRequest,
-    Directive,
     RegisterRequest,
     ReportRequest,
     StartAnswer,

@@ -22,6 +22,7 @@ from moorage.client.agent.backoff import Backoff
 from moorage.client.agent.hugepages import part_name
 from moorage.client.agent.protocol import Machine, Protocol
 from moorage.client.run.api_types import StrangeAnswerError
+from moorage.wire import enums
 from moorage.wire import fleet as wire
 
 PROVIDER = "8d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
@@ -46,7 +47,7 @@ def test_fields_are_those_of_the_native_api() -> None:
     assert set(AliveAnswer._fields) == names(wire.AliveAnswer)
     assert set(StartAnswer._fields) <= names(wire.StartAnswer)
     assert set(Failure._fields) == names(wire.AgentFailure)
-    assert get_args(wire.Directive) == api_types.DIRECTIVES
+    assert get_args(enums.Directive) == api_types.DIRECTIVES
 
 
 def test_requests_are_those_of_the_native_api() -> None:

@@ -25,6 +25,7 @@ SERVICES = {"service", "operator", "admin"}
 OPERATORS = {"operator", "admin"}
 ADMINS = {"admin"}
 JANITOR = {"janitor"}
+AGENT = {"agent"}
 
 CELLS: dict[str, set[str]] = {
     "POST /v1/tokens": ADMINS,
@@ -57,6 +58,23 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/leases/{id}/retry": USERS,
     "POST /v1/leases/{id}/outcome": USERS,
     "POST /v1/leases/{id}/revoke": OPERATORS | JANITOR,
+    "GET /v1/agents": UNBOUND,
+    "GET /v1/agents/{id}": UNBOUND | AGENT,
+    "PUT /v1/agents/{id}": OPERATORS,
+    "POST /v1/agents/{id}/desired": OPERATORS,
+    "POST /v1/agents/{id}/drain": OPERATORS,
+    "POST /v1/agents/{id}/resume": OPERATORS,
+    "POST /v1/agents/{id}/expunge": OPERATORS,
+    "POST /v1/agents/{id}/decommission": OPERATORS,
+    "POST /v1/agents/{id}/enroll": OPERATORS | {"enroller"},
+    "POST /v1/agents/{id}/register": OPERATORS | AGENT,
+    "PUT /v1/agents/{id}/report": OPERATORS | AGENT,
+    "POST /v1/agents/{id}/alive": OPERATORS | AGENT,
+    "GET /v1/agents/{id}/starts/{consumer}": UNBOUND | AGENT,
+    "GET /v1/groups": UNBOUND,
+    "GET /v1/groups/{name+}": UNBOUND,
+    "PUT /v1/groups/{name+}": OPERATORS,
+    "DELETE /v1/groups/{name+}": OPERATORS,
     "GET /v1/watch": UNBOUND,
 }
 """Which callers each route permits: repeated here, so that an error in the table is found."""
@@ -151,6 +169,9 @@ def _role_server(native: Native, keystone: Keystone) -> RoleServer:
     own["bound reader"] = native.token("reader", "p", name="bound")
     wanted = {"name": "janitor", "role": "janitor", "scope": {"pool": ["nothing"]}}
     own["janitor"] = native.ask("POST", "/v1/tokens", wanted).body["token"]
+    for role, field in (("agent", "agent"), ("enroller", "group")):
+        wanted = {"name": role, "role": role, "scope": {field: ["nothing"]}}
+        own[role] = native.ask("POST", "/v1/tokens", wanted).body["token"]
     counts_as = {name: name for name in own}
     for number, (name, (like, given, scope)) in enumerate(KEYSTONE.items()):
         token = f"keystone-{number}"

@@ -3,6 +3,7 @@
 import http.client
 import json
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -49,6 +50,26 @@ def change_everything(native: Native) -> None:
     asked = {"needs": [{"pool": "all"}], "key": "all"}
     lease = native.ask("POST", "/v1/leases", asked).body["id"]
     native.ask("POST", f"/v1/leases/{lease}/outcome", {"result": "ok"})
+    native.ask("PUT", "/v1/groups/rack", {"desired": {"CUSTOM_B": {"percent": 50}}})
+    native.ask("PUT", f"/v1/agents/{CONSUMER}", {"group": "rack"})
+    part = str(uuid.uuid5(uuid.UUID(CONSUMER), "numa0"))
+    classes = {"CUSTOM_B": {"eligible": 8}}
+    registered = {
+        "boot_id": "boot",
+        "facts": {"hostname": "machine"},
+        "parts": [{"provider": part, "name": "numa0", "classes": classes}],
+    }
+    native.ask("POST", f"/v1/agents/{CONSUMER}/register", registered)
+    failure = {"code": "none", "message": "", "attempts": 1, "since": "2026-01-01T00:00:00Z"}
+    reported = {
+        "boot_id": "boot",
+        "report_generation": 1,
+        "desired_generation_seen": 1,
+        "phase": "done",
+        "actual": {part: {"CUSTOM_B": 2}},
+        "failure": failure,
+    }
+    assert native.ask("PUT", f"/v1/agents/{CONSUMER}/report", reported).status == 200
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.service_time import When
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
-from moorage.service.feed.followers import Followers
+from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.ledger.vocabulary_cases import TraitEnsure
 from moorage.store.api import Plan, Unavailable
 from moorage.store.changelog import Batch
@@ -74,7 +74,7 @@ async def quiet(service: Service) -> None:
 async def knows(service: Service, *names: str) -> None:
     """Wait until the metrics of a service have these pools, and no others."""
     told, tally = Told(), service.admission.tally
-    service.feed._followers.add(told)
+    service.feed._followers.admission.add(told)
     await told.until(lambda: tally.pools.keys() == {*names})
 
 
@@ -84,7 +84,7 @@ def test_one_read_serves_both() -> None:
     async def scene(pair: Pair) -> None:
         one, other = pair.services
         told = Told()
-        other.feed._followers.add(told)
+        other.feed._followers.admission.add(told)
         await quiet(other)
         names, rung = counted(other), other.feed.bell.listen()
         uuid = await pair.provider(VCPU=8)
@@ -107,7 +107,7 @@ def test_an_own_batch_is_not_read() -> None:
         one, _ = pair.services
         await quiet(one)
         told = Told()
-        one.feed._followers.add(told)
+        one.feed._followers.admission.add(told)
         await one.admission.pool_put("p", spec(1), None, TESTER)
         assert told.pools == ["p"]
         await one.index.current()
@@ -123,7 +123,7 @@ def test_what_a_peer_committed_before_is_read_first() -> None:
         one, other = pair.services
         await quiet(other)
         told = Told()
-        other.feed._followers.add(told)
+        other.feed._followers.admission.add(told)
         uuid = await pair.provider(VCPU=8)
         await one.admission.pool_put("theirs", spec(1), None, TESTER)
         before = other.index.revision
@@ -145,11 +145,11 @@ def test_nothing_older_is_reported_after_what_is_newer() -> None:
         await one.admission.pool_put("p", spec(2), None, TESTER)
         await other.index.current()
         told, position = Told(), other.feed.position
-        other.feed._followers.add(told)
+        other.feed._followers.admission.add(told)
         late = Batch(position.revision - 1, LedgerChanges(), Instant(1), [])
         stale = Changes(pools={"p": None}, heard={LeaseId("a"): Instant(7)})
         when = await other.admission.queries.now()
-        await other.feed.committed(position.epoch, late, stale, when)
+        await other.feed.committed(position.epoch, late, stale, None, when)
         assert told.changes == [Changes(heard=stale.heard)]
         assert other.feed.position == position
 
@@ -165,7 +165,7 @@ def test_a_damaged_row_of_a_lease_stops_no_search() -> None:
         await quiet(other)
         await ask(one.admission, "1", "p")
         told = Told()
-        other.feed._followers.add(told)
+        other.feed._followers.admission.add(told)
         with psycopg.connect(pair.url) as server:
             server.execute("UPDATE change SET body = '{}' WHERE kind = 'lease'")
         uuid = await pair.provider(VCPU=8)
@@ -280,7 +280,7 @@ def test_a_process_alone_reads_no_change_rows(tmp_path: Path) -> None:
         async with running(tmp_path / "ledger") as one:
             names = counted(one.service)
             told = Told()
-            one.service.feed._followers.add(told)
+            one.service.feed._followers.admission.add(told)
             await one.provider(1, VCPU=8)
             await one.service.admission.pool_put("p", spec(1), None, TESTER)
             await one.service.index.current()
@@ -294,7 +294,7 @@ def test_newer_changes_prevail_over_the_state_that_was_read() -> None:
     """While the whole state is read, commits are reported and then applied on top of it."""
 
     async def scene() -> None:
-        followers, told = Followers(), Told()
+        followers, told = RoomFollowers().admission, Told()
         followers.add(told)
         reading, go, tries = asyncio.Event(), asyncio.Event(), 0
         when: Any = None

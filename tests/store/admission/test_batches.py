@@ -92,7 +92,7 @@ def test_followers_of_the_ledger_pass_over_it(engine: Engine) -> None:
         assert [revision for revision, *_ in tail.batches] == [1, 2, 3] == [1, 2, tail.revision]
         assert [bool(batch.ledger) for batch in tail.batches] == [False, True, False]
         assert [len(list(change_rows(batch.ledger))) for batch in tail.batches] == [0, 2, 0]
-        assert [batch.admission for batch in tail.batches] == [[], [], []]
+        assert [batch.others for batch in tail.batches] == [[], [], []]
 
     asyncio.run(scenario())
 

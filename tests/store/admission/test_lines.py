@@ -144,8 +144,8 @@ def test_a_line_without_misfits(engine: Engine) -> None:
 
     async def scenario() -> None:
         uuid = ProviderId(str(lease_id(77)))
-        held = encode({"VCPU": {"total": 4, "used": 3, "updated_at": 50}})
-        provider = ("host", 1, None, uuid, AT, AT, held, uuid)
+        held = encode({"VCPU": {"total": 4, "used": 3, "updated_at": 50, "offered": 4}})
+        provider = ("host", 1, None, uuid, AT, AT, None, None, held, uuid)
         await write_row(engine, Write("provider_insert", [provider]))
         consumer = str(lease_id(79))
         await write_row(
@@ -153,23 +153,24 @@ def test_a_line_without_misfits(engine: Engine) -> None:
         )
         await saved(engine, pool("a"), *(ticket(n, "a") for n in range(1, 14)))
         cases = [
-            (uuid, "VCPU", 50, 3),
-            (uuid, "VCPU", 50, 2),
-            (uuid, "VCPU", 50, 4),
-            (uuid, "VCPU", 49, 3),
-            (uuid, "DISK_GB", 50, 0),
-            (str(lease_id(78)), "VCPU", 50, 0),
-            (None, "VCPU", 0, 0),
-            (uuid, "VCPU", None, 0),
-            (uuid, "DISK_GB", None, 0),
-            (str(lease_id(78)), "VCPU", None, 0),
-            (consumer, "", None, 0),
-            (str(lease_id(80)), "", None, 0),
+            (uuid, "VCPU", 50, 3, 4),
+            (uuid, "VCPU", 50, 2, 4),
+            (uuid, "VCPU", 50, 4, 4),
+            (uuid, "VCPU", 49, 3, 4),
+            (uuid, "DISK_GB", 50, 0, -1),
+            (str(lease_id(78)), "VCPU", 50, 0, -1),
+            (None, "VCPU", 0, 0, -1),
+            (uuid, "VCPU", None, 0, -1),
+            (uuid, "DISK_GB", None, 0, -1),
+            (str(lease_id(78)), "VCPU", None, 0, -1),
+            (consumer, "", None, 0, -1),
+            (str(lease_id(80)), "", None, 0, -1),
+            (uuid, "VCPU", 50, 3, 2),
         ]
         stuck = encode([(*case, [lease_id(n)]) for n, case in enumerate(cases, start=1)])
         facts = await facts_of(engine, Keys(pools={"a"}))
         assert await line_of(engine, facts, stuck) == [3, 4, 5, 6, 8, 12, 13]
-        many = encode([(uuid, "VCPU", 50, 3, [lease_id(n) for n in range(2, 13)])])
+        many = encode([(uuid, "VCPU", 50, 3, 4, [lease_id(n) for n in range(2, 13)])])
         facts = await facts_of(engine, Keys(pools={"a"}))
         assert await line_of(engine, facts, many) == [1, 13]
 

@@ -14,7 +14,7 @@ from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId, ProviderId
 from moorage.core.ledger.model import Inventory
 from moorage.core.service_time import Moment, Timeline
-from moorage.service.batch.misfits import Obstacle
+from moorage.service.batch.misfits import UNMANAGED, Obstacle
 from moorage.store.admission import load, reads
 from moorage.store.admission.line_pass import pass_load
 from moorage.store.api import Engine, Plan, Write
@@ -100,17 +100,24 @@ def test_tickets_that_do_not_fit(engine: Engine, seed: int) -> None:
         for n in range(4):
             uuid = ProviderId(lease_id(500 + n))
             now[uuid] = {
-                name: Inventory(4, used=dice.randint(0, 3), updated_at=Instant(dice.randint(1, 2)))
+                name: Inventory(
+                    4,
+                    used=dice.randint(0, 3),
+                    updated_at=Instant(dice.randint(0, 2)),
+                    offered=dice.choice((None, 0, 2)),
+                    withheld=dice.random() < 0.3,
+                )
                 for name in dice.sample(CLASSES, dice.randint(0, 3))
             }
-            row = (f"host-{n}", 1, None, uuid, AT, AT, encode(now[uuid]), uuid)
+            row = (f"host-{n}", 1, None, uuid, AT, AT, None, None, encode(now[uuid]), uuid)
             await write_row(engine, Write("provider_insert", [row]))
         gone = ProviderId(lease_id(600))
         obstacles = [
-            Obstacle(uuid, name, updated_at, used)
+            Obstacle(uuid, name, updated_at, used, given)
             for uuid in (*now, gone)
             for name in CLASSES
-            for updated_at, used in ((None, 0), (1, 0), (1, 2), (2, 1), (2, 3))
+            for updated_at, used in ((None, 0), (0, 1), (1, 0), (1, 2), (2, 1), (2, 3))
+            for given in (UNMANAGED, 0, 2)
         ]
         tickets = [ticket(n, "a") for n in range(len(obstacles))]
         await saved(engine, pool("a"), *tickets)

@@ -38,6 +38,8 @@ _TAGS = {
     "explain": "Why nothing is found.",
     "pools": "Named limits.",
     "leases": "The right to use units of pools, and the tickets that wait for it.",
+    "agents": "What machines really have, and whether they are used.",
+    "groups": "Groups of agents: defaults, and silence.",
     "watch": "Every committed change.",
     "openapi": "This document.",
 }

@@ -54,6 +54,9 @@ def _teller(hint: Any) -> Teller:
         ]
         return lambda kept: {name: tell(kept.get(name)) for name, tell in members}
     origin, arguments = get_origin(hint), get_args(hint)
+    if origin is dict:
+        below = _teller(arguments[1])
+        return lambda kept: {key: below(one) for key, one in kept.items()}
     if origin is list:
         inner = _teller(arguments[0])
         return lambda kept: [inner(one) for one in kept]

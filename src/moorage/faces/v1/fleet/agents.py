@@ -6,7 +6,7 @@ from moorage.core.fleet.model import Policy
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import AgentId
 from moorage.faces.v1.fleet.machines import OWN, agent_id
-from moorage.faces.v1.routing import Handler, Request, Route
+from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fleet.queries import AgentFilter
 from moorage.service.native import fleet as native
@@ -54,17 +54,33 @@ async def desired(request: Request[wire.DesiredRequest, None]) -> wire.Agent:
     return await _shown(request, uuid)
 
 
-def _policy(action: Action) -> Handler:
-    async def handler(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
-        """Change the policy or the state of an agent."""
-        uuid, wanted = agent_id(request), request.body
-        until = None if wanted.until is None else instant_of(wanted.until)
-        await request.service.fleet.policy(
-            uuid, action, wanted.reason, request.actor, until=until, force=wanted.force
-        )
-        return await _shown(request, uuid)
+async def drain(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
+    """Place nothing new on a machine."""
+    return await _moved(request, Action.DRAIN)
 
-    return handler
+
+async def resume(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
+    """Use a drained machine again."""
+    return await _moved(request, Action.RESUME)
+
+
+async def expunge(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
+    """Never use a machine again."""
+    return await _moved(request, Action.EXPUNGE)
+
+
+async def decommission(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
+    """End the agent of an expunged machine."""
+    return await _moved(request, Action.DECOMMISSION)
+
+
+async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> wire.Agent:
+    uuid, wanted = agent_id(request), request.body
+    until = None if wanted.until is None else instant_of(wanted.until)
+    await request.service.fleet.policy(
+        uuid, action, wanted.reason, request.actor, until=until, force=wanted.force
+    )
+    return await _shown(request, uuid)
 
 
 async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:
@@ -72,12 +88,12 @@ async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:
     return native.shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
 
 
-_SUMMARIES = {
-    Action.DRAIN: "Place nothing new on a machine; what runs on it stays.",
-    Action.RESUME: "Use a drained machine again.",
-    Action.EXPUNGE: "Never use a machine again; this is final.",
-    Action.DECOMMISSION: "End the agent of an expunged machine for ever.",
-}
+_ACTIONS = (
+    (drain, "Place nothing new on a machine; what runs on it stays."),
+    (resume, "Use a drained machine again."),
+    (expunge, "Never use a machine again; this is final."),
+    (decommission, "End the agent of an expunged machine for ever."),
+)
 
 ROUTES = (
     Route(
@@ -119,13 +135,13 @@ ROUTES = (
     *(
         Route(
             method="POST",
-            path=f"/v1/agents/{{id}}/{action.value}",
+            path=f"/v1/agents/{{id}}/{handler.__name__}",
             role=Role.OPERATOR,
             summary=summary,
-            handler=_policy(action),
+            handler=handler,
             body=wire.PolicyRequest,
             answer=wire.Agent,
         )
-        for action, summary in _SUMMARIES.items()
+        for handler, summary in _ACTIONS
     ),
 )
