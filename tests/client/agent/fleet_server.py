@@ -99,11 +99,12 @@ class FleetServer:
         self._check_boot(asked.boot_id)
         if asked.report_generation != self.generation:
             raise Refusal(409, "stale_report")
-        directive = self._directive()
-        if directive == "none" and (
-            self.report is None or self.report.desired_generation_seen != self.desired_generation
-        ):
-            directive = "report"
+        news = self.report is None or (
+            self.report.desired_generation_seen != self.desired_generation
+        )
+        directive: Directive = "report" if news else "none"
+        if self.directives:
+            directive = self._directive()
         return AliveAnswer(
             desired_generation=self.desired_generation,
             ttl=2 * self.next_in,

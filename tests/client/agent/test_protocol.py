@@ -142,8 +142,8 @@ def test_one_request_at_a_time(talk: Conversation) -> None:
     assert talk.due() == ""
 
 
-@pytest.mark.parametrize("arrived", [True, False])
-def test_a_lost_answer_repeats_the_report(talk: Conversation, arrived: bool) -> None:
+@pytest.mark.parametrize(("arrived", "changed"), [(True, False), (False, False), (False, True)])
+def test_a_lost_answer_repeats_the_report(talk: Conversation, arrived: bool, changed: bool) -> None:
     """It is sent again as it was, with its generation, then what has changed since."""
     talk.observe(1)
     talk.now += 1.0
@@ -152,6 +152,8 @@ def test_a_lost_answer_repeats_the_report(talk: Conversation, arrived: bool) -> 
     if arrived:
         talk.server.take(request.kind, request.body)
     talk.protocol.failed(UnreachableError("no answer"), talk.now)
+    if changed:
+        talk.observe(2)
     assert talk.pass_to_next() == 1.0
     register = talk.protocol.next_request(talk.now)
     assert register is not None
@@ -294,17 +296,32 @@ def test_a_cloned_machine_stops(talk: Conversation) -> None:
     assert talk.protocol.due_in(talk.now + 1e6) is None
 
 
+def test_a_report_that_was_received_is_not_needed_again(talk: Conversation) -> None:
+    """The register says which report the server has; what has changed since is the next one."""
+    talk.observe(1)
+    talk.now += 1.0
+    request = talk.protocol.next_request(talk.now)
+    assert request is not None
+    talk.server.take(request.kind, request.body)
+    talk.protocol.failed(UnreachableError("no answer"), talk.now)
+    talk.observe(2)
+    talk.pass_to_next()
+    assert talk.exchange() == ["register", "report"]
+    assert [one.report_generation for one in talk.server.writes] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("code", ["report_conflict", "stale_report"])
-def test_a_refused_report_is_not_repeated(talk: Conversation, code: str) -> None:
+@pytest.mark.parametrize("generation", [2, 9])
+def test_a_refused_report_is_not_repeated(talk: Conversation, code: str, generation: int) -> None:
     """The server has another report of this generation; the next one continues from there."""
     talk.observe(1)
     talk.now += 1.0
     assert talk.due() == "report"
-    talk.server.generation = 9
+    talk.server.generation = generation
     talk.refuse(409, code)
     talk.pass_to_next()
     assert talk.exchange() == ["register", "report"]
-    assert talk.server.writes[-1].report_generation == 10
+    assert talk.server.writes[-1].report_generation == generation + 1
     assert talk.server.writes[-1].actual == {NUMA0.provider: {CLASS: 1}}
 
 
