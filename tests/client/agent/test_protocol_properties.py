@@ -74,6 +74,19 @@ class Agent(RuleBasedStateMachine):
         self.server.generation = min(generation, self.server.generation)
         self.server.report = None
 
+    @rule(requests=st.integers(1, 5))
+    def all_is_well(self, requests: int) -> None:
+        """Several requests are sent when they are due, and answered."""
+        if self.request is not None:
+            self.it_is_answered()
+        for _ in range(requests):
+            wait = self.protocol.due_in(self.now)
+            if wait is None:  # it is decommissioned
+                return
+            self.now += wait
+            self.ask()
+            self.it_is_answered()
+
     @rule()
     def ask(self) -> None:
         """Take the request that is due; there is never a second one."""
@@ -150,14 +163,7 @@ class Agent(RuleBasedStateMachine):
         if not hasattr(self, "server"):
             return
         self.server.directives.clear()
-        if self.request is not None:
-            self.it_is_answered()
-        for _ in range(12):
-            wait = self.protocol.due_in(self.now)
-            assert wait is not None
-            self.now += wait
-            self.ask()
-            self.it_is_answered()
+        self.all_is_well(12)
         assert self.server.report is not None
         assert self.server.report.actual == {
             part.provider: {CLASS: self.pages} for part in self.parts
