@@ -203,6 +203,21 @@ def test_a_server_that_accepts_only_registers_is_spared() -> None:
     assert delays == [1, 2, 4, 8]
 
 
+def test_a_server_that_only_wants_registers_is_spared(talk: Conversation) -> None:
+    """A directive that is repeated without end has growing delays, too."""
+    delays = []
+    talk.pass_to_next()
+    for _ in range(4):
+        assert talk.due() in ("alive", "report")
+        orders = talk.server.take("register", _register_body())
+        talk.protocol.answered({**orders, "directive": "register"}, talk.now)
+        delays.append(talk.pass_to_next())
+        assert talk.due() == "register"
+        talk.protocol.answered(orders, talk.now)
+        talk.now += 1.0
+    assert delays == [1, 2, 4, 8]
+
+
 def _register_body() -> object:
     return Machine(BOOT, "host", "6.1", "1.0").body((NUMA0,))
 
