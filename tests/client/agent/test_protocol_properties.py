@@ -11,8 +11,8 @@ from moorage.client.agent.api_types import Observation
 from moorage.client.agent.backoff import RETRY_AFTER_SECONDS_MAX, Backoff
 from moorage.client.agent.protocol import Machine, Protocol, Request
 from moorage.client.transport import RefusedError, UnreachableError
+from tests.client.agent.conversation import BOOT, CLASS, NUMA0, NUMA1
 from tests.client.agent.fleet_server import FleetServer, Refusal
-from tests.client.agent.test_protocol import BOOT, CLASS, NUMA0, NUMA1
 
 REFUSALS = st.sampled_from(
     [
