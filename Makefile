@@ -121,7 +121,7 @@ format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatic
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-zipapp: ## Build dist/moorage.pyz: `moorage run` in one file, for Python 3.9 or later
+zipapp: ## Build dist/moorage.pyz: `moorage run` and the agent in one file, for Python 3.9 or later
 	scripts/zipapp
 
 lock: ## Update the pinned dependencies (needs uv)

@@ -4,6 +4,7 @@ It decodes every body strictly as the server does, and refuses what the protocol
 """
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -99,11 +100,12 @@ class FleetServer:
         self._check_boot(asked.boot_id)
         if asked.report_generation != self.generation:
             raise Refusal(409, "stale_report")
-        directive = self._directive()
-        if directive == "none" and (
-            self.report is None or self.report.desired_generation_seen != self.desired_generation
-        ):
-            directive = "report"
+        news = self.report is None or (
+            self.report.desired_generation_seen != self.desired_generation
+        )
+        directive: Directive = "report" if news else "none"
+        if self.directives:
+            directive = self._directive()
         return AliveAnswer(
             desired_generation=self.desired_generation,
             ttl=2 * self.next_in,
@@ -198,7 +200,7 @@ def serving() -> Iterator[Served]:
         def log_message(self, format: str, *args: Any) -> None:
             """Print nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _Server(("127.0.0.1", 0), Handler) as server:
         served.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -207,6 +209,15 @@ def serving() -> Iterator[Served]:
         finally:
             server.shutdown()
             thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    """A server whose clients may be killed."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print everything but lost connections."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _handle(served: Served, kind: str, path: str, query: str, body: Any) -> Any:

@@ -1,15 +1,14 @@
 """The pools of huge pages: of a kernel in a folder, and of the real one where that is permitted."""
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid5
 
 import pytest
 
-from moorage.client.agent.hugepages import HugePages, Pool, amounts_of, parts_of
+from moorage.client.agent.hugepages import HugePages, amounts_of, parts_of
 from moorage.client.agent.kernel_files import KernelFiles
 from tests.support.fake_kernel import FakeKernel
+from tests.support.real_hugepages import real_pool
 
 AGENT = UUID("5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55")
 
@@ -89,26 +88,9 @@ def test_pages_in_use_become_surplus(tmp_path: Path) -> None:
     assert pages.actual(pool) == 8
 
 
-@pytest.fixture
-def real_pool() -> Iterator[Pool]:
-    """Provide a pool of the real kernel with pages of 2 MiB; restore it afterwards."""
+def test_the_real_kernel_grants_pages() -> None:
+    """64 pages of 2 MiB are granted, shown, and given back."""
     pages = HugePages(KernelFiles())
-    pools = [pool for pool in pages.pools() if pool.size.kilobytes == 2048]
-    if os.geteuid() != 0 or not pools:
-        pytest.skip("only root can resize pools of huge pages, and the kernel must have them")
-    path = KernelFiles().sys(pools[0].folder, "nr_hugepages")
-    before = pages.actual(pools[0])
-    try:
-        KernelFiles().write(path, f"{before}\n")
-    except OSError as error:
-        pytest.skip(f"the pools cannot be resized here: {error}")
-    yield pools[0]
-    assert pages.resize(pools[0], before) == before
-
-
-def test_the_real_kernel_grants_pages(real_pool: Pool) -> None:
-    """64 pages of 2 MiB more are granted, shown, and given back."""
-    pages = HugePages(KernelFiles())
-    before = pages.actual(real_pool)
-    assert before < pages.resize(real_pool, before + 64) <= before + 64
-    assert pages.resize(real_pool, before) == before
+    with real_pool() as pool:
+        assert pages.resize(pool, 64) == pages.actual(pool) == 64
+        assert pages.resize(pool, 0) == 0

@@ -15,8 +15,8 @@ from moorage.client.agent.preparation import Goal, Step
 from moorage.client.agent.protocol import Machine, Protocol, Request
 from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError
+from tests.client.agent.conversation import BOOT, CLASS, NUMA0
 from tests.client.agent.fleet_server import FleetServer, Refusal
-from tests.client.agent.test_protocol import BOOT, CLASS, NUMA0
 
 SECONDS = 30.0
 

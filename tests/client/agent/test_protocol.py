@@ -2,69 +2,11 @@
 
 import pytest
 
-from moorage.client.agent.api_types import Failure, Observation, Part
-from moorage.client.agent.backoff import Backoff
-from moorage.client.agent.protocol import Machine, Protocol, Request
+from moorage.client.agent.api_types import Failure, Observation
+from moorage.client.agent.protocol import Machine
 from moorage.client.run.failures import CONFLICT
-from moorage.client.transport import RefusedError, UnreachableError
-from tests.client.agent.fleet_server import FleetServer, Refusal
-
-BOOT = "3a1a91f3-0595-4f77-9bc3-11133fdd4585"
-CLASS = "CUSTOM_HUGEPAGES_2MB"
-NUMA0 = Part("8d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55", "numa0", ((CLASS, 8192),))
-NUMA1 = Part("9d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55", "numa1", ((CLASS, 8192),))
-
-
-class Conversation:
-    """An agent and a server, without a network; delays are as long as the jitter permits."""
-
-    def __init__(self) -> None:
-        self.protocol = Protocol(
-            Machine(BOOT, "host", "6.1", "1.0", labels=(("rack", "7"),)),
-            Backoff(1.0, 60.0, lambda low, high: high),
-        )
-        self.server = FleetServer()
-        self.now = 1000.0
-
-    def observe(self, pages: int, done: bool = True, parts: tuple[Part, ...] = (NUMA0,)) -> None:
-        """Observe an amount in each part, compared with the newest orders."""
-        generation = self.protocol.desired_generation
-        orders = None if self.protocol.desired is None else generation
-        actual = {part.provider: {CLASS: pages} for part in parts}
-        self.protocol.observe(Observation(parts, actual, orders, done))
-
-    def due(self) -> str:
-        """Return the kind of the request that is due now; nothing is sent."""
-        request = self.protocol.next_request(self.now)
-        return "" if request is None else request.kind
-
-    def exchange(self) -> list[str]:
-        """Send and answer everything that is due now; return the kinds."""
-        kinds = []
-        while (request := self.protocol.next_request(self.now)) is not None:
-            kinds.append(request.kind)
-            self.answer(request)
-        return kinds
-
-    def answer(self, request: Request) -> None:
-        """Answer a request as the server does."""
-        try:
-            self.protocol.answered(self.server.take(request.kind, request.body), self.now)
-        except Refusal as refusal:
-            self.refuse(refusal.status, refusal.code)
-
-    def refuse(self, status: int, code: str, retry_after: float | None = None) -> None:
-        """Refuse the outstanding request."""
-        error = RefusedError(status, code, f"refused: {code}", "-")
-        error.retry_after = retry_after
-        self.protocol.failed(error, self.now)
-
-    def pass_to_next(self) -> float:
-        """Let time pass until the next request is due; return how long that was."""
-        wait = self.protocol.due_in(self.now)
-        assert wait is not None
-        self.now += wait
-        return wait
+from moorage.client.transport import UnreachableError
+from tests.client.agent.conversation import BOOT, CLASS, NUMA0, NUMA1, Conversation
 
 
 @pytest.fixture
@@ -142,8 +84,8 @@ def test_one_request_at_a_time(talk: Conversation) -> None:
     assert talk.due() == ""
 
 
-@pytest.mark.parametrize("arrived", [True, False])
-def test_a_lost_answer_repeats_the_report(talk: Conversation, arrived: bool) -> None:
+@pytest.mark.parametrize(("arrived", "changed"), [(True, False), (False, False), (False, True)])
+def test_a_lost_answer_repeats_the_report(talk: Conversation, arrived: bool, changed: bool) -> None:
     """It is sent again as it was, with its generation, then what has changed since."""
     talk.observe(1)
     talk.now += 1.0
@@ -152,6 +94,8 @@ def test_a_lost_answer_repeats_the_report(talk: Conversation, arrived: bool) -> 
     if arrived:
         talk.server.take(request.kind, request.body)
     talk.protocol.failed(UnreachableError("no answer"), talk.now)
+    if changed:
+        talk.observe(2)
     assert talk.pass_to_next() == 1.0
     register = talk.protocol.next_request(talk.now)
     assert register is not None
@@ -198,6 +142,21 @@ def test_a_server_that_accepts_only_registers_is_spared() -> None:
         delays.append(talk.pass_to_next())
         assert talk.due() == "register"
         talk.protocol.answered(talk.server.take("register", _register_body()), talk.now)
+    assert delays == [1, 2, 4, 8]
+
+
+def test_a_server_that_only_wants_registers_is_spared(talk: Conversation) -> None:
+    """A directive that is repeated without end has growing delays, too."""
+    delays = []
+    talk.pass_to_next()
+    for _ in range(4):
+        assert talk.due() in ("alive", "report")
+        orders = talk.server.take("register", _register_body())
+        talk.protocol.answered({**orders, "directive": "register"}, talk.now)
+        delays.append(talk.pass_to_next())
+        assert talk.due() == "register"
+        talk.protocol.answered(orders, talk.now)
+        talk.now += 1.0
     assert delays == [1, 2, 4, 8]
 
 
@@ -294,17 +253,32 @@ def test_a_cloned_machine_stops(talk: Conversation) -> None:
     assert talk.protocol.due_in(talk.now + 1e6) is None
 
 
+def test_a_report_that_was_received_is_not_needed_again(talk: Conversation) -> None:
+    """The register says which report the server has; what has changed since is the next one."""
+    talk.observe(1)
+    talk.now += 1.0
+    request = talk.protocol.next_request(talk.now)
+    assert request is not None
+    talk.server.take(request.kind, request.body)
+    talk.protocol.failed(UnreachableError("no answer"), talk.now)
+    talk.observe(2)
+    talk.pass_to_next()
+    assert talk.exchange() == ["register", "report"]
+    assert [one.report_generation for one in talk.server.writes] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("code", ["report_conflict", "stale_report"])
-def test_a_refused_report_is_not_repeated(talk: Conversation, code: str) -> None:
+@pytest.mark.parametrize("generation", [2, 9])
+def test_a_refused_report_is_not_repeated(talk: Conversation, code: str, generation: int) -> None:
     """The server has another report of this generation; the next one continues from there."""
     talk.observe(1)
     talk.now += 1.0
     assert talk.due() == "report"
-    talk.server.generation = 9
+    talk.server.generation = generation
     talk.refuse(409, code)
     talk.pass_to_next()
     assert talk.exchange() == ["register", "report"]
-    assert talk.server.writes[-1].report_generation == 10
+    assert talk.server.writes[-1].report_generation == generation + 1
     assert talk.server.writes[-1].actual == {NUMA0.provider: {CLASS: 1}}
 
 

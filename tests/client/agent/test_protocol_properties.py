@@ -11,8 +11,8 @@ from moorage.client.agent.api_types import Observation
 from moorage.client.agent.backoff import RETRY_AFTER_SECONDS_MAX, Backoff
 from moorage.client.agent.protocol import Machine, Protocol, Request
 from moorage.client.transport import RefusedError, UnreachableError
+from tests.client.agent.conversation import BOOT, CLASS, NUMA0, NUMA1
 from tests.client.agent.fleet_server import FleetServer, Refusal
-from tests.client.agent.test_protocol import BOOT, CLASS, NUMA0, NUMA1
 
 REFUSALS = st.sampled_from(
     [
@@ -73,6 +73,19 @@ class Agent(RuleBasedStateMachine):
     def the_database_is_put_back(self, generation: int) -> None:
         self.server.generation = min(generation, self.server.generation)
         self.server.report = None
+
+    @rule(requests=st.integers(1, 5))
+    def all_is_well(self, requests: int) -> None:
+        """Several requests are sent when they are due, and answered."""
+        if self.request is not None:
+            self.it_is_answered()
+        for _ in range(requests):
+            wait = self.protocol.due_in(self.now)
+            if wait is None:  # it is decommissioned
+                return
+            self.now += wait
+            self.ask()
+            self.it_is_answered()
 
     @rule()
     def ask(self) -> None:
@@ -150,14 +163,7 @@ class Agent(RuleBasedStateMachine):
         if not hasattr(self, "server"):
             return
         self.server.directives.clear()
-        if self.request is not None:
-            self.it_is_answered()
-        for _ in range(12):
-            wait = self.protocol.due_in(self.now)
-            assert wait is not None
-            self.now += wait
-            self.ask()
-            self.it_is_answered()
+        self.all_is_well(12)
         assert self.server.report is not None
         assert self.server.report.actual == {
             part.provider: {CLASS: self.pages} for part in self.parts

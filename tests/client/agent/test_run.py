@@ -17,7 +17,7 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 
 from moorage import __version__
-from moorage.client.agent.hugepages import HugePages
+from moorage.client.agent.hugepages import HugePages, provider_of
 from moorage.client.agent.identity import boot_of
 from moorage.client.agent.kernel_files import KernelFiles
 from moorage.client.run.clock import elapsed
@@ -25,6 +25,7 @@ from moorage.wire.fleet import ReportRequest
 from tests.client.agent.fleet_server import Served, serving
 from tests.client.single import BARE, ROOT, SECONDS, Started, finished, started
 from tests.support.fake_kernel import FakeKernel
+from tests.support.real_hugepages import real_pool
 
 AGENT = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 NUMA0 = str(uuid5(UUID(AGENT), "numa0"))
@@ -311,7 +312,7 @@ def test_a_silent_server(host: Host, served: Served) -> None:
             asked = elapsed()
             assert process.stderr is not None
             assert any("cannot register" in line for line in process.stderr)
-            assert 9.0 < elapsed() - asked < 20.0
+            assert 9.0 < elapsed() - asked < 30.0
             connection.close()
             with listener.accept()[0]:
                 asked = elapsed()
@@ -322,29 +323,22 @@ def test_a_silent_server(host: Host, served: Served) -> None:
 def test_on_the_real_kernel(served: Served, tmp_path: Path) -> None:
     """64 pages of 2 MiB are obtained, reported, and given back when they are no longer desired."""
     pages = HugePages(KernelFiles())
-    pools = pages.pools()
-    if os.geteuid() != 0 or len({pool.node for pool in pools}) != 1 or len(pools) != 2:
-        pytest.skip("needs root, one NUMA node, and pages of 1 GiB and 2 MiB")
-    if any(pages.actual(pool) for pool in pools):
-        pytest.skip("the huge pages of this machine are in use")
-    provider = str(uuid5(UUID(AGENT), f"numa{pools[0].node}"))
-
-    def there(amount: int) -> bool:
-        report = served.fleet.report
-        return report is not None and report.actual[provider][SMALL] == amount
-
     words = ["--agent-id", AGENT, "--url", served.url, "--lock-file", str(tmp_path / "lock")]
-    served.fleet.want(**{SMALL: 64})
-    try:
+    with real_pool() as pool:
+        provider = provider_of(UUID(AGENT), pool)
+
+        def there(amount: int) -> bool:
+            report = served.fleet.report
+            return report is not None and report.actual[provider][SMALL] == amount
+
+        served.fleet.want(**{SMALL: 64})
         with started("agent", "run", "--reservoir", "hugepages", *words) as process:
             served.await_(lambda: there(64))
-            assert pages.actual(pools[1]) == 64
+            assert pages.actual(pool) == 64
             served.fleet.want(**{SMALL: 0})
             served.await_(lambda: there(0))
             assert ended(process, signal.SIGTERM)[0] == 0
-        assert pages.actual(pools[1]) == 0
-    finally:
-        pages.resize(pools[1], 0)
+        assert pages.actual(pool) == 0
     registered = served.fleet.registered
     assert registered is not None
     assert registered.boot_id == boot_of(KernelFiles())

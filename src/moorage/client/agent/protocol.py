@@ -214,22 +214,22 @@ class Protocol:
             self.notes.append("registered")
         else:
             self._repeat = False
-            self._backoff.reset()
-        self._obey(orders.directive, now)
+        self._obey(request.kind, orders.directive, now)
 
     def _take_alive(self, answer: AliveAnswer, now: float) -> None:
         self._beat_at = now + max(BEAT_SECONDS_MIN, answer.next_in)
-        self._backoff.reset()
         if answer.desired_generation != self.desired_generation:
             self._repeat = True  # the answer to a report has the new orders
-        self._obey(answer.directive, now)
+        self._obey(ALIVE, answer.directive, now)
 
-    def _obey(self, directive: str, now: float) -> None:
+    def _obey(self, kind: str, directive: str, now: float) -> None:
         if directive == api_types.INERT:
             self._end(End(0, "this agent is decommissioned"))
         elif directive == api_types.REGISTER:
             self._again("the server wants it to register again", now)
-        elif directive == api_types.REPORT:
+        elif kind != REGISTER:
+            self._backoff.reset()  # not by a register: the requests after it may still fail
+        if directive == api_types.REPORT:
             self._repeat = True
 
     def _again(self, trouble: str, now: float, retry_after: float | None = None) -> None:
