@@ -17,9 +17,9 @@ from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import CustomName
 from moorage.core.service_time import When
-from moorage.service.feed.change_rows import changelog
 from moorage.service.feed.followers import Followers
 from moorage.service.feed.peer_changes import PeerChanges, Position
+from moorage.store import changelog
 from moorage.store.api import Plan
 from moorage.store.changelog import Batch, changes_load
 from moorage.store.encoding import encode
@@ -144,7 +144,8 @@ class History:
 
     def __init__(self) -> None:
         self.database = Database()
-        self.feed = PeerChanges(self.database, Followers(), _no_time)  # type: ignore[arg-type]
+        engine: Any = self.database
+        self.feed = PeerChanges(engine, Followers(), _no_time)
         self.room = Traits(self.database, self.feed)
         self._own: tuple[int, Batch] | None = None
         self._tasks: list[asyncio.Task[None]] = []
