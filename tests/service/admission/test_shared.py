@@ -199,7 +199,7 @@ def test_a_ticket_that_was_missed_is_tried_without_another_change() -> None:
         await first_reading(other.admission)
         other.feed.bell.ring()
         while not other.admission._capacity_retry._loaded:
-            await one.admission.queries.pool("p")
+            await other.admission.queries.pool("p")
         await other.feed.stop()
         ticket = (await ask(one.admission, "a", "p", allocations=wanted, **PATIENT)).lease
         assert ticket.state == "waiting"
@@ -213,8 +213,8 @@ def test_a_ticket_that_was_missed_is_tried_without_another_change() -> None:
             rows.execute("UPDATE clock SET compacted = revision")
         await other.index.current()
         async with asyncio.timeout(20):
-            while (await other.admission.queries.lease(ticket.id)).lease.state == "waiting":
-                await one.admission.queries.pool("p")
+            while await other.admission.queries.waits(ticket.id):
+                pass
 
     play_pair(scene)
 

@@ -247,6 +247,7 @@ def _kinds(of: type) -> set[type]:
     subclasses: list[type] = of.__subclasses__()
     below = [one for one in subclasses if one.__module__.startswith("moorage.")]
     below = [one for one in below if one not in (LedgerUseCase, SearchingUseCase, RunPlan)]
+    below = [one for one in below if ".fleet." not in one.__module__]  # see tests/service/fleet
     return set().union(*map(_kinds, below)) if below else {of}
 
 

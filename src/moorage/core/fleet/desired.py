@@ -85,10 +85,14 @@ def overwritten(
 
 
 def amounts(agent: Agent) -> Amounts:
-    """Return what the agent must prepare: the desired amount of every registered class."""
+    """Return what the agent must prepare: the desired amount of every registered class.
+
+    A class for which nobody has set a goal is omitted: what is there stays.
+    """
     found: Amounts = {uuid: {} for uuid, part in agent.parts.items() if part.present}
     for pair, managed in registered(agent):
-        found[pair.provider][pair.resource_class] = managed.desired
+        if managed.source is not Source.NONE:
+            found[pair.provider][pair.resource_class] = managed.desired
     return found
 
 

@@ -1,11 +1,12 @@
 """Use cases of liveness: agents that fall silent or return, and groups whose network is suspect."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import liveness
+from moorage.core.fleet.agents import find
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.liveness import GroupCount
@@ -58,6 +59,7 @@ class AgentReturned(AgentCase):
     """Make an agent fresh that was silent and has been heard of."""
 
     def change(self, world: World, when: When) -> FleetChanges:
+        find(world.fleet, self.agent)
         return liveness.returned(world.fleet, when.stamp, self.agent, FleetChanges())
 
 
@@ -67,6 +69,7 @@ class GroupCase(AuditedUseCase[Group]):
 
     name: str
     by: Actor
+    answer: Group = field(init=False, repr=False, compare=False)
 
     def keys(self) -> Keys:
         return Keys(fleet=FleetKeys(changed={self.name}))
@@ -80,6 +83,7 @@ class GroupCase(AuditedUseCase[Group]):
         if group is None:
             raise Error(Code.GROUP_NOT_FOUND, f"There is no group '{self.name}'.")
         made = self.change(group, world, when)
+        self.answer = made.groups.get(self.name) or group
         self.rows = []
         if made:
             after = made.groups[self.name]
@@ -93,7 +97,7 @@ class GroupCase(AuditedUseCase[Group]):
         return Changes(fleet=made)
 
     def conclude(self, world: World, when: When) -> Group:
-        return world.fleet.groups[self.name]
+        return self.answer  # a later case of the batch may delete the group
 
 
 @dataclass(slots=True)

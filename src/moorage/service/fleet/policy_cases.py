@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from moorage.core.clock import Instant
 from moorage.core.fleet import desired, groups, policy
+from moorage.core.fleet.agents import find
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
@@ -79,8 +80,7 @@ class DrainOver(AgentCase):
     """Use a machine again whose drain has reached its end."""
 
     def change(self, world: World, when: When) -> FleetChanges:
-        agent = world.fleet.agents.get(self.agent)
-        return FleetChanges() if agent is None else policy.drain_over(agent, when.wall)
+        return policy.drain_over(find(world.fleet, self.agent), when.wall)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
         entry = ("agent.resume", self.agent, shown(before), shown(after))
@@ -94,6 +94,7 @@ class GroupPut(AuditedUseCase[Group]):
     name: str
     desired: Mapping[str, Goal]
     by: Actor
+    answer: Group = field(init=False, repr=False, compare=False)
 
     def keys(self) -> Keys:
         return Keys(fleet=FleetKeys(groups={self.name}, number=True))
@@ -105,10 +106,13 @@ class GroupPut(AuditedUseCase[Group]):
         if made:
             entry = ("group.put", self.name, before and before.desired, self.desired)
             self.rows = [audit_entry(when.stamp, self.by, *entry)]
+        answer = made.groups.get(self.name) or before
+        assert answer is not None
+        self.answer = answer
         return Changes(fleet=made)
 
     def conclude(self, world: World, when: When) -> Group:
-        return world.fleet.groups[self.name]
+        return self.answer  # a later case of the batch may delete the group
 
 
 @dataclass(slots=True)
