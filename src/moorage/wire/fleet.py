@@ -202,11 +202,13 @@ class DesiredRequest:
 class PolicyRequest:
     """Why an operator changes the policy or the state of an agent.
 
-    `until`: when a drain ends by itself. `force`: decommission although there are allocations.
+    `until`: when a drain ends by itself; `lasts` is the same as a duration, by the server's clock.
+    `force`: decommission although there are allocations.
     """
 
-    reason: str
+    reason: str = ""
     until: datetime | None = None
+    lasts: float | None = None
     force: bool = False
 
 

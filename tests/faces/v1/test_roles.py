@@ -71,6 +71,8 @@ CELLS: dict[str, set[str]] = {
     "PUT /v1/agents/{id}/report": OPERATORS | AGENT,
     "POST /v1/agents/{id}/alive": OPERATORS | AGENT,
     "GET /v1/agents/{id}/starts/{consumer}": UNBOUND | AGENT,
+    "POST /v1/groups/{name+}:confirm": OPERATORS,
+    "POST /v1/groups/{name+}:wait": OPERATORS,
     "GET /v1/groups": UNBOUND,
     "GET /v1/groups/{name+}": UNBOUND,
     "PUT /v1/groups/{name+}": OPERATORS,

@@ -1,13 +1,291 @@
-"""`moorage agent`: what a machine really has."""
+"""`moorage agent`: what machines really have, and whether they are used."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, get_args
 
 import click
+import msgspec
 
+from moorage.cli.commands import agent_group
 from moorage.cli.commands.run import attach
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, fleet_at_server
+from moorage.cli.support.durations import DurationType
+from moorage.cli.support.options import example, json_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.pool_text import plain_text
+from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
+from moorage.wire.fleet import (
+    Agent,
+    AgentWanted,
+    DesiredRequest,
+    EnrollRequest,
+    PolicyRequest,
+)
+
+COLUMNS = ["id", "host", "group", "policy", "readiness", "liveness", "reservoir", "remark"]
+
+_ID = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
+"""The agent of the examples."""
 
 
 @click.group("agent")
 def group() -> None:
-    """Report what this machine really has, and wait for it."""
+    """Report what machines really have; drain and resume them."""
 
 
 attach(group)
+group.add_command(agent_group.group)
+
+
+def _labels(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
+        labels[name] = value
+    return labels
+
+
+def _choice(name: str, values: Any, what: str) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", type=click.Choice(get_args(values)), help=what)
+
+
+_AGENT = click.argument("agent_id", metavar="ID", shell_complete=completion.agents)
+_LABELS = click.option(
+    "--label", "labels", multiple=True, callback=_labels, help="NAME=VALUE; may be repeated."
+)
+_GROUP = click.option("--group", "named", default="default", help="Its group; default: default.")
+_REASON = click.option("--reason", default="", help="Why, for the audit trail and for others.")
+
+
+@group.command("list", epilog=example("moorage agent list --not-offered"))
+@administering
+@click.option("--group", "named", help="Only members of this group.")
+@_choice("policy", Policy, "Only those with this policy.")
+@_choice("state", AgentState, "Active or decommissioned ones; by default active ones.")
+@_choice("readiness", Readiness, "Only those that are so.")
+@_choice("liveness", Liveness, "Only those that are so.")
+@click.option("--label", help="Only those with this label: NAME or NAME=VALUE.")
+@click.option("--offered/--not-offered", default=None, help="Only those that offer something.")
+@json_option
+def list_(named: str | None, state: str | None, as_json: bool, **filters: Any) -> None:
+    """Print agents, with what each has of what it should have."""
+    with fleet_at_server() as fleet:
+        agents = list(fleet.agents(group=named, state=state or "active", **filters))
+    if as_json:
+        show_json(msgspec.to_builtins(agents))
+    else:
+        show_table(COLUMNS, [_row(agent) for agent in agents])
+
+
+@group.command(epilog=example(f"moorage agent show {_ID}"))
+@administering
+@_AGENT
+@json_option
+def show(agent_id: str, as_json: bool) -> None:
+    """Print the agent ID, and why it offers less than it should."""
+    with fleet_at_server() as fleet:
+        agent = fleet.agent(agent_id)
+    if as_json:
+        show_json(msgspec.to_builtins(agent))
+        return
+    shown = asdict(agent)
+    del shown["parts"]
+    shown["unconfirmed"] = ", ".join(agent.unconfirmed)
+    show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+    rows = [
+        [
+            part.name or "root",
+            name,
+            str(one.desired),
+            str(one.actual),
+            str(one.offered),
+            str(one.used),
+            one.why or "-",
+        ]
+        for part in agent.parts
+        for name, one in part.classes.items()
+    ]
+    if rows:
+        show_table(["part", "class", "desired", "actual", "offered", "used", "why"], rows)
+
+
+@group.command(epilog=example(f"moorage agent create {_ID} --group rack-7 --label row=2"))
+@administering
+@click.argument("agent_id", metavar="ID")
+@_GROUP
+@_LABELS
+@_choice("policy", Policy, "Its policy; by default unchanged, of a new agent in_service.")
+@json_option
+def create(agent_id: str, named: str, labels: dict[str, str], policy: Any, as_json: bool) -> None:
+    """Create the agent ID, or replace its group and its labels."""
+    wanted = AgentWanted(group=named, labels=labels, policy=policy)
+    with fleet_at_server() as fleet:
+        agent = fleet.agent_put(agent_id, wanted)
+    _show_one(agent, as_json, f"agent {agent.id} is in group {agent.group}, {agent.policy}")
+
+
+@group.command(epilog=example(f"moorage agent enroll {_ID} --group rack-7"))
+@administering
+@click.argument("agent_id", metavar="ID")
+@_GROUP
+@_LABELS
+@json_option
+def enroll(agent_id: str, named: str, labels: dict[str, str], as_json: bool) -> None:
+    """Create the agent ID and print its token, which cannot be shown again.
+
+    Nothing is placed on its machine until an operator accepts it: `moorage agent resume`.
+    """
+    with fleet_at_server() as fleet:
+        made = fleet.enroll(agent_id, EnrollRequest(group=named, labels=labels))
+    if as_json:
+        show_json(msgspec.to_builtins(made))
+    else:
+        say(made.token)
+
+
+@group.command(
+    "set-desired", epilog=example(f"moorage agent set-desired {_ID} CUSTOM_HUGEPAGES_2MB 80%")
+)
+@administering
+@_AGENT
+@click.argument("resource_class", metavar="CLASS")
+@click.argument("amount")
+@click.option("--provider", help="Only for this part; by default for each that has the class.")
+@_REASON
+@json_option
+def set_desired(
+    agent_id: str,
+    resource_class: str,
+    amount: str,
+    provider: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Set how much of CLASS each part of the agent ID should have.
+
+    AMOUNT is a number of units, a share of what is eligible such as 80%, or `group`: the default of
+    the group applies again.
+    """
+    units, percent = amount_of(amount)
+    wanted = DesiredRequest(
+        resource_class=resource_class,
+        provider=provider,
+        amount=units,
+        percent=percent,
+        reason=reason,
+    )
+    with fleet_at_server() as fleet:
+        agent = fleet.desired(agent_id, wanted)
+    _show_one(agent, as_json, f"agent {agent.id}: {_reservoir(agent)}")
+
+
+def amount_of(text: str) -> tuple[int | None, float | None]:
+    """Return (units, percent) of an amount on the command line. Raises Failure."""
+    if text == "group":
+        return None, None
+    try:
+        if text.endswith("%"):
+            return None, float(text.removesuffix("%"))
+        return int(text), None
+    except ValueError:
+        raise Failure(USAGE, f"{text!r} is no amount: write 512, 80% or group") from None
+
+
+_DONE = {
+    "drain": "drained",
+    "resume": "in service",
+    "expunge": "expunged for ever",
+    "decommission": "decommissioned for ever",
+}
+
+
+@group.command(epilog=example(f'moorage agent drain {_ID} --for 2h --reason "new fans"'))
+@administering
+@_AGENT
+@_REASON
+@click.option("--for", "lasts", type=DurationType(), help="Then it is used again by itself.")
+@json_option
+def drain(agent_id: str, reason: str, lasts: float | None, as_json: bool) -> None:
+    """Place nothing new on the machine of the agent ID; what runs there stays."""
+    _move(agent_id, "drain", PolicyRequest(reason=reason, lasts=lasts), as_json)
+
+
+@group.command(epilog=example(f"moorage agent resume {_ID}"))
+@administering
+@_AGENT
+@_REASON
+@json_option
+def resume(agent_id: str, reason: str, as_json: bool) -> None:
+    """Use the machine of the agent ID again, or accept one that has enrolled."""
+    _move(agent_id, "resume", PolicyRequest(reason=reason), as_json)
+
+
+@group.command(epilog=example(f'moorage agent expunge {_ID} --reason "burnt"'))
+@administering
+@_AGENT
+@_REASON
+@json_option
+def expunge(agent_id: str, reason: str, as_json: bool) -> None:
+    """Never use the machine of the agent ID again. This is final."""
+    _move(agent_id, "expunge", PolicyRequest(reason=reason), as_json)
+
+
+@group.command(epilog=example(f"moorage agent decommission {_ID}"))
+@administering
+@_AGENT
+@_REASON
+@click.option("--force", is_flag=True, help="Although there are allocations on the machine.")
+@json_option
+def decommission(agent_id: str, reason: str, force: bool, as_json: bool) -> None:
+    """End the agent ID of an expunged machine; its UUID is used up."""
+    _move(agent_id, "decommission", PolicyRequest(reason=reason, force=force), as_json)
+
+
+def _move(agent_id: str, action: str, wanted: PolicyRequest, as_json: bool) -> None:
+    with fleet_at_server() as fleet:
+        agent = fleet.policy(agent_id, action, wanted)
+    _show_one(agent, as_json, f"agent {agent.id} is {_DONE[action]}")
+
+
+def _show_one(agent: Agent, as_json: bool, line: str) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(agent))
+    else:
+        say(line)
+
+
+def _row(agent: Agent) -> list[str]:
+    return [
+        agent.id,
+        "-" if agent.facts is None else agent.facts.hostname,
+        agent.group,
+        agent.policy,
+        agent.readiness,
+        agent.liveness,
+        _reservoir(agent),
+        _remark(agent),
+    ]
+
+
+def _reservoir(agent: Agent) -> str:
+    """Return what is there of what is desired, by class."""
+    sums: dict[str, list[int]] = {}
+    for part in agent.parts:
+        for name, one in part.classes.items():
+            held = sums.setdefault(name, [0, 0])
+            held[0] += one.actual
+            held[1] += one.desired
+    texts = [f"{name} {there}/{wanted}" for name, (there, wanted) in sorted(sums.items())]
+    return ", ".join(texts) or "-"
+
+
+def _remark(agent: Agent) -> str:
+    if agent.failure is not None:
+        return f"{agent.failure.code}: {agent.failure.message}"
+    if agent.over:
+        return "more is used than offered"
+    return agent.policy_reason or "-"

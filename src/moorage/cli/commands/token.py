@@ -49,8 +49,9 @@ def group() -> None:
     "scope",
     multiple=True,
     callback=_scope,
-    metavar="pool=NAME",
-    help="Pool that a janitor may use, or PREFIX/* for all pools below; may be repeated.",
+    metavar="KIND=NAME",
+    help="What a scoped role is for: pool=NAME, agent=UUID or group=NAME; PREFIX/* for all below;"
+    " may be repeated.",
 )
 @click.option(
     "--expires-in", type=_DURATION, help="How long the token is valid; by default forever."

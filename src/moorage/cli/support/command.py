@@ -13,6 +13,7 @@ from moorage.cli.support.output import UNREACHABLE, Failure
 
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
+    from moorage.client.fleet import Fleet
     from moorage.client.transport import Transport
     from moorage.wire.admin import RotationWanted, TokenWanted
 
@@ -109,6 +110,16 @@ def at_server() -> "Iterator[Admission]":
 
     with refusals_translated():
         yield Admission(server())
+
+
+@contextmanager
+def fleet_at_server() -> "Iterator[Fleet]":
+    """Yield access to the agents of the running command's server; as `at_server`."""
+    from moorage.cli.support.backend import refusals_translated
+    from moorage.client.fleet import Fleet
+
+    with refusals_translated():
+        yield Fleet(server())
 
 
 def database_url() -> str:

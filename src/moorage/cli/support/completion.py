@@ -1,4 +1,4 @@
-"""Shell completion: files, commands, pools and leases.
+"""Shell completion: files, commands, pools, leases, agents and their groups.
 
 The user waits meanwhile, so failures and slow answers silently offer no completions.
 """
@@ -14,6 +14,8 @@ from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
+    from moorage.client.fleet import Fleet
+    from moorage.client.transport import Transport
 
 T = TypeVar("T")
 
@@ -29,7 +31,9 @@ _FILE = "file"
 
 def pools(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the pools of the command line's server."""
-    names = _asked(ctx, lambda server: [pool.name for pool in islice(server.pools(), NAMES_MAX)])
+    names = _asked(
+        ctx, lambda server: [pool.name for pool in islice(_admission(server).pools(), NAMES_MAX)]
+    )
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -40,7 +44,7 @@ def leases(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comp
         lambda server: [
             lease
             for state in ("granted", "waiting")
-            for lease in islice(server.leases(state=state), NAMES_MAX)
+            for lease in islice(_admission(server).leases(state=state), NAMES_MAX)
         ],
     )
     return [
@@ -48,6 +52,36 @@ def leases(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comp
         for lease in found
         if lease.id.startswith(incomplete)
     ]
+
+
+def agents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer that server's active agents, each with its host."""
+    found = _asked(ctx, lambda server: [*islice(_fleet(server).agents(state="active"), NAMES_MAX)])
+    return [
+        CompletionItem(agent.id, help=None if agent.facts is None else agent.facts.hostname)
+        for agent in found
+        if agent.id.startswith(incomplete)
+    ]
+
+
+def agent_groups(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer that server's groups of agents."""
+    names = _asked(
+        ctx, lambda server: [group.name for group in islice(_fleet(server).groups(), NAMES_MAX)]
+    )
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _admission(transport: "Transport") -> "Admission":
+    from moorage.client.admission import Admission
+
+    return Admission(transport)
+
+
+def _fleet(transport: "Transport") -> "Fleet":
+    from moorage.client.fleet import Fleet
+
+    return Fleet(transport)
 
 
 def command(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -67,11 +101,10 @@ def _programs() -> Iterator[str]:
             continue
 
 
-def _asked(ctx: click.Context, ask: Callable[["Admission"], list[T]]) -> list[T]:
+def _asked(ctx: click.Context, ask: Callable[["Transport"], list[T]]) -> list[T]:
     """Return a server's answer; empty if it is unreachable, refuses or takes too long."""
     from moorage.cli.support.backend import ServerBackend, find, refusals_translated
     from moorage.cli.support.options import load
-    from moorage.client.admission import Admission
 
     previous = signal.signal(signal.SIGALRM, _too_late)
     signal.setitimer(signal.ITIMER_REAL, SECONDS_MAX)
@@ -84,7 +117,7 @@ def _asked(ctx: click.Context, ask: Callable[["Admission"], list[T]]) -> list[T]
         if not isinstance(found, ServerBackend):
             return []
         with refusals_translated():
-            return ask(Admission(found.transport))
+            return ask(found.transport)
     except (click.ClickException, OSError, ValueError):
         return []
     finally:

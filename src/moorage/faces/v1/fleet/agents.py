@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Policy
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import AgentId
@@ -10,6 +12,7 @@ from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fleet.queries import AgentFilter
 from moorage.service.native import fleet as native
+from moorage.service.native.bounds import microseconds
 from moorage.service.native.encoding import instant_of
 from moorage.wire import fleet as wire
 
@@ -77,6 +80,10 @@ async def decommission(request: Request[wire.PolicyRequest, None]) -> wire.Agent
 async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> wire.Agent:
     uuid, wanted = agent_id(request), request.body
     until = None if wanted.until is None else instant_of(wanted.until)
+    if wanted.lasts is not None:
+        if until is not None:
+            raise Error(Code.INVALID, "A drain ends at `until` or `lasts` for a while, not both.")
+        until = Instant(request.service.clock.now() + microseconds("lasts", wanted.lasts))
     await request.service.fleet.policy(
         uuid, action, wanted.reason, request.actor, until=until, force=wanted.force
     )

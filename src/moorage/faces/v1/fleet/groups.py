@@ -3,6 +3,7 @@
 from moorage.core.fleet.model import Goal
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.native.bounds import microseconds
 from moorage.service.native.fleet import group_shown
 from moorage.wire import fleet as wire
 from moorage.wire.pages import PageAsked
@@ -36,7 +37,39 @@ async def delete(request: Request[None, None]) -> None:
     await request.service.fleet.group_delete(request.variables["name"], request.actor)
 
 
+async def confirm(request: Request[None, None]) -> wire.AgentGroup:
+    """Declare the silent members of a suspect group lost."""
+    name = request.variables["name"]
+    await request.service.fleet.group_confirm(name, request.actor)
+    return group_shown(await request.service.fleet.queries.group(name))
+
+
+async def wait(request: Request[wire.GroupWaitRequest, None]) -> wire.AgentGroup:
+    """Declare no member of a group lost for some time."""
+    name = request.variables["name"]
+    lasts = microseconds("seconds", request.body.seconds)
+    await request.service.fleet.group_wait(name, lasts, request.actor)
+    return group_shown(await request.service.fleet.queries.group(name))
+
+
 ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/groups/{name+}:confirm",
+        role=Role.OPERATOR,
+        summary="Declare the silent agents of a group whose network is suspect lost.",
+        handler=confirm,
+        answer=wire.AgentGroup,
+    ),
+    Route(
+        method="POST",
+        path="/v1/groups/{name+}:wait",
+        role=Role.OPERATOR,
+        summary="Declare no agent of a group lost for some time, whatever happens.",
+        handler=wait,
+        body=wire.GroupWaitRequest,
+        answer=wire.AgentGroup,
+    ),
     Route(
         method="GET",
         path="/v1/groups",

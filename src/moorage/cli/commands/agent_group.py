@@ -1,0 +1,133 @@
+"""`moorage agent group`: defaults of agents, and networks that are suspect."""
+
+import click
+import msgspec
+
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, fleet_at_server
+from moorage.cli.support.durations import DurationType
+from moorage.cli.support.options import example, json_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.wire.fleet import AgentGroup, GroupDesired, GroupWaitRequest, GroupWanted
+
+COLUMNS = ["group", "agents", "late", "lost", "network", "desired"]
+
+_NAME = click.argument("name", shell_complete=completion.agent_groups)
+
+
+@click.group("group")
+def group() -> None:
+    """Set defaults of groups of agents; decide about silent ones."""
+
+
+@group.command("list", epilog=example("moorage agent group list"))
+@administering
+@json_option
+def list_(as_json: bool) -> None:
+    """Print all groups, with how many of their agents in service are silent."""
+    with fleet_at_server() as fleet:
+        groups = list(fleet.groups())
+    if as_json:
+        show_json(msgspec.to_builtins(groups))
+    else:
+        show_table(COLUMNS, [_row(one) for one in groups])
+
+
+@group.command(epilog=example("moorage agent group show rack-7"))
+@administering
+@_NAME
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Print the group NAME."""
+    with fleet_at_server() as fleet:
+        _show_one(fleet.group(name), as_json)
+
+
+@group.command(
+    "set", epilog=example("moorage agent group set rack-7 --desired CUSTOM_HUGEPAGES_2MB=80%")
+)
+@administering
+@_NAME
+@click.option(
+    "--desired",
+    "goals",
+    multiple=True,
+    help="CLASS=AMOUNT or CLASS=SHARE% for each part; may be repeated.",
+)
+@json_option
+def set_(name: str, goals: tuple[str, ...], as_json: bool) -> None:
+    """Create the group NAME, or replace all its defaults; its agents follow."""
+    wanted = GroupWanted(desired=dict(map(_goal, goals)))
+    with fleet_at_server() as fleet:
+        _show_one(fleet.group_put(name, wanted), as_json)
+
+
+@group.command(epilog=example("moorage agent group delete rack-7"))
+@administering
+@_NAME
+@json_option
+def delete(name: str, as_json: bool) -> None:
+    """Delete the group NAME, which must have no active agents."""
+    with fleet_at_server() as fleet:
+        fleet.group_delete(name)
+    if as_json:
+        show_json({"name": name, "deleted": True})
+    else:
+        say(f"deleted {name}")
+
+
+@group.command(epilog=example("moorage agent group confirm rack-7"))
+@administering
+@_NAME
+@json_option
+def confirm(name: str, as_json: bool) -> None:
+    """Declare the silent agents of the suspect group NAME lost."""
+    with fleet_at_server() as fleet:
+        _show_one(fleet.group_confirm(name), as_json)
+
+
+@group.command(epilog=example("moorage agent group wait rack-7 --for 1h"))
+@administering
+@_NAME
+@click.option("--for", "lasts", type=DurationType(), required=True, help="For how long.")
+@json_option
+def wait(name: str, lasts: float, as_json: bool) -> None:
+    """Declare no agent of the group NAME lost for some time, whatever happens."""
+    with fleet_at_server() as fleet:
+        _show_one(fleet.group_wait(name, GroupWaitRequest(seconds=lasts)), as_json)
+
+
+def _goal(text: str) -> tuple[str, GroupDesired]:
+    name, equals, amount = text.partition("=")
+    try:
+        if not (name and equals):
+            raise ValueError
+        if amount.endswith("%"):
+            return name, GroupDesired(percent=float(amount.removesuffix("%")))
+        return name, GroupDesired(amount=int(amount))
+    except ValueError:
+        message = f"{text!r} is no default: write CLASS=512 or CLASS=80%"
+        raise Failure(USAGE, message) from None
+
+
+def _show_one(one: AgentGroup, as_json: bool) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(one))
+    else:
+        show_table(COLUMNS, [_row(one)])
+
+
+def _row(one: AgentGroup) -> list[str]:
+    goals = [
+        f"{name} {goal.amount if goal.percent is None else f'{goal.percent:g}%'}"
+        for name, goal in one.desired.items()
+    ]
+    network = "suspect" if one.suspect_network else "-"
+    return [
+        one.name,
+        str(one.members),
+        str(one.late),
+        str(one.lost),
+        network,
+        ", ".join(goals) or "-",
+    ]
