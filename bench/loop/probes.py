@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from bench import native
 from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
+from bench.loop.fleet_probes import fleet
 from bench.wire import request
 from moorage.faces.placement.routes import routes
 from moorage.faces.v1.routes import ROUTES
@@ -319,6 +320,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("openapi", "GET", "/v1/openapi.json")
     yield asked("watch", "GET", "/v1/watch", "/v1/watch?after=1.0&limit=1000")
     yield from _admission(asked, sizes)
+    yield from fleet(asked)
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
     yield asked("new epoch", "POST", "/v1/database/epoch")

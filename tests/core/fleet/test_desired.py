@@ -38,8 +38,8 @@ def figures(world: World) -> dict[str, tuple[int, str]]:
 
 
 def test_nothing_is_desired_at_first(world: World) -> None:
-    """Without goals and defaults nothing is desired."""
-    assert desired.amounts(world.agent()) == {N0: {SMALL: 0, BIG: 0}, N1: {SMALL: 0}}
+    """Without goals and defaults nothing is desired, and the agent changes nothing."""
+    assert desired.amounts(world.agent()) == {N0: {}, N1: {}}
     assert set(figures(world).values()) == {(0, "none")}
     assert world.agent().desired_generation == 0
 
@@ -47,9 +47,9 @@ def test_nothing_is_desired_at_first(world: World) -> None:
 def test_a_goal_for_one_part_and_for_all(world: World) -> None:
     """An amount without a provider is meant for every part that has the class."""
     world.goal(Goal(amount=10))
-    assert desired.amounts(world.agent()) == {N0: {SMALL: 10, BIG: 0}, N1: {SMALL: 10}}
+    assert desired.amounts(world.agent()) == {N0: {SMALL: 10}, N1: {SMALL: 10}}
     world.goal(Goal(amount=20), provider=N1)
-    assert desired.amounts(world.agent()) == {N0: {SMALL: 10, BIG: 0}, N1: {SMALL: 20}}
+    assert desired.amounts(world.agent()) == {N0: {SMALL: 10}, N1: {SMALL: 20}}
     assert world.agent().desired_generation == 2
 
 

@@ -13,6 +13,7 @@ from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 from moorage.core.ledger.model import Inventory
+from moorage.core.limits import MAX_INT
 from tests.core.ledger.build import (
     C1,
     C2,
@@ -101,18 +102,15 @@ def test_totals_follow_what_is_desired(known: Facts) -> None:
     """What Placement shows changes with a new generation and a new time."""
     follow(known, machine())
     before = known.providers[P2].generation
+    for offer in (machine(12), machine(12, max_unit=3), machine(12, max_unit=3, step_size=3)):
+        follow(known, offer, LATER)
+        before += 1
+        assert (known.providers[P2].generation, known.providers[P2].updated_at) == (before, LATER)
+        assert pages(known).updated_at == LATER
+    stored = pages(known)
+    assert (stored.total, stored.max_unit, stored.step_size) == (12, 3, 3)
     follow(known, machine(12), LATER)
-    assert (known.providers[P2].generation, known.providers[P2].updated_at) == (before + 1, LATER)
-    assert (pages(known).total, pages(known).updated_at) == (12, LATER)
-
-
-def test_unit_sizes_belong_to_clients_once_they_exist(known: Facts) -> None:
-    """A machine declares those of a new inventory; what a client changes is not overwritten."""
-    follow(known, machine(max_unit=4, step_size=2))
-    written = InventorySpec(10, max_unit=8, step_size=1)
-    known.apply(inventory.update(known, LATER, P2, PAGES, 1, written, full_reserve=True)[0])
-    follow(known, machine(12, max_unit=4, step_size=2), LATER)
-    assert (pages(known).total, pages(known).max_unit, pages(known).step_size) == (12, 8, 1)
+    assert pages(known).max_unit == MAX_INT
 
 
 def test_reserved_and_ratio_of_others_stay(known: Facts) -> None:

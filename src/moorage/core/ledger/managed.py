@@ -22,10 +22,7 @@ from moorage.core.limits import MAX_INT, NAME_LENGTH_MAX
 
 
 class ClassOffer(Struct, frozen=True):
-    """What a part of a machine should have of one class, and what is offered now.
-
-    `max_unit` and `step_size` are those of a new inventory; clients may change them later.
-    """
+    """What a part of a machine should have of one class, and what is offered now."""
 
     desired: int
     offered: int
@@ -183,17 +180,24 @@ def _inventory(
     used = 0 if before is None else before.used
     if not offer.desired and not used:
         return None
+    max_unit = MAX_INT if offer.max_unit is None else offer.max_unit
     if before is None:
         return Inventory(
             offer.desired,
-            max_unit=MAX_INT if offer.max_unit is None else offer.max_unit,
+            max_unit=max_unit,
             step_size=offer.step_size,
             offered=offer.offered,
             withheld=provider.withheld is not None,
             created_at=now,
             updated_at=now,
         )
-    after = replace(before, total=max(offer.desired, 1), offered=offer.offered)
+    after = replace(
+        before,
+        total=max(offer.desired, 1),
+        max_unit=max_unit,
+        step_size=offer.step_size,
+        offered=offer.offered,
+    )
     return after if _figures(after) == _figures(before) else replace(after, updated_at=now)
 
 

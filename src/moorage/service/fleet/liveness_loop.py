@@ -15,6 +15,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.fleet.liveness import GroupCount, liveness_after, next_in, ttl_of
 from moorage.core.fleet.model import Agent, Liveness, Policy, State
 from moorage.core.ids import AgentId
+from moorage.service import errors
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
@@ -22,6 +23,7 @@ from moorage.service.fleet.directory import Directory
 from moorage.service.fleet.liveness_cases import SERVER, GroupRelax, LivenessSweep
 from moorage.service.fleet.policy_cases import DrainOver
 from moorage.service.fleet.signs_of_life import EVERY, SignsOfLife
+from moorage.store.api import Engine
 from moorage.store.fleet import heard
 
 SWEEP_MAX = 100
@@ -45,21 +47,22 @@ class LivenessLoop:
 
     def __init__(
         self,
+        engine: Engine,
         transactor: Transactor,
         directory: Directory,
         clock: Clock,
         *,
-        shared: bool,
         ttl_min: int,
         ttl_max: int,
     ) -> None:
+        self._engine = engine
         self._transactor = transactor
         self._directory = directory
         self._clock = clock
-        self._shared = shared
+        self._shared = engine.shared
         self._ttl_min, self._ttl_max = ttl_min, ttl_max
         self._process = secrets.token_hex(8)
-        self.signs = SignsOfLife(clock.monotonic, alone=not shared)
+        self.signs = SignsOfLife(clock.monotonic, alone=not engine.shared)
         self._old_ttl = 0
         self._old_ttl_until = 0
         """A longer TTL that agents may still count on, and until when (monotonic)."""
@@ -126,10 +129,11 @@ class LivenessLoop:
         kept = KEPT if self._shared else -EVERY
         write = partial(heard.heard_write, self._process, ages, patience, now)
         if first and not stopped:
-            plan = RunPlan(lambda: heard.heard_load(now))
+            with errors.translated():
+                exchange = await self._engine.read(heard.heard_load(now))
         else:
             plan = RunPlan(lambda: write(kept=kept, stopped=stopped))
-        exchange = await self._transactor.submit(plan)
+            exchange = await self._transactor.submit(plan)
         self.signs.merge(exchange, self._process)
         longest = max((row.ttl for row in exchange.rows), default=0)
         if first and longest > self._ttl:

@@ -71,10 +71,10 @@ class Fleet:
         self.directory = Directory()
         self._closed = False
         self.liveness_loop = LivenessLoop(
+            engine,
             transactor,
             self.directory,
             clock,
-            shared=engine.shared,
             ttl_min=ttl_min,
             ttl_max=ttl_max,
         )
