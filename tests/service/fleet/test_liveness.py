@@ -12,6 +12,7 @@ from moorage.core.fleet.model import Liveness
 from moorage.core.fleet.policy import Action
 from moorage.service.app import Service
 from moorage.service.fleet.service import Fleet
+from moorage.store.api import Unavailable
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import BOOT, PAGES, agent_id, part_id, ready
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, Running, fatal, running
@@ -275,3 +276,16 @@ def test_a_drain_ends_at_its_time(tmp_path: Path) -> None:
         assert [(row.action, row.who) for row in rows] == [("agent.resume", "moorage")]
 
     play(tmp_path, scenario)
+
+
+def test_a_stop_without_the_database_ends(tmp_path: Path) -> None:
+    """What was heard cannot be written then; the agents have their grace after the next start."""
+
+    async def run() -> None:
+        async with running(tmp_path / "m.sqlite") as one:
+            await ready(one.service.fleet, 1)
+            one.engine.failures.extend([Unavailable("the disk is full")] * 9)
+            await one.service.fleet.stop()
+            one.engine.failures.clear()
+
+    asyncio.run(run())

@@ -76,10 +76,14 @@ class LivenessLoop:
         self._loop.start(self.look)
 
     async def stop(self) -> None:
-        """Stop, after writing what was heard."""
+        """Stop, after writing what was heard if the database can take it."""
         await self._loop.stop()
-        if self._directory:
+        if not self._directory:
+            return
+        try:
             await self._exchange(stopped=True)
+        except Error as error:
+            log.warning("cannot write which agents were heard of: %s", error.message)
 
     def check_known(self) -> None:
         """Raise UNAVAILABLE if other processes do not know what this one has heard."""
