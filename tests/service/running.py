@@ -52,6 +52,7 @@ class Watched:
         self.engine = engine
         self.name, self.shared = engine.name, engine.shared
         self.transactions = 0
+        self.reads = 0
         self.statements: list[int] = []
         """The number of statements of each transaction."""
         self.failures: deque[Exception] = deque()
@@ -81,6 +82,7 @@ class Watched:
             yield self.wrapper(self, transaction)
 
     async def read(self, plan: Plan[T]) -> T:
+        self.reads += 1
         return await self.engine.read(plan)
 
     async def look(self, plan: Plan[T]) -> T:

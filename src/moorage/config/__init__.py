@@ -3,20 +3,22 @@
 `Settings` in this file (`config/__init__.py`) has a field for each setting. Sources in order of
 increasing priority: the default, `moorage.toml`, the environment (`MOORAGE_` and the name in
 capitals), the command-line option. `addresses.py` parses hosts and networks in settings,
-`errors.py` defines the error for a wrong setting.
+`combinations.py` refuses settings that contradict each other, `errors.py` defines the error for a
+wrong setting.
 """
 
 import os
 import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
 
-from moorage.config.addresses import address_parse, networks_parse
+from moorage.config.combinations import check
 from moorage.config.errors import ConfigError
+from moorage.core.clock import SECOND
+from moorage.core.fleet.liveness import TTL_RANGE
 from moorage.core.limits import (
     BODY_BYTES_MAX,
     BULK_BYTES_MAX,
@@ -24,8 +26,9 @@ from moorage.core.limits import (
     CHANGES_QUEUED_MAX,
     QUERY_BYTES_MAX,
     QUERY_PARAMETERS_MAX,
+    TOKEN_CACHE_MAX,
 )
-from moorage.store.addresses import has_password, is_postgres, with_password
+from moorage.store.addresses import has_password, with_password
 from moorage.store.ownership import UntrustedError, read_own
 
 FILE_NAME = "moorage.toml"
@@ -37,6 +40,8 @@ Bytes = Annotated[int, Meta(ge=1, le=1 << 40)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Days = Annotated[int, Meta(ge=1, le=36_500)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+FleetSeconds = Annotated[float, Meta(ge=10, le=3_600)]
+"""Not less than 10: processes exchange signs of life every 5 seconds."""
 
 
 def _about(text: str) -> Meta:
@@ -90,6 +95,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         bool,
         _about("Permit boskos_listen without a password on an address that others can reach."),
     ] = False
+    insecure_agents: Annotated[
+        bool, _about("Permit agents on unencrypted connections from other hosts.")
+    ] = False
     insecure: Annotated[
         bool, _about("Deprecated: insecure_noauth2 and insecure_boskos together.")
     ] = False
@@ -106,7 +114,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], _about("Lowest severity that is logged.")
     ] = "info"
-    access_log: Annotated[bool, _about("Log one line for every answered request.")] = True
+    access_log: Annotated[
+        bool, _about("Log one line for every answered request, except agents' signs of life.")
+    ] = True
 
     boskos_listen: Annotated[
         str | None,
@@ -189,6 +199,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Count,
         _about("Most allocation candidates in one response, also if the client sets no limit."),
     ] = CANDIDATES_MAX
+    token_cache_max: Annotated[
+        Count, _about("Most tokens cached in memory: as many as there are agents, or more.")
+    ] = TOKEN_CACHE_MAX
+    fleet_ttl_min: Annotated[
+        FleetSeconds, _about("Seconds of silence after which an agent of a small fleet is late.")
+    ] = TTL_RANGE.least / SECOND
+    fleet_ttl_max: Annotated[
+        FleetSeconds,
+        _about("The same for a large fleet: 1 for each 50 agents, up to this."),
+    ] = TTL_RANGE.most / SECOND
     changes_max: Annotated[
         Count, _about("Most change rows to keep for followers, whatever their age.")
     ] = 10_000_000
@@ -260,7 +280,7 @@ def load(
     if values.get("insecure"):
         values = {"insecure_noauth2": True, "insecure_boskos": True, **values}
     settings = Settings(**values)
-    _check(settings)
+    check(settings)
     return Loaded(settings, origins)
 
 
@@ -299,59 +319,6 @@ def _converted(name: str, value: Any, origin: str, strict: bool) -> Any:
 
 def _choices(allowed: tuple[Any, ...]) -> bool:
     return bool(allowed) and all(isinstance(choice, str) for choice in allowed)
-
-
-def _check(settings: Settings) -> None:
-    """Refuse invalid combinations of settings."""
-    address = address_parse(settings.listen)
-    if settings.auth == "noauth2" and not address.loopback and not settings.insecure_noauth2:
-        raise ConfigError(
-            f"auth: noauth2 lets anyone in, so it is refused on {address.host}; "
-            "listen on 127.0.0.1, choose --auth token, or add --insecure-noauth2"
-        )
-    if settings.epoch_file is not None and settings.database.startswith("sqlite:"):
-        raise ConfigError("epoch_file: is for PostgreSQL; SQLite remembers it in PATH.lock")
-    if settings.boskos_config is not None and settings.boskos_listen is None:
-        raise ConfigError("boskos_config: needs boskos_listen, the address to serve it on")
-    if settings.boskos_password_file is not None and settings.boskos_listen is None:
-        raise ConfigError("boskos_password_file: needs boskos_listen, the address it is for")
-    networks_parse(settings.trusted_proxies)
-    if settings.boskos_listen is not None:
-        boskos = address_parse(settings.boskos_listen, "boskos_listen")
-        free = settings.insecure_boskos or settings.boskos_password_file is not None
-        if not boskos.loopback and not free:
-            raise ConfigError(
-                f"boskos_listen: Boskos does not authenticate its clients, so {boskos.host} is"
-                " refused; listen on 127.0.0.1, set boskos_password_file, or add --insecure-boskos"
-            )
-    if settings.testing and (settings.auth != "noauth2" or not address.loopback):
-        raise ConfigError("testing: needs --auth noauth2 and a loopback address in --listen")
-    if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise ConfigError("tls_cert and tls_key go together: give both or neither")
-    if settings.auth == "keystone":
-        if not settings.keystone_url or not settings.keystone_password:
-            raise ConfigError("auth: keystone needs keystone_url and keystone_password")
-        if urlsplit(settings.keystone_url).scheme not in ("http", "https"):
-            raise ConfigError("keystone_url: must begin with http:// or https://")
-        if "@" in urlsplit(settings.keystone_url).netloc:
-            raise ConfigError(
-                "keystone_url: must not name a user or a password, which would be logged;"
-                " use keystone_username and keystone_password"
-            )
-    if settings.query_bytes_max > settings.header_bytes_max:
-        raise ConfigError("query_bytes_max: must not be larger than header_bytes_max")
-    _check_database(settings)
-
-
-def _check_database(settings: Settings) -> None:
-    if settings.database_password_file is None:
-        return
-    if not is_postgres(settings.database):
-        raise ConfigError("database_password_file: is for a database on PostgreSQL")
-    if has_password(settings.database):
-        raise ConfigError(
-            "database and database_password_file: both have a password; take it out of database"
-        )
 
 
 def database_address(settings: Settings) -> str:

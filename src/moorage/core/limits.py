@@ -42,6 +42,9 @@ AGGREGATES_MAX = 1_000
 CANDIDATES_MAX = 100_000
 """Candidates in one answer; the setting `candidates_max` overrides it."""
 
+TOKEN_CACHE_MAX = 200_000
+"""Tokens cached in memory, one for each agent; the setting `token_cache_max` overrides it."""
+
 CANDIDATE_STEPS_MAX = 3_000_000
 """Steps after which a candidate search stops and returns what it has found: a few seconds."""
 

@@ -26,6 +26,12 @@ def source_of(address: IpAddress) -> str:
     return str(address)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this host itself; an unknown one is not."""
+    address = address_of(host)
+    return address is not None and address.is_loopback
+
+
 def client_of(scope: Scope) -> str:
     """Return a request's source address, as reported by trusted proxies; empty if unknown."""
     client: tuple[str, int] | None = scope.get("client")

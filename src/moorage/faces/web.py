@@ -44,6 +44,9 @@ WAITED = "moorage.waited"
 CALLER = "moorage.caller"
 """In a request's scope: the authenticated caller's `Caller.label`, for the access log."""
 
+ROUTINE = "moorage.routine"
+"""Set in the scope of a request that the access log omits if it succeeds: a sign of life."""
+
 RETRY_AFTER = (b"retry-after", b"1")
 """The header of a 503 or 429: the seconds that a client should wait before it retries."""
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from moorage.faces.addresses import client_of
-from moorage.faces.web import ABORT, CALLER, WAITED, Message, Receive, Scope, Send
+from moorage.faces.web import ABORT, CALLER, ROUTINE, WAITED, Message, Receive, Scope, Send
 from moorage.serve.http.protocol import LENGTH_UNREADABLE
 from moorage.serve.logs import AccessLog, AccessRecord, time_text
 from moorage.serve.metrics import RequestMetrics
@@ -83,7 +83,8 @@ class Application:
         finally:
             seconds = time.perf_counter() - begun
             self._requests.add(name, scope["method"], watch.status, seconds, WAITED in scope)
-            if self._access_log is not None:
+            logged = ROUTINE not in scope or watch.status != HTTPStatus.OK
+            if self._access_log is not None and logged:
                 self._access_log.write(_access(scope, watch, seconds))
 
 

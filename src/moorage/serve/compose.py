@@ -83,7 +83,7 @@ def compose(
     metrics.add(FleetMetrics(service.fleet))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
-    faces["v1"] = V1Face(service, authenticator, limits)
+    faces["v1"] = V1Face(service, authenticator, limits, plain_agents=settings.insecure_agents)
     if settings.testing:
         faces["_testing"] = testing_face(
             service.operations.wipe,

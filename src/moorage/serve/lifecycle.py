@@ -20,6 +20,8 @@ from uvloop import new_event_loop
 
 from moorage.config import Settings, database_address
 from moorage.config.addresses import Address, address_parse, networks_parse
+from moorage.core.clock import SECOND
+from moorage.core.fleet.liveness import TtlRange
 from moorage.serve import exposure, logs
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
@@ -149,6 +151,8 @@ async def _run(settings: Settings) -> int:
                     on_fatal=_die,
                     queue_max=settings.queue_max,
                     candidates_max=settings.candidates_max,
+                    token_cache_max=settings.token_cache_max,
+                    ttl_range=_ttl_range(settings),
                     epoch_file=settings.epoch_file,
                     backup_directory=settings.backup_directory,
                     retention=Retention(
@@ -303,6 +307,10 @@ async def _admin_token(service: Service, files: Files) -> None:
     secret, _ = await service.access.create(ADMIN_NAME, Role.ADMIN, by=SELF)
     files.token_write(secret)
     log.info("the administrator's token is in %s", files.token)
+
+
+def _ttl_range(settings: Settings) -> TtlRange:
+    return TtlRange(round(settings.fleet_ttl_min * SECOND), round(settings.fleet_ttl_max * SECOND))
 
 
 def _listen(setting: str, value: str) -> Listener:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moorage.core.clock import Clock
-from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX
+from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
+from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX, TOKEN_CACHE_MAX
 from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import AccessTokens
 from moorage.service.admission.service import Admission
@@ -59,6 +60,8 @@ class Service:
         on_fatal: Callable[[Exception], None],
         queue_max: int = CHANGES_QUEUED_MAX,
         candidates_max: int = CANDIDATES_MAX,
+        token_cache_max: int = TOKEN_CACHE_MAX,
+        ttl_range: TtlRange = TTL_RANGE,
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
     ) -> "Service":
@@ -75,14 +78,14 @@ class Service:
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         watch = Watch(engine, feed.bell)
         admission = Admission(engine, transactor, feed.bell, followers.admission, service_clock)
-        fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock)
+        fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock, ttl_range)
         transactor.start()
         await admission.start()
         await fleet.start()
         feed.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock, admission, retention)
-        access = AccessTokens(engine, transactor, clock)
+        access = AccessTokens(engine, transactor, clock, token_cache_max)
         chores.add(access.note_uses)
         chores.start()
         return cls(
@@ -115,6 +118,8 @@ class Service:
         on_fatal: Callable[[Exception], None],
         queue_max: int = CHANGES_QUEUED_MAX,
         candidates_max: int = CANDIDATES_MAX,
+        token_cache_max: int = TOKEN_CACHE_MAX,
+        ttl_range: TtlRange = TTL_RANGE,
         epoch_file: str | None = None,
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
@@ -128,6 +133,8 @@ class Service:
             on_fatal=on_fatal,
             queue_max=queue_max,
             candidates_max=candidates_max,
+            token_cache_max=token_cache_max,
+            ttl_range=ttl_range,
             backup_directory=backup_directory,
             retention=retention,
         )

@@ -77,11 +77,34 @@ def test_a_token_is_rotated_once(engine: Engine) -> None:
         found = await engine.read(access.token_by_id("t1"))
         assert found is not None
         assert (found.rotated_at, found.expires_at, found.revoked_at) == (9, 20, None)
-        assert await engine.read(access.ends_load()) == (1, 1)
         await write(engine, access.token_revoke("t1", Instant(10)))
         await write(engine, access.token_revoke("t2", Instant(10)))
         assert await rotate("t2") is None
-        assert await engine.read(access.ends_load()) == (1, 3)
+
+    asyncio.run(scenario())
+
+
+def test_ends_of_tokens_are_numbered(engine: Engine) -> None:
+    """Each end of a token has a higher number than all before it, and is listed after those."""
+
+    async def after(ends: int, rows_max: int = 9) -> tuple[int, list[str]]:
+        _, newest = await engine.read(access.ends_load())
+        return newest, await engine.read(access.ended_since(ends, rows_max))
+
+    async def scenario() -> None:
+        for token in (FIRST, SECOND):
+            await write(engine, access.token_insert(token))
+        assert await engine.read(access.ends_load()) == (1, 0)
+        await write(engine, access.token_rotate("t2", Instant(9), Instant(20)))
+        rotated, hashes = await after(0)
+        assert (rotated > 0, hashes) == (True, [SECOND.sha256])
+        await write(engine, access.token_revoke("t1", Instant(10)))
+        revoked, hashes = await after(rotated)
+        assert (revoked > rotated, hashes) == (True, [FIRST.sha256])
+        assert await after(0) == (revoked, [SECOND.sha256, FIRST.sha256])
+        assert await after(0, rows_max=1) == (revoked, [SECOND.sha256])
+        await write(engine, access.token_revoke("t2", Instant(11)))  # also a rotated one ends
+        assert (await after(revoked))[1] == [SECOND.sha256]
 
     asyncio.run(scenario())
 

@@ -20,12 +20,6 @@ from moorage.core.ids import AgentId
 AGENTS_PER_SECOND = 50
 """Agents that make the TTL longer by one second: signs of life stay at about 100 per second."""
 
-TTL_MIN = 10 * SECOND
-"""The TTL of a small fleet, by default."""
-
-TTL_MAX = 60 * SECOND
-"""The TTL of a large fleet, by default."""
-
 NEXT = 0.5
 """The share of the TTL after which the next sign of life is due."""
 
@@ -40,6 +34,17 @@ BRAKE_LEAST = 3
 
 BRAKE_PERCENT = 30
 """The share of a group's agents that must be silent to make its network suspect."""
+
+
+class TtlRange(NamedTuple):
+    """The TTLs of a small and of a large fleet, in microseconds."""
+
+    least: int = 10 * SECOND
+    most: int = 60 * SECOND
+
+
+TTL_RANGE = TtlRange()
+"""The default; the settings `fleet_ttl_min` and `fleet_ttl_max` override it."""
 
 
 class Silence(NamedTuple):
@@ -57,9 +62,9 @@ class GroupCount(NamedTuple):
     late: int
 
 
-def ttl_of(agents: int, least: int = TTL_MIN, most: int = TTL_MAX) -> int:
+def ttl_of(agents: int, bounds: TtlRange = TTL_RANGE) -> int:
     """Return after which silence an agent is late, given the number of agents."""
-    return max(least, min(most, agents * SECOND // AGENTS_PER_SECOND))
+    return max(bounds.least, min(bounds.most, agents * SECOND // AGENTS_PER_SECOND))
 
 
 def next_in(ttl: int, chance: float) -> int:

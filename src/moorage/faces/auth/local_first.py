@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from moorage.faces.auth.headers import token_of
 from moorage.faces.web import Authenticator, Caller
-from moorage.service.access.tokens import SECRET_PREFIX
+from moorage.service.access.token import SECRET_PREFIX
 
 
 class LocalFirst:

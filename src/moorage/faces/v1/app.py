@@ -21,6 +21,7 @@ from moorage.faces.v1.routing import Request, Route, StatusAnswer, Table
 from moorage.faces.v1.streaming import Stream, stream_send
 from moorage.faces.web import (
     CALLER,
+    ROUTINE,
     WAITED,
     Authenticator,
     Caller,
@@ -55,12 +56,21 @@ class V1Face:
         service: the service behind the API.
         authenticator: identifies callers.
         limits: limits on the size of requests.
+        plain_agents: whether agents may use unencrypted connections from other hosts.
     """
 
-    def __init__(self, service: Service, authenticator: Authenticator, limits: Limits) -> None:
+    def __init__(
+        self,
+        service: Service,
+        authenticator: Authenticator,
+        limits: Limits,
+        *,
+        plain_agents: bool = False,
+    ) -> None:
         self._service = service
         self._authenticator = authenticator
         self._limits = limits
+        self._plain_agents = plain_agents
         self._table = Table(ROUTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,6 +79,8 @@ class V1Face:
         head = [(b"x-openstack-request-id", request_id.encode()), *SAFE]
         try:
             route, variables = self._route(scope)
+            if route.routine:
+                scope[ROUTINE] = True
             request = await self._request(scope, receive, route, variables, request_id)
             answer = await route.handler(request)
             if WAITED in scope:  # the token may have become invalid during the wait
@@ -112,6 +124,8 @@ class V1Face:
     ) -> Request[Any, Any]:
         headers, client = headers_of(scope), client_of(scope)
         caller, role = await self._let_in(headers, client, route)
+        if not self._plain_agents:
+            roles.check_connection(caller, scope["scheme"], client)
         if caller is not NOBODY:
             scope[CALLER] = caller.label
         query = query_parse(scope["query_string"], self._limits)

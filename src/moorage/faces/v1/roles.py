@@ -7,7 +7,8 @@ role. Source: docs/decisions/0005-tokens-and-roles.md, 0023-scoped-roles.md.
 from collections.abc import Collection
 from http import HTTPStatus
 
-from moorage.faces.v1.problems import FORBIDDEN, ProblemError
+from moorage.faces.addresses import is_loopback
+from moorage.faces.v1.problems import ENCRYPTION_REQUIRED, FORBIDDEN, ProblemError
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role, Scope, ScopedRole, permits
 
@@ -19,6 +20,9 @@ _SIGNS = (
     (Role.READER, frozenset({"reader"})),
 )
 """The OpenStack roles that identify each role of the ladder, the most trusted first."""
+
+MACHINES = (ScopedRole.AGENT, ScopedRole.ENROLLER)
+"""Roles of tokens that are on many machines and used all the time."""
 
 
 def role_of(caller: Caller) -> Role | None:
@@ -65,6 +69,28 @@ def check_caller(
     if not projects and project_of(caller, role) is not None:
         raise _forbidden("This shows all projects, but this token is bound to one.")
     return role
+
+
+def check_connection(caller: Caller, scheme: str, client: str) -> None:
+    """Check that an agent or an enroller does not send its token in plain text over a network.
+
+    Args:
+        caller: the caller.
+        scheme: of the connection: `http` or `https`; trusted proxies report that of their client.
+        client: the address of the client.
+
+    Raises:
+        ProblemError: 403, the connection is neither encrypted nor from this host.
+    """
+    scope = caller.scope
+    if scope is None or scope.role not in MACHINES or scheme == "https" or is_loopback(client):
+        return
+    raise ProblemError(
+        HTTPStatus.FORBIDDEN,
+        ENCRYPTION_REQUIRED,
+        "Agents must use HTTPS, because their tokens would cross the network in plain text."
+        " Serve HTTPS (tls_cert, or a trusted proxy), or permit it with --insecure-agents.",
+    )
 
 
 def check_role(role: Role | None, least: Role, what: str) -> None:

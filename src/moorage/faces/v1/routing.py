@@ -115,6 +115,8 @@ class Route:
     bytes and decodes it in pieces, so as not to delay others; `body` is documentation only."""
     free_query: bool = False
     """Whether the handler reads `Request.query` itself. If not, unknown parameters are refused."""
+    routine: bool = False
+    """Whether clients call it every few seconds: the access log omits its successes."""
     media: tuple[str, ...] = ("application/json",)
     """The content types of the route's answers."""
 

@@ -4,42 +4,45 @@ A token's secret is returned once, on creation; only its SHA-256 is stored. Face
 their own.
 """
 
-import hashlib
 import logging
 import secrets
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.slots import BOSKOS, is_reserved
-from moorage.core.clock import HOUR, SECOND, Clock, Instant
+from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
 from moorage.core.texts import check_plain
 from moorage.service import audit_log, errors
 from moorage.service.access.audit import Actor, audit_row
-from moorage.service.access.roles import Role, Scope, ScopedRole, role_parse, scope_parse
+from moorage.service.access.roles import Role, ScopedRole, role_parse, scope_parse
+from moorage.service.access.token import (
+    Token,
+    description,
+    digest_of,
+    secret_new,
+    stored,
+    successor,
+    token_of,
+)
+from moorage.service.access.token_cache import TokenCache
+from moorage.service.access.token_uses import TokenUses
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.single_flight import SingleFlight
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store.access import audit as audit_store
 from moorage.store.access import tokens as access_store
-from moorage.store.access.tokens import AccessToken
 from moorage.store.api import Engine, Plan
 
-__all__ = ["AccessTokens", "Role", "Token"]
-
-SECRET_PREFIX = "moorage_"
-"""The prefix of every token, so that scanners can find leaked ones."""
-
-SECRET_BYTES = 32
 ID_BYTES = 6
-CACHE_MAX = 4_096
-"""Tokens cached between requests; beyond this the oldest is dropped."""
+ENDED_MAX = 1_000
+"""The most ends of tokens that one look reads; with more it drops all cached tokens."""
 
-USED_EVERY = HOUR
-"""The minimum time between two recorded uses of a token."""
+REFUSALS_NOTED_MAX = 4_096
+"""Tokens whose refusals are remembered, so that they are logged at most once a minute."""
 
 NOTED_EVERY = 60 * SECOND
 """The minimum time between two log lines about the same revoked or expired token."""
@@ -47,43 +50,27 @@ NOTED_EVERY = 60 * SECOND
 log = logging.getLogger("moorage.auth")
 
 
-class Token(Struct, frozen=True):
-    """One token, without its secret.
-
-    `project_id` is None if it is bound to no project; `scope` is that of a scoped role. It is valid
-    until before `expires_at`. `rotated_at` is when another token replaced it.
-    """
-
-    id: str
-    name: str
-    role: Role | ScopedRole
-    project_id: str | None
-    created_at: Instant
-    revoked_at: Instant | None = None
-    scope: Scope | None = None
-    expires_at: Instant | None = None
-    rotated_at: Instant | None = None
-    used_at: Instant | None = None
-    """When it was last used, with a precision of about an hour."""
-
-
 class AccessTokens:
     """The tokens of one service. A revoked token is refused as soon as its revocation is answered.
 
     On a shared database another process may have revoked or rotated tokens. So each request first
-    reads how many were; concurrent requests share one query.
+    reads the number of the last one; concurrent requests share one query.
     """
 
-    def __init__(self, engine: Engine, transactor: Transactor, clock: Clock) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        clock: Clock,
+        cache_max: int = TOKEN_CACHE_MAX,
+    ) -> None:
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
-        self._known: dict[str, Token] = {}
-        self._forgotten = 0
-        self._ends = (0, 0)
+        self._cache: TokenCache[Token] = TokenCache(cache_max)
+        self._epoch, self._ends = 0, 0
         self._looks = SingleFlight(self._look)
-        self._used: dict[str, Instant] = {}
-        self._unwritten: dict[str, Instant] = {}
+        self._uses = TokenUses(cache_max)
         self._noted: dict[str, Instant] = {}
 
     async def create(
@@ -122,11 +109,11 @@ class AccessTokens:
             scope=scope_parse(known, scope or {}),
             expires_at=None if lasts is None else _after(now, "expires_in", lasts, least=1),
         )
-        secret = _secret_new()
-        row = audit_row(now, by, "token.create", token.id, after=_description(token))
+        secret = secret_new()
+        row = audit_row(now, by, "token.create", token.id, after=description(token))
 
         def plan() -> Plan[None]:
-            yield from access_store.token_insert(_stored(token, secret))
+            yield from access_store.token_insert(stored(token, secret))
             yield from audit_store.audit_insert(row)
 
         await self._transactor.submit(RunPlan(plan))
@@ -151,31 +138,32 @@ class AccessTokens:
         now = self._clock.now()
         until = _after(now, "grace", grace)
         fresh = None if lasts is None else _after(now, "expires_in", lasts, least=1)
-        secret, new_id = _secret_new(), secrets.token_hex(ID_BYTES)
+        secret, new_id = secret_new(), secrets.token_hex(ID_BYTES)
 
-        def plan() -> Plan[tuple[Token, audit_store.AuditRow] | None]:
+        def plan() -> Plan[tuple[Token, audit_store.AuditRow, str] | None]:
             old = yield from access_store.token_by_id(token_id)
             if old is None or (old.expires_at is not None and old.expires_at <= now):
                 return None
             ends = until if old.expires_at is None else Instant(min(until, old.expires_at))
             if (yield from access_store.token_rotate(token_id, now, ends)) is None:
                 return None
-            new = _successor(_token(old), new_id, now, fresh)
-            after = {**_description(new), "id": new_id, "grace": (ends - now) / SECOND}
-            row = audit_row(now, by, "token.rotate", token_id, _description(_token(old)), after)
-            yield from access_store.token_insert(_stored(new, secret))
+            new = successor(token_of(old), new_id, now, fresh)
+            after = {**description(new), "id": new_id, "grace": (ends - now) / SECOND}
+            row = audit_row(now, by, "token.rotate", token_id, description(token_of(old)), after)
+            yield from access_store.token_insert(stored(new, secret))
             yield from audit_store.audit_insert(row)
-            return new, row
+            return new, row, old.sha256
 
         made = await self._transactor.submit(RunPlan(plan))
-        self._forget()
         if made is None:
             raise Error(
                 Code.TOKEN_NOT_FOUND,
                 f"There is no valid token '{token_id}', or it was replaced already.",
             )
-        audit_log.write([made[1]])
-        return secret, made[0]
+        token, row, digest = made
+        self._cache.drop([digest])
+        audit_log.write([row])
+        return secret, token
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
         """Return tokens, oldest first, including invalid ones, and the next page's cursor.
@@ -189,7 +177,7 @@ class AccessTokens:
                 access_store.tokens_window(place.at, place.id, rows_max)
             )
         page, following = page_of(stored, limit, lambda one: PageMarker(one.created_at, one.id))
-        return [self._with_use(_token(one)) for one in page], following
+        return [self._with_use(token_of(one)) for one in page], following
 
     async def list(self) -> list[Token]:
         """Return all tokens, oldest first, including invalid ones. Raises `Error`."""
@@ -206,18 +194,19 @@ class AccessTokens:
         """
         now = self._clock.now()
 
-        def plan() -> Plan[audit_store.AuditRow | None]:
+        def plan() -> Plan[tuple[audit_store.AuditRow, str] | None]:
             stored = yield from access_store.token_revoke(token_id, now)
             if stored is None:
                 return None
-            row = audit_row(now, by, "token.revoke", token_id, _description(_token(stored)))
+            row = audit_row(now, by, "token.revoke", token_id, description(token_of(stored)))
             yield from audit_store.audit_insert(row)
-            return row
+            return row, stored.sha256
 
-        row = await self._transactor.submit(RunPlan(plan))
-        self._forget()
-        if row is None:
+        made = await self._transactor.submit(RunPlan(plan))
+        if made is None:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token '{token_id}'.")
+        row, digest = made
+        self._cache.drop([digest])
         audit_log.write([row])
 
     async def find(self, secret: str) -> Token | None:
@@ -228,71 +217,68 @@ class AccessTokens:
         if self._engine.shared:
             with errors.translated():
                 await self._looks.taken()
-        digest = _digest(secret)
-        token = self._known.get(digest) or await self._load(digest)
+        digest = digest_of(secret)
+        token = self._cache.get(digest) or await self._load(digest)
         if token is None:
             return None
         now = self._clock.now()
         if token.expires_at is not None and now >= token.expires_at:
             self._tell(token, "it has expired", now)
             return None
-        last = self._used.get(token.id, token.used_at)
-        if last is None or now - last >= USED_EVERY:
-            if len(self._used) >= CACHE_MAX:
-                self._used.clear()
-            self._used[token.id] = self._unwritten[token.id] = now
+        self._uses.note(token.id, token.used_at, now)
         return token
 
     async def note_uses(self) -> None:
         """Write the times at which tokens were last used: a chore. Raises `Error`."""
-        uses, self._unwritten = self._unwritten, {}
+        uses = self._uses.take()
         if not uses:
             return
         try:
             await self._transactor.submit(RunPlan(lambda: access_store.tokens_used(uses)))
         except Error:
-            self._unwritten = {**uses, **self._unwritten}
+            self._uses.put_back(uses)
             raise
 
     def _with_use(self, token: Token) -> Token:
         """Return the token with its last use here, which may not have been written yet."""
-        uses = filter(None, (token.used_at, self._used.get(token.id)))
+        uses = filter(None, (token.used_at, self._uses.last(token.id)))
         return structs.replace(token, used_at=max(uses, default=None))
 
     async def _load(self, digest: str) -> Token | None:
-        forgotten = self._forgotten
+        drops = self._cache.drops
         with errors.translated():
             stored = await self._engine.read(access_store.token_by_sha256(digest))
         if stored is None:
             return None
-        token = _token(stored)
+        token = token_of(stored)
         if token.revoked_at is not None:
             self._tell(token, "it was revoked", self._clock.now())
             return None
-        if forgotten == self._forgotten:  # otherwise this token may have been revoked meanwhile
-            if len(self._known) >= CACHE_MAX:
-                self._known.pop(next(iter(self._known)))
-            self._known[digest] = token
+        self._cache.add(digest, token, drops)
         return token
 
     def _tell(self, token: Token, why: str, now: Instant) -> None:
         """Log the refusal of a formerly valid token, which may indicate misuse."""
         if now - self._noted.get(token.id, 0) < NOTED_EVERY:
             return
-        if len(self._noted) >= CACHE_MAX:
+        if len(self._noted) >= REFUSALS_NOTED_MAX:
             self._noted.clear()
         self._noted[token.id] = now
         log.warning("refused the token %s (%s): %s", token.id, token.name, why)
 
     async def _look(self) -> None:
-        ends = await self._engine.read(access_store.ends_load())
-        if ends != self._ends:
-            self._ends = ends
-            self._forget()
-
-    def _forget(self) -> None:
-        self._forgotten += 1
-        self._known.clear()
+        epoch, ends = await self._engine.read(access_store.ends_load())
+        if (epoch, ends) == (self._epoch, self._ends):
+            return
+        ended: list[str] | None = None
+        if epoch == self._epoch and ends > self._ends:
+            plan = access_store.ended_since(self._ends, ENDED_MAX)
+            ended = await self._engine.read(plan)
+        if ended is None or len(ended) == ENDED_MAX:
+            self._cache.clear()
+        else:
+            self._cache.drop(ended)
+        self._epoch, self._ends = epoch, ends
 
 
 def _check_owner(name: str, project_id: str | None) -> None:
@@ -317,75 +303,10 @@ def _check_project(role: Role | ScopedRole, project_id: str | None) -> None:
         )
 
 
-def _description(token: Token) -> dict[str, object]:
-    """Return the description of a token in audit rows; durations are in seconds."""
-    shown: dict[str, object] = {"name": token.name, "role": token.role.value}
-    shown["project_id"] = token.project_id
-    if token.scope is not None:
-        shown["scope"] = {token.scope.field: token.scope.names}
-    if token.expires_at is not None:
-        shown["lasts"] = (token.expires_at - token.created_at) / SECOND
-    return shown
-
-
-def _secret_new() -> str:
-    return SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _after(now: Instant, what: str, microseconds: int, least: int = 0) -> Instant:
     if microseconds < least:
         raise Error(Code.INVALID, f"{what} must be above 0.")
     return Instant(now + microseconds)
-
-
-def _stored(token: Token, secret: str) -> AccessToken:
-    scope = token.scope
-    return AccessToken(
-        id=token.id,
-        sha256=_digest(secret),
-        name=token.name,
-        user_id=token.name,
-        project_id=token.project_id or "",
-        roles=frozenset({token.role.value}),
-        created_at=token.created_at,
-        scope=None if scope is None else {scope.field: [*scope.names]},
-        expires_at=token.expires_at,
-    )
-
-
-def _token(stored: AccessToken) -> Token:
-    role = role_parse(*stored.roles)
-    return Token(
-        id=stored.id,
-        name=stored.name,
-        role=role,
-        project_id=stored.project_id or None,
-        created_at=stored.created_at,
-        revoked_at=stored.revoked_at,
-        scope=scope_parse(role, stored.scope or {}),
-        expires_at=stored.expires_at,
-        rotated_at=stored.rotated_at,
-        used_at=stored.used_at,
-    )
-
-
-def _successor(old: Token, new_id: str, now: Instant, expires_at: Instant | None) -> Token:
-    """Return the token that replaces `old`; `expires_at` None: with the same lifetime as `old`."""
-    if expires_at is None and old.expires_at is not None:
-        expires_at = Instant(now + old.expires_at - old.created_at)
-    return Token(
-        id=new_id,
-        name=old.name,
-        role=old.role,
-        project_id=old.project_id if old.role in (Role.USER, Role.READER) else None,
-        created_at=now,
-        scope=old.scope,
-        expires_at=expires_at,
-    )
 
 
 def _text(what: str, text: str) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 
 from moorage.core.clock import SECOND, Clock
 from moorage.core.errors import Code, Error
-from moorage.core.fleet.liveness import GroupCount, liveness_after, next_in, ttl_of
+from moorage.core.fleet.liveness import GroupCount, TtlRange, liveness_after, next_in, ttl_of
 from moorage.core.fleet.model import Agent, Liveness, Policy, State
 from moorage.core.ids import AgentId
 from moorage.service import errors
@@ -51,16 +51,14 @@ class LivenessLoop:
         transactor: Transactor,
         directory: Directory,
         clock: Clock,
-        *,
-        ttl_min: int,
-        ttl_max: int,
+        ttl_range: TtlRange,
     ) -> None:
         self._engine = engine
         self._transactor = transactor
         self._directory = directory
         self._clock = clock
         self._shared = engine.shared
-        self._ttl_min, self._ttl_max = ttl_min, ttl_max
+        self._ttl_range = ttl_range
         self._process = secrets.token_hex(8)
         self.signs = SignsOfLife(clock.monotonic, alone=not engine.shared)
         self._old_ttl = 0
@@ -95,7 +93,7 @@ class LivenessLoop:
 
     def ttl(self) -> int:
         """Return after which silence an agent is late, as it is sent to agents now."""
-        ttl = ttl_of(len(self._directory), self._ttl_min, self._ttl_max)
+        ttl = ttl_of(len(self._directory), self._ttl_range)
         if ttl < self._ttl:
             self._keep(self._ttl)
         self._ttl = ttl

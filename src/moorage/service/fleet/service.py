@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet import liveness, reports, starts
+from moorage.core.fleet import reports, starts
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
+from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
 from moorage.core.fleet.model import Agent, Goal, Group, Liveness, Policy, Report, State
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
@@ -57,9 +58,7 @@ class Fleet:
         followers: Followers[Changes],
         service_clock: ServiceClock,
         clock: Clock,
-        *,
-        ttl_min: int = liveness.TTL_MIN,
-        ttl_max: int = liveness.TTL_MAX,
+        ttl_range: TtlRange = TTL_RANGE,
     ) -> None:
         self._engine = engine
         self._transactor = transactor
@@ -75,8 +74,7 @@ class Fleet:
             transactor,
             self.directory,
             clock,
-            ttl_min=ttl_min,
-            ttl_max=ttl_max,
+            ttl_range,
         )
         followers.add(self.directory.note)
 

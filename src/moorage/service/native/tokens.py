@@ -3,8 +3,8 @@
 from typing import Any
 
 from moorage.service.access.audit import Actor
+from moorage.service.access.token import Token as ServiceToken
 from moorage.service.access.tokens import AccessTokens
-from moorage.service.access.tokens import Token as ServiceToken
 from moorage.service.native.bounds import microseconds, microseconds_or_none
 from moorage.service.native.encoding import time_of, time_or_none
 from moorage.wire.admin import RotationWanted, Token, TokenMade, TokenWanted

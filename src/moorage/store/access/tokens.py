@@ -68,16 +68,28 @@ def tokens_window(created_at: Instant, token_id: str, rows_max: int) -> Plan[lis
 
 
 def ends_load() -> Plan[tuple[int, int]]:
-    """Return the epoch, and the number of tokens revoked or rotated so far.
+    """Return the epoch, and the number of the last token that was revoked or rotated.
 
-    Within an epoch this number never falls.
+    Within an epoch this number never falls, and no end with a smaller number appears later.
     """
     (((epoch, ends),),) = yield [Query("token_ends_load")]
     return epoch, ends
 
 
+def ended_since(ends: int, rows_max: int) -> Plan[list[str]]:
+    """Return the hashes of tokens that were revoked or rotated after the end of this number.
+
+    Args:
+        ends: the number of an end, see `ends_load`.
+        rows_max: the most hashes returned; the earliest ends first.
+    """
+    (rows,) = yield [Query("tokens_ended", (ends, rows_max))]
+    return [row[0] for row in rows]
+
+
 def token_revoke(token_id: str, now: Instant) -> Plan[AccessToken | None]:
     """Revoke a token and return it; None if it does not exist or was already revoked."""
+    yield [Query("token_ends_raise")]
     (rows,) = yield [Query("token_revoke", (now, token_id))]
     return _token(rows[0]) if rows else None
 
@@ -87,6 +99,7 @@ def token_rotate(token_id: str, now: Instant, until: Instant) -> Plan[AccessToke
 
     Returns None if it does not exist, or was already revoked or rotated.
     """
+    yield [Query("token_ends_raise")]
     (rows,) = yield [Query("token_rotate", (now, until, token_id))]
     return _token(rows[0]) if rows else None
 

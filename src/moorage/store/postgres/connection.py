@@ -93,6 +93,7 @@ ALWAYS_THERE = frozenset(
         *("service_clock_load", "service_clock_lock"),
         *("clock_load", "clock_raise", "epoch_raise", "changes_load", "changes_window"),
         *("beginning_load", "admission_lock", "arrivals_load", "token_ends_load"),
+        "token_ends_raise",
     }
 )
 """Statements that return at least one row on every ledger."""

@@ -128,6 +128,7 @@ ROUTES = (
         handler=alive,
         body=wire.AliveRequest,
         answer=wire.AliveAnswer,
+        routine=True,
     ),
     Route(
         method="GET",

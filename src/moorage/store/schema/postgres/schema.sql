@@ -149,8 +149,16 @@ CREATE TABLE access_token (
     scope TEXT,
     expires_at BIGINT,
     rotated_at BIGINT,
-    used_at BIGINT
+    used_at BIGINT,
+    ended BIGINT
 );
+CREATE INDEX access_token_ended ON access_token (ended) WHERE ended IS NOT NULL;
+-- How many tokens were revoked or rotated: the number of each end is in `access_token.ended`.
+CREATE TABLE token_ends (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    ends BIGINT NOT NULL
+);
+INSERT INTO token_ends (id, ends) VALUES (1, 0);
 -- Who did what to Moorage itself; `before` and `after` are JSON, NULL if there is no such state.
 CREATE TABLE audit (
     at BIGINT NOT NULL,

@@ -131,8 +131,16 @@ CREATE TABLE access_token (
     scope TEXT,
     expires_at INTEGER,
     rotated_at INTEGER,
-    used_at INTEGER
+    used_at INTEGER,
+    ended INTEGER
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX access_token_ended ON access_token (ended) WHERE ended IS NOT NULL;
+-- How many tokens were revoked or rotated: the number of each end is in `access_token.ended`.
+CREATE TABLE token_ends (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    ends INTEGER NOT NULL
+) STRICT;
+INSERT INTO token_ends (id, ends) VALUES (1, 0);
 
 -- Who did what to Moorage itself; `before` and `after` are JSON, NULL if there is no such state.
 CREATE TABLE audit (

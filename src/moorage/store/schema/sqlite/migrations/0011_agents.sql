@@ -54,4 +54,14 @@ CREATE TABLE agent_heard (
 INSERT INTO agent_group (name, body)
 VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');
 
+-- Ends of tokens (revoked or rotated) are numbered, so that a process forgets these tokens only: with
+-- a token for each agent, to read all of them again would take minutes.
+ALTER TABLE access_token ADD COLUMN ended INTEGER;
+CREATE INDEX access_token_ended ON access_token (ended) WHERE ended IS NOT NULL;
+CREATE TABLE token_ends (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    ends INTEGER NOT NULL
+) STRICT;
+INSERT INTO token_ends (id, ends) VALUES (1, 0);
+
 UPDATE clock SET minimum_version = 3, newest_version = 3;
