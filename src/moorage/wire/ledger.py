@@ -99,12 +99,30 @@ class ExplainedPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedAgent:
+    """An agent whose machine would serve a part, if all that is desired were offered.
+
+    `reason` says why it is not; `provider` is the first one that would serve a part, and
+    `resource_class` the class of which it offers too little.
+    """
+
+    agent: str
+    hostname: str
+    group: str
+    provider: str
+    resource_class: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """Why nothing is found, if nothing is found.
 
     `trees` counts the trees that may serve all parts. `without` names conditions; if any one of
     them were dropped, something would be found. `exhausted` false: the search stopped early.
-    `nearest` says what to change, for people; null: something is found.
+    `nearest` says what to change, for people; null: something is found. `not_offered` counts
+    agents whose machines would serve a part, by the reason why they offer too little; `agents` are
+    the first 20. Both are empty if something is found, or the caller is bound to a project.
     """
 
     found: bool
@@ -113,6 +131,8 @@ class Explained:
     trees: list[ExplainedStep]
     without: list[str]
     nearest: str | None
+    not_offered: dict[str, int] = field(default_factory=dict)
+    agents: list[ExplainedAgent] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

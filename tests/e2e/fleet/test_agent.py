@@ -174,6 +174,11 @@ def test_a_reservoir_that_fails_is_seen_and_offers_nothing(machine: Machine) -> 
         assert machine.pages()["offered"] == 0
         assert machine.claim(1)[1] == 409
         assert [one["id"] for one in machine.run("agent", "list", "--not-offered")] == [AGENT]
+        explained = moorage("explain", f"{SMALL}=512", directory=machine.folder)
+        assert explained.returncode == 1
+        (named,) = [line for line in explained.stdout.splitlines() if AGENT in line]
+        failure = shown["failure"]["message"]
+        assert named.split("\t") == [f"  {AGENT}", node(), SMALL, "failed", failure]
         machine.kernel.change(read_only=False)
     finally:
         ended(agent)

@@ -99,6 +99,14 @@ def _show(explained: Explained) -> None:
     if explained.trees:
         say("trees")
         _show_steps(explained.trees)
+    if explained.not_offered:
+        counts = ", ".join(f"{reason} {n}" for reason, n in explained.not_offered.items())
+        say(f"agents that offer too little ({counts})")
+        for agent in explained.agents:
+            say(f"  {agent.agent}", agent.hostname or "-", agent.resource_class, agent.reason)
+        more = sum(explained.not_offered.values()) - len(explained.agents)
+        if more:
+            say(f"  and {more} more: moorage agent list --not-offered")
     for condition in explained.without:
         say(f"dropping '{condition}' would give a match")
     say("found" if explained.found else explained.nearest or "nothing is found")

@@ -1,5 +1,6 @@
 """Explanations: why a query finds no candidates."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -8,14 +9,19 @@ from moorage.core.ledger.search.validation import check_known
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.fleet.not_offered import NotOffered, not_offering
 from moorage.service.native.queries import query_of
 from moorage.wire.ledger import (
     ExplainAsked,
     Explained,
+    ExplainedAgent,
     ExplainedPart,
     ExplainedStep,
     Question,
 )
+
+AGENTS_NAMED_MAX = 20
+"""Agents that an explanation names; the others it only counts."""
 
 
 async def explain_query(request: Request[None, ExplainAsked]) -> Explained:
@@ -57,7 +63,14 @@ async def _explained(request: Request[Any, Any], asked: Question) -> Explained:
     catalog = await service.index.current()
     check_known(catalog, query)
     explained = shown(await service.searches.reading(explaining(catalog, query)))
-    return explained if request.project is None else without_figures(explained)
+    if request.project is not None:
+        return without_figures(explained)
+    if explained.found:
+        return explained
+    agents = service.fleet.directory.agents()
+    return with_agents(
+        explained, await service.searches.reading(not_offering(catalog, agents, query))
+    )
 
 
 def shown(explained: Explanation) -> Explained:
@@ -82,6 +95,24 @@ def shown(explained: Explanation) -> Explained:
 
 def _steps(steps: list[Step]) -> list[ExplainedStep]:
     return [ExplainedStep(condition=step.condition, left=step.left) for step in steps]
+
+
+def with_agents(explained: Explained, found: list[NotOffered]) -> Explained:
+    """Return an explanation that counts agents which offer too little, and names the first."""
+    ordered = sorted(found, key=lambda each: (each.agent.group, each.agent.uuid))
+    agents = [
+        ExplainedAgent(
+            agent=each.agent.uuid,
+            hostname="" if each.agent.facts is None else each.agent.facts.hostname,
+            group=each.agent.group,
+            provider=each.provider,
+            resource_class=each.resource_class,
+            reason=each.reason,
+        )
+        for each in ordered[:AGENTS_NAMED_MAX]
+    ]
+    counts = Counter(each.reason for each in found)
+    return replace(explained, not_offered=dict(counts.most_common()), agents=agents)
 
 
 def without_figures(explained: Explained) -> Explained:
