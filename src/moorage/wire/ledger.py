@@ -102,8 +102,9 @@ class ExplainedPart:
 class ExplainedAgent:
     """An agent whose machine would serve a part, if all that is desired were offered.
 
-    `reason` says why it is not; `provider` is the first one that would serve a part, and
-    `resource_class` the class of which it offers too little.
+    `reason` says why it is not, `detail` what an operator or the machine said about it; `provider`
+    is the first one that would serve a part, and `resource_class` the class of which it offers too
+    little.
     """
 
     agent: str
@@ -112,6 +113,7 @@ class ExplainedAgent:
     provider: str
     resource_class: str
     reason: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from platform import node
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen

@@ -103,7 +103,8 @@ def _show(explained: Explained) -> None:
         counts = ", ".join(f"{reason} {n}" for reason, n in explained.not_offered.items())
         say(f"agents that offer too little ({counts})")
         for agent in explained.agents:
-            say(f"  {agent.agent}", agent.hostname or "-", agent.resource_class, agent.reason)
+            words = (agent.hostname or "-", agent.resource_class, agent.reason, agent.detail)
+            say(f"  {agent.agent}", *filter(None, words))
         more = sum(explained.not_offered.values()) - len(explained.agents)
         if more:
             say(f"  and {more} more: moorage agent list --not-offered")

@@ -30,6 +30,13 @@ class NotOffered(Struct, frozen=True):
     resource_class: str
     reason: str
 
+    @property
+    def detail(self) -> str:
+        """What an operator said of the policy, or the machine of its failure; else empty."""
+        if self.reason == self.agent.policy:
+            return self.agent.policy_reason
+        return "" if self.agent.failure is None else self.agent.failure.message
+
 
 def not_offering(
     catalog: Catalog, agents: Iterable[Agent], query: CandidateQuery

@@ -108,6 +108,7 @@ def with_agents(explained: Explained, found: list[NotOffered]) -> Explained:
             provider=each.provider,
             resource_class=each.resource_class,
             reason=each.reason,
+            detail=each.detail,
         )
         for each in ordered[:AGENTS_NAMED_MAX]
     ]
