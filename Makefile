@@ -9,6 +9,7 @@ ORIGINAL_VENV := .venv-original
 OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
 GENERATORS_VENV := .venv-generators
+PROMTOOL := .promtool/promtool
 SOURCES := src tests bench
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
 # `make soak` and `make compare` have one worker per core.
@@ -18,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare generators
+E2E := osc-placement nova compare generators alerts
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -38,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres test e2e osc-placement nova generators compare environments check bench soak mutate \
+.PHONY: help run run-postgres test e2e osc-placement nova generators alerts compare environments check bench soak mutate \
 	conformance conformance-sqlite conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -76,6 +77,9 @@ nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp
 	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage
 
+alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
+	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -97,7 +101,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(PROMTOOL)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -132,7 +136,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .promtool .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -164,6 +168,9 @@ $(NOVA_VENV)/stamp: tests/clients/requirements-nova.lock scripts/environment
 $(GENERATORS_VENV)/stamp: tests/generators/requirements.lock scripts/environment
 	scripts/environment $(GENERATORS_VENV) tests/generators/requirements.lock
 	@touch $@
+
+$(PROMTOOL): scripts/promtool
+	scripts/promtool $@
 
 $(ORIGINAL_VENV)/stamp: bench/requirements.lock scripts/environment
 	scripts/environment $(ORIGINAL_VENV) bench/requirements.lock

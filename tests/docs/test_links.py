@@ -1,4 +1,4 @@
-"""All files that the documentation links to or names exist."""
+"""All files and sections that the documentation links to, and all files that it names, exist."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
+ANCHORED = re.compile(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)")
+HEADING = re.compile(r"#+ (.*)")
 CODE = re.compile(r"`([^`\s]+)`")
 TOP = {path.name for path in ROOT.iterdir()}
 
@@ -16,6 +18,32 @@ TOP = {path.name for path in ROOT.iterdir()}
 def link_targets(text: str) -> list[str]:
     """Return the relative targets of a text's links."""
     return LINK.findall(text)
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a document's headings, as GitHub forms them."""
+    found: dict[str, int] = {}
+    code = False
+    for line in text.splitlines():
+        code ^= line.startswith("```")
+        if code or not (heading := HEADING.match(line)):
+            continue
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
+        anchor = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found[anchor] = found.get(anchor, -1) + 1
+        if found[anchor]:
+            found[f"{anchor}-{found[anchor]}"] = 0
+    return {*found}
+
+
+def dead_anchors(document: Path, text: str) -> list[str]:
+    """Return the links of a document that name a section which does not exist."""
+    found = []
+    for path, anchor in ANCHORED.findall(text):
+        target = document.parent / path if path else document
+        if target.suffix == ".md" and anchor not in anchors(target.read_text()):
+            found.append(f"{path}#{anchor}")
+    return found
 
 
 def named_paths(text: str) -> list[str]:
@@ -35,6 +63,21 @@ def test_link_targets_exist(document: Path) -> None:
     """Every relative link of a document leads to an existing file."""
     targets = link_targets(document.read_text())
     assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_linked_sections_exist(document: Path) -> None:
+    """Every link to a section, also of the same document, leads to a heading."""
+    assert dead_anchors(document, document.read_text()) == []
+
+
+def test_a_dead_anchor_is_found() -> None:
+    """Anchors are formed as GitHub forms them; those of other sites are ignored."""
+    text = "# A `b.c`: [d](e.md), f\n## G\n## G\n```\n# no\n```\n"
+    assert anchors(text) == {"a-bc-d-f", "g", "g-1"}
+    document = ROOT / "README.md"
+    links = "[a](#none) [b](docs/glossary.md#none) [c](https://example.org/#x) [d](LICENSE#x)"
+    assert dead_anchors(document, links) == ["#none", "docs/glossary.md#none"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
