@@ -1,4 +1,4 @@
-"""`python -m tests.alerts`: Prometheus' own tool checks the alert rules, against a real server, too.
+"""`python -m tests.alerts`: promtool checks the alert rules, also against a real server.
 
 The cases of `moorage.rules.test.yml` must pass. As a control, each alert is planted with two bugs,
 that it never and that it always fires; the cases must find both. Last, a real server's metrics must
