@@ -90,9 +90,11 @@ def grace(age: int, since_outage: int | None, ttl: int) -> int:
 
 def liveness_after(silence: Silence, ttl: int) -> Liveness:
     """Return the liveness that follows from a silence."""
-    if silence.age <= ttl or silence.age < silence.grace_until_age:
+    late_from = max(ttl, silence.grace_until_age)
+    if silence.age <= late_from:
         return Liveness.FRESH
-    return Liveness.LATE if silence.age <= LOST_TTLS * ttl else Liveness.LOST
+    # After an outage an agent may have been heard of later than is known, so all is put off.
+    return Liveness.LATE if silence.age <= late_from + (LOST_TTLS - 1) * ttl else Liveness.LOST
 
 
 def threshold(count: GroupCount) -> int:
@@ -151,12 +153,21 @@ def _brakes(
     return True
 
 
-def relaxed(facts: Facts, now: Instant, name: str, count: GroupCount) -> Changes:
-    """End the suspicion of a group's network once few enough of its members are silent."""
+def written_at(agent: Agent) -> Instant | None:
+    """Return when an agent last caused a change, by which all processes hear of it; None: never."""
+    known = (agent.registered_at, agent.reported_at, agent.returned_at)
+    return max((at for at in known if at is not None), default=None)
+
+
+def relaxed(facts: Facts, now: Instant, wall: Instant, name: str, count: GroupCount) -> Changes:
+    """End the suspicion of a group's network once few enough of its members are silent.
+
+    Not before the operator's wait is over, by the wall clock.
+    """
     group = facts.groups.get(name)
     if group is None or group.suspect_since is None:
         return Changes()
-    if group.waits_until is not None and now < group.waits_until:
+    if group.waits_until is not None and wall < group.waits_until:
         return Changes()
     if 2 * count.late >= threshold(count):
         return Changes()
@@ -184,7 +195,7 @@ def returned(facts: Facts, now: Instant, uuid: AgentId, made: Changes) -> Change
     agent = made.agents.get(uuid) or facts.agents.get(uuid)
     if agent is None or agent.liveness is Liveness.FRESH or agent.state is State.DECOMMISSIONED:
         return made
-    fresh = replace(agent, liveness=Liveness.FRESH)
+    fresh = replace(agent, liveness=Liveness.FRESH, returned_at=now)
     if uuid in made.agents:
         made.agents[uuid] = fresh
     else:

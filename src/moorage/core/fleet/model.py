@@ -187,6 +187,8 @@ class Agent(Struct, frozen=True):
     generation: int = 0
     registered_at: Instant | None = None
     reported_at: Instant | None = None
+    returned_at: Instant | None = None
+    """When it was heard of again after a silence."""
 
 
 class Group(Struct, frozen=True):

@@ -75,21 +75,28 @@ SERVER = "moorage"
 
 
 def drain(
-    facts: Facts, now: Instant, uuid: AgentId, reason: str, who: str, until: Instant | None = None
+    facts: Facts,
+    now: Instant,
+    uuid: AgentId,
+    reason: str,
+    who: str,
+    until: Instant | None = None,
+    wall: Instant | None = None,
 ) -> Changes:
     """Place nothing new on a machine. A repeat changes nothing but `until`.
 
     Args:
         facts: with the agent.
-        now: wall-clock time.
+        now: the time of the decision.
         uuid: the agent.
         reason: for people.
         who: the operator.
-        until: when it ends by itself; None: never.
+        until: when it ends by itself, by the wall clock; None: never.
+        wall: the wall clock, if it may have been set back since other decisions; None: `now`.
 
     Raises AGENT_NOT_FOUND, DECOMMISSIONED, POLICY_FINAL, INVALID.
     """
-    if until is not None and until <= now:
+    if until is not None and until <= (now if wall is None else wall):
         raise Error(Code.INVALID, "until must be in the future, or omitted.")
     return _changed(facts, now, uuid, Action.DRAIN, reason, who, until)
 

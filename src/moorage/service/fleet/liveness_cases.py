@@ -107,7 +107,7 @@ class GroupRelax(GroupCase):
     count: GroupCount
 
     def change(self, group: Group, world: World, when: When) -> FleetChanges:
-        return liveness.relaxed(world.fleet, when.stamp, self.name, self.count)
+        return liveness.relaxed(world.fleet, when.stamp, when.wall, self.name, self.count)
 
 
 @dataclass(slots=True)
@@ -125,4 +125,4 @@ class GroupWait(GroupCase):
     lasts: int
 
     def change(self, group: Group, world: World, when: When) -> FleetChanges:
-        return liveness.waits(group, when.stamp, Instant(when.stamp + self.lasts))
+        return liveness.waits(group, when.stamp, Instant(when.wall + self.lasts))

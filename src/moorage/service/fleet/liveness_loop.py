@@ -10,11 +10,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from moorage.core.clock import SECOND, Clock
+from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet.liveness import GroupCount, TtlRange, liveness_after, next_in, ttl_of
+from moorage.core.fleet.facts import Changes
+from moorage.core.fleet.liveness import (
+    GroupCount,
+    TtlRange,
+    liveness_after,
+    next_in,
+    ttl_of,
+    written_at,
+)
 from moorage.core.fleet.model import Agent, Liveness, Policy, State
 from moorage.core.ids import AgentId
+from moorage.core.service_time import JUMP, When
 from moorage.service import errors
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
@@ -38,6 +47,10 @@ UNWRITTEN_MAX = 10 * SECOND
 KEPT = 60 * SECOND
 """How long rows of other processes are kept on a shared database. All have learned from them then;
 a process that is alone keeps none."""
+
+KEPT_ALONE = -400 * 86_400 * SECOND
+"""The same for a process that is alone: no row but its own is of use, even if it is of the future,
+because the wall clock was set back since."""
 
 log = logging.getLogger("moorage.fleet")
 
@@ -128,7 +141,7 @@ class LivenessLoop:
         self.ttl()
         first = not self._written_at
         ages, patience, now = self.signs.ages(), self._patience(), self._clock.now()
-        kept = KEPT if self._shared else -EVERY
+        kept = KEPT if self._shared else KEPT_ALONE
         write = partial(heard.heard_write, self._process, ages, patience, now)
         if first and not stopped:
             with errors.translated():
@@ -136,11 +149,28 @@ class LivenessLoop:
         else:
             plan = RunPlan(lambda: write(kept=kept, stopped=stopped))
             exchange = await self._transactor.submit(plan)
-        self.signs.merge(exchange, self._process)
+        down = self.signs.merge(exchange, self._process)
         longest = max((row.ttl for row in exchange.rows), default=0)
+        if first:
+            self._note_written(exchange.now, down)
         if first and longest > self._ttl:
             self._keep(longest)
         self._written_at = self._clock.monotonic()
+
+    def _note_written(self, now: Instant, down: int) -> None:
+        """Learn from the agents' rows: they may be later than the last row of a killed process."""
+        for agent in self._directory.agents():
+            written = written_at(agent)
+            # A clock that was set back since knows nothing of how long ago that was.
+            if written is not None and written <= now + JUMP:
+                self.signs.note_age(agent.number, max(0, now - written - down))
+
+    def note(self, changes: Changes, _when: When) -> None:
+        """Follow a commit, also of another process: what an agent has written is a sign of life."""
+        for agent in changes.agents.values():
+            written, known = written_at(agent), self._directory.get(agent.uuid)
+            if written is not None and (known is None or written_at(known) != written):
+                self.signs.note_age(agent.number, max(0, self._clock.now() - written))
 
     def _silent(self) -> Iterator[tuple[Agent, Liveness]]:
         """Yield agents whose silence makes something else of them."""

@@ -33,7 +33,7 @@ class AgentPolicy(AgentCase):
     def change(self, world: World, when: When) -> FleetChanges:
         asked = (world.fleet, when.stamp, self.agent, self.reason, self.by.who)
         if self.action is Action.DRAIN:
-            return policy.drain(*asked, self.until)
+            return policy.drain(*asked, self.until, when.wall)
         if self.action is Action.RESUME:
             return policy.resume(*asked)
         if self.action is Action.EXPUNGE:

@@ -76,6 +76,7 @@ class Fleet:
             clock,
             ttl_range,
         )
+        followers.add(self.liveness_loop.note)  # first: it compares with the directory
         followers.add(self.directory.note)
 
     async def start(self) -> None:

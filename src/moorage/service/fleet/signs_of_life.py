@@ -6,7 +6,7 @@ only while the service was running: an outage makes nobody older.
 
 from collections.abc import Callable
 
-from moorage.core.clock import SECOND
+from moorage.core.clock import SECOND, Instant
 from moorage.core.fleet.liveness import Silence, grace
 from moorage.store.fleet.heard import Exchange
 
@@ -27,12 +27,20 @@ class SignsOfLife:
         self._heard: dict[int, int] = {}
         self._began = monotonic()
         self._outage_ended: int | None = None
+        self._merged: dict[str, Instant] = {}
+        """The time of the last row of each other process."""
         self._exchanged: int | None = None
         """When rows were last exchanged."""
 
     def note(self, number: int) -> None:
         """Note that an agent was heard of just now."""
         self._heard[number] = self._monotonic()
+
+    def note_age(self, number: int, age: int) -> None:
+        """Note that an agent was heard of this long ago, unless it was heard of since."""
+        heard = self._monotonic() - age
+        if heard > self._heard.get(number, heard - 1):
+            self._heard[number] = heard
 
     def ages(self) -> dict[int, int]:
         """Return how long ago each agent was last heard of."""
@@ -50,8 +58,8 @@ class SignsOfLife:
         since = None if ended is None else self._monotonic() - ended
         return Silence(age, grace(age, since, ttl))
 
-    def merge(self, exchange: Exchange, own: str) -> None:
-        """Learn from the rows of all processes; find out whether the service was not running.
+    def merge(self, exchange: Exchange, own: str) -> int:
+        """Learn from the rows of all processes; return for how long the service was not running.
 
         Args:
             exchange: the rows.
@@ -62,14 +70,19 @@ class SignsOfLife:
         if down and self._heard:
             self._heard = {number: heard + down for number, heard in self._heard.items()}
         self._exchanged = now
+        present = {row.process for row in exchange.rows}
+        self._merged = {process: at for process, at in self._merged.items() if process in present}
         for row in exchange.rows:
-            if row.process == own:
+            # A row that is as before tells nothing new; its time may be ahead of a clock set back.
+            if row.process == own or self._merged.get(row.process) == row.at:
                 continue
+            self._merged[row.process] = row.at
             passed = max(0, max(0, exchange.now - row.at) - down)
             for number, age in row.ages.items():
                 heard = now - age - passed
                 if number not in self._heard or heard > self._heard[number]:
                     self._heard[number] = heard
+        return down
 
     def _downtime(self, exchange: Exchange, own: str, now: int) -> int:
         """Return for how long nobody could be heard.
