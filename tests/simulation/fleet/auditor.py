@@ -1,11 +1,11 @@
 """What must be so, by books of its own: a naive model of each agent, and who holds what.
 
-The numbers in the messages are those of the invariants: I1 only what is there is offered, I2 a boot
-empties what is volatile, I3 only the current boot reports, I4 reports count once and in order, I5
-amounts rise only by reports, I6 decommissioned agents are refused, I7 expunged machines are
-recorded, not offered, I8 less than is used may be there, I9 failures are kept, I13 claims are
-checked against what is there now, I14 nothing starts before its pages are there, I15 silence
-changes no number, I16 only the service's own time counts, I17 restarts make nobody late, I18
+The numbers in the messages are those of the invariants: F1 only what is there is offered, F2 a boot
+empties what is volatile, F3 only the current boot reports, F4 reports count once and in order, I5
+amounts rise only by reports, F6 decommissioned agents are refused, F7 expunged machines are
+recorded, not offered, F8 less than is used may be there, F9 failures are kept, F13 claims are
+checked against what is there now, F14 nothing starts before its pages are there, F15 silence
+changes no number, F16 only the service's own time counts, F17 restarts make nobody late, I18
 actions follow their table, brake: a cut network loses nobody.
 """
 
@@ -131,10 +131,10 @@ class Auditor:
             allowed = (False, expected)  # if its place is from before this boot, it must wait
         else:
             allowed = (expected, expected)
-        check(there in allowed, "I14", f"{consumer} may start: {there}, expected {allowed}")
+        check(there in allowed, "F14", f"{consumer} may start: {there}, expected {allowed}")
         if there and consumer not in machine.started:
             others = sum(machine.started.values())
-            check(others + place.pages <= max(machine.pages, actual), "I14", "too few pages")
+            check(others + place.pages <= max(machine.pages, actual), "F14", "too few pages")
             machine.started[consumer] = place.pages
             self.starts += 1
 
@@ -158,11 +158,11 @@ class Auditor:
             if liveness == before[number]:
                 continue
             change = f"agent {number} {before[number]} -> {liveness} after {silent / SECOND} s"
-            check(liveness != "fresh", "I16", change)
+            check(liveness != "fresh", "F16", change)
             if liveness == "late":
-                check(before[number] == "fresh" and silent > TTL, "I17", change)
+                check(before[number] == "fresh" and silent > TTL, "F17", change)
             else:
-                check(before[number] == "late" and silent > 3 * TTL, "I17", change)
+                check(before[number] == "late" and silent > 3 * TTL, "F17", change)
                 self._check_brake(book, before)
                 self.losses += 1
         for number, liveness in found.items():
@@ -192,34 +192,34 @@ class Auditor:
             sure = book.unheard - book.kills * KILL_LOSES
             if book.model.state == "active" and book.model.boots and sure > LATE_MAX:
                 late = f"agent {number} is fresh after {book.unheard / SECOND} s"
-                check(book.model.liveness != "fresh", "I17", late)
+                check(book.model.liveness != "fresh", "F17", late)
 
     def agent(self, number: int, agent: Agent, inventory: Inventory | None) -> None:
         """Compare an agent and what is offered of its machine with the books."""
         model = self.books[number].model
         seen = (agent.policy.value, agent.state.value, agent.readiness.value, agent.liveness.value)
         kept = (model.policy, model.state, model.readiness, model.liveness)
-        check(seen == kept, "I18", f"agent {number} is {seen}, expected {kept}")
-        check(agent.report_generation == model.generation, "I4", f"agent {number}: its reports")
+        check(seen == kept, "F18", f"agent {number} is {seen}, expected {kept}")
+        check(agent.report_generation == model.generation, "F4", f"agent {number}: its reports")
         failed = model.last is not None and model.last.failed
-        check((agent.failure is not None) == failed, "I9", f"agent {number}: its failure")
+        check((agent.failure is not None) == failed, "F9", f"agent {number}: its failure")
         if KEY not in model.held:
-            check(inventory is None, "I1", f"agent {number} has an inventory before it registers")
+            check(inventory is None, "F1", f"agent {number} has an inventory before it registers")
             return
         (part,) = agent.parts.values()
         held = part.classes[PAGES]
         figures = (held.actual, held.desired)
         expected = (model.held[KEY].actual, model.desired(KEY))
-        check(figures == expected, "I5", f"agent {number} has {figures}, expected {expected}")
+        check(figures == expected, "F5", f"agent {number} has {figures}, expected {expected}")
         self._check_inventory(number, inventory)
 
     def _check_inventory(self, number: int, inventory: Inventory | None) -> None:
         model, used = self.books[number].model, self.used(number)
         if inventory is None:
-            check(not used and not model.desired(KEY), "I15", f"agent {number}: no inventory")
+            check(not used and not model.desired(KEY), "F15", f"agent {number}: no inventory")
             return
-        check(inventory.used == used, "I15", f"agent {number}: {inventory.used} used, not {used}")
+        check(inventory.used == used, "F15", f"agent {number}: {inventory.used} used, not {used}")
         offer, capacity = model.offer(KEY), capacity_of(inventory)
-        check(capacity == offer, "I1", f"agent {number} offers {capacity}, expected {offer}")
+        check(capacity == offer, "F1", f"agent {number} offers {capacity}, expected {offer}")
         if model.desired(KEY):
-            check(inventory.total == model.desired(KEY), "I15", f"agent {number}: its total")
+            check(inventory.total == model.desired(KEY), "F15", f"agent {number}: its total")

@@ -9,6 +9,7 @@ service must offer what it has.
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -72,7 +73,7 @@ class FleetSimulation:
             self.release: 6,
             self.swap: 3,
             self.desire: 5,
-            self.operate: 2,
+            self.operate: 3,
             self.old_message: 5,
             self.trouble: 5,
             self.cut_group: 0.7,
@@ -179,7 +180,7 @@ class FleetSimulation:
         outcome = "ok" if isinstance(answer, Agent) else answer
         self.note(f"machine {one.number}", message, "->", outcome)
         words = f"machine {one.number} {message}: {outcome}, expected {expected}"
-        check(outcome == {"same": "ok"}.get(expected, expected), "I3", words)
+        check(outcome == {"same": "ok"}.get(expected, expected), "F3", words)
         if outcome == "ok":
             self.auditor.heard(one.number, self.clock.at)
         return answer
@@ -221,10 +222,13 @@ class FleetSimulation:
         self.auditor.silenced(found, suspect, self.clock.at)
 
     async def old_message(self) -> None:
-        """A message from the past arrives once more; nobody waits for its answer."""
+        """A message from the past arrives once more, or one of a machine with the same id."""
         one = self.any()
         if one.past and not one.cut:
-            await self.execute(one, self.random.choice(one.past[-12:]))
+            message = self.random.choice(one.past[-12:])
+            if message.kind != "register" and self.random.random() < 0.3:
+                message = replace(message, boot=f"clone-{one.number}")
+            await self.execute(one, message)
 
     # Consumers.
 
@@ -235,7 +239,7 @@ class FleetSimulation:
         consumer = consumer_id(self.consumers)
         expected = self.auditor.fits(one.number, pages)
         got = await self.allocated([request(consumer, one.number, pages)])
-        check(got == expected, "I13", f"{pages} pages of {one.number}: {got}, expected {expected}")
+        check(got == expected, "F13", f"{pages} pages of {one.number}: {got}, expected {expected}")
         if got:
             self.auditor.claimed(consumer, one.number, pages)
         self.note("claim", pages, "of machine", one.number, "->", got)
@@ -246,7 +250,7 @@ class FleetSimulation:
         try:
             await self.one.submit(AllocationsReplace(requests))
         except Error as refused:
-            check(refused.code in REFUSALS, "I13", f"refused: {refused.code}")
+            check(refused.code in REFUSALS, "F13", f"refused: {refused.code}")
             return False
         return True
 
@@ -270,7 +274,7 @@ class FleetSimulation:
         new = consumer_id(self.consumers)
         gone = ConsumerRequest(old, {}, "project", "user", "INSTANCE", 1)
         got = await self.allocated([gone, request(new, place.machine, place.pages)])
-        check(got, "I15", "a write that does not raise the sum was refused")
+        check(got, "F15", "a write that does not raise the sum was refused")
         del self.auditor.places[old]
         self.machines[place.machine].started.pop(old, None)
         self.auditor.claimed(new, place.machine, place.pages)
@@ -305,7 +309,8 @@ class FleetSimulation:
         """Drain, resume, or, more rarely, end a machine."""
         one = self.any()
         model, random = self.auditor.books[one.number].model, self.random
-        (action,) = random.choices([*Action], [6, 8, 1, 4])
+        ends = [1, 2, 1, 6] if model.policy == "expunged" else [6, 8, 2, 2]
+        (action,) = random.choices([*Action], ends)
         until = None
         if action is Action.DRAIN and random.random() < 0.4:
             until = Instant(self.clock.now() + random.randrange(5, 40) * SECOND)
@@ -317,7 +322,7 @@ class FleetSimulation:
             outcome = refused.code.value
         words = f"{action} of machine {one.number}: {outcome}, expected {expected}"
         self.note(words)
-        check(outcome == {"same": "ok"}.get(expected, expected), "I18", words)
+        check(outcome == {"same": "ok"}.get(expected, expected), "F18", words)
 
     # Faults.
 

@@ -1,26 +1,10 @@
 """The bugs that `make mutate` plants: one at least for each invariant of admission."""
 
-from dataclasses import dataclass
-
-RULES, SLOTS, SERVICE = "rules", "slots", "service"
-"""What finds a bug: seeds on the rules, on shared slots, or around the whole service."""
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A planted bug: invariant, description, file, and which text is replaced by which."""
-
-    invariant: str
-    said: str
-    path: str
-    text: str
-    wrong: str
-    hunter: str = RULES
-
+from tests.simulation.mutation.bug import SERVICE, SLOTS, Bug
 
 CORE = "src/moorage/core/admission"
 
-BUGS = (
+ADMISSION_BUGS = (
     Bug(
         "I1",
         "one unit too many",

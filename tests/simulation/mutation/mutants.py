@@ -1,6 +1,6 @@
 """Plants one bug after the other and checks that the simulator catches it.
 
-Run it as `python -m tests.simulation.admission.mutation.mutants`.
+Run it as `python -m tests.simulation.mutation.mutants`.
 
 Each bug is a replacement of text in a copy of the tree. A bug whose text no longer exists is an
 error: plant it again. Exit code 1: at least one was missed.
@@ -14,9 +14,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.simulation.admission.mutation.bugs import BUGS, Bug
+from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
+from tests.simulation.mutation.bug import Bug
+from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
 
-ROOT = Path(__file__).resolve().parents[4]
+BUGS = (*ADMISSION_BUGS, *FLEET_BUGS)
+ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 120
 """Longer than any bug takes to be caught; an endless loop counts as caught, too."""
 
@@ -34,7 +37,7 @@ def broken(bug: Bug) -> str:
 def planted(folder: Path, bug: Bug) -> Path:
     """Return a copy of the tree with this bug in it."""
     tree = folder / f"{BUGS.index(bug)}"
-    for name in ("src", "tests"):
+    for name in ("src", "tests", "contrib"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tree)
     (tree / bug.path).write_text(broken(bug))
@@ -46,7 +49,7 @@ def hunted(folder: Path, bug: Bug) -> tuple[Bug, str]:
     tree = planted(folder, bug)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.simulation.admission.mutation.hunt", bug.hunter],
+            [sys.executable, "-m", "tests.simulation.mutation.hunt", bug.hunter],
             cwd=tree,
             env={"PYTHONPATH": f"{tree / 'src'}:{tree}", "PATH": "/usr/bin:/bin"},
             capture_output=True,

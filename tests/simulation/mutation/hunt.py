@@ -1,0 +1,68 @@
+"""Runs seeds until one of them fails.
+
+Run it as `python -m tests.simulation.mutation.hunt rules|slots|service|fleet|agent`.
+
+Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
+"""
+
+import asyncio
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.admission.service import ServiceSimulation
+from tests.simulation.admission.simulation import Simulation
+from tests.simulation.admission.slots_play import SlotsPlay
+from tests.simulation.fleet.simulation import FleetSimulation
+from tests.simulation.mutation.bug import AGENT, FLEET, RULES, SERVICE, SLOTS
+
+SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 100}
+AGENT_TESTS = ("tests/client/agent", "tests/service/fleet")
+
+
+def run(what: str, seed: int) -> None:
+    """Run one seed, on the pure rules, on slots, around the service, or of a fleet."""
+    if what == SLOTS:
+        SlotsPlay(seed).run()
+        return
+    if what == RULES:
+        Simulation(seed).run()
+        return
+    with tempfile.TemporaryDirectory(prefix="moorage-hunt-") as folder:
+        if what == SERVICE:
+            ServiceSimulation(seed, Path(folder)).run()
+        else:
+            asyncio.run(FleetSimulation(seed, Path(folder)).run())
+
+
+def hunt(what: str) -> str:
+    """Run seeds, those of both modes in turn; return how one has failed, or nothing."""
+    for seed in range(SEEDS[what]):
+        try:
+            run(what, seed)
+        except Exception as error:
+            first = " ".join(str(error).splitlines()[:1])
+            return f"seed {seed}: {type(error).__name__} {first}"
+    return ""
+
+
+def tested() -> str:
+    """Run the tests of the agent and of the service behind it; return how one has failed."""
+    outcome = pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *AGENT_TESTS])
+    return "" if outcome is pytest.ExitCode.OK else f"the tests end with {outcome!r}"
+
+
+def main(what: str) -> int:
+    """Hunt, and print what was caught."""
+    logging.disable(logging.CRITICAL)
+    caught = tested() if what == AGENT else hunt(what)
+    if caught:
+        sys.stdout.write(f"{caught}\n")
+    return 1 if caught else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,23 @@
+"""The bugs that `make mutate` plants can still be planted."""
+
+import pytest
+
+from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
+from tests.simulation.mutation.bug import Bug
+from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
+from tests.simulation.mutation.mutants import BUGS, broken
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.invariant} {bug.said}")
+def test_bugs_can_be_planted(bug: Bug) -> None:
+    """The replaced text exists once, and the result is valid Python, or SQL as before."""
+    planted = broken(bug)
+    if bug.path.endswith(".py"):
+        compile(planted, bug.path, "exec")
+
+
+def test_every_invariant_has_a_bug() -> None:
+    """Those of admission, I1 to I20, and of the fleet, F1 to F19: each at least one."""
+    assert {bug.invariant for bug in ADMISSION_BUGS} == {f"I{n}" for n in range(1, 21)}
+    numbered = {bug.invariant for bug in FLEET_BUGS} - {"brake"}
+    assert numbered == {f"F{n}" for n in range(1, 20)}
