@@ -6,18 +6,14 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from tests.e2e.support.server import Server, serve
 
 AGENT = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 NUMA0 = str(uuid5(UUID(AGENT), "numa0"))
 PAGES = "CUSTOM_HUGEPAGES_2MB"
-FACTS = {
-    "boot_id": "boot-1",
-    "facts": {"hostname": "machine-1"},
-    "parts": [{"provider": NUMA0, "name": "numa0", "classes": {PAGES: {"eligible": 8}}}],
-}
+ELIGIBLE = 1_000
 
 
 class Machine:
@@ -28,6 +24,7 @@ class Machine:
         self.admin = (folder / "m.sqlite.token").read_text().strip()
         self.agent = self.token("agent", "agent", AGENT)
         self.enroller = self.token("enroller", "group", "default")
+        self.boot = "boot-1"
 
     def token(self, role: str, kind: str, name: str) -> str:
         """Create a token of a scoped role."""
@@ -72,12 +69,18 @@ class Machine:
     ) -> tuple[int, Any]:
         """Register the machine, as its agent unless there is another token."""
         path = f"/v1/agents/{AGENT}/register"
-        return self.send("POST", path, FACTS, token or self.agent, headers)
+        classes = {PAGES: {"eligible": ELIGIBLE}}
+        body = {
+            "boot_id": self.boot,
+            "facts": {"hostname": "machine-1"},
+            "parts": [{"provider": NUMA0, "name": "numa0", "classes": classes}],
+        }
+        return self.send("POST", path, body, token or self.agent, headers)
 
     def report(self, generation: int, pages: int, **more: Any) -> tuple[int, Any]:
         """Report the pages of the machine, which has finished its first pass."""
         body = {
-            "boot_id": "boot-1",
+            "boot_id": self.boot,
             "report_generation": generation,
             "desired_generation_seen": 1,
             "phase": "done",
@@ -91,3 +94,25 @@ class Machine:
         body = {"resource_class": PAGES, "amount": pages, "reason": "test"}
         status, answer = self.send("POST", f"/v1/agents/{AGENT}/desired", body)
         assert status == 200, answer
+
+    def claim(self, pages: int) -> tuple[str, int]:
+        """Claim pages for a new consumer; return it and the status."""
+        consumer = str(uuid4())
+        body = {
+            "allocations": {NUMA0: {"resources": {PAGES: pages}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        version = {"OpenStack-API-Version": "placement 1.38"}
+        status, _ = self.send("PUT", f"/allocations/{consumer}", body, headers=version)
+        return consumer, status
+
+    def may_start(self, consumer: str, wait: float = 0) -> dict[str, Any]:
+        """Ask whether a consumer may start now, or wait until it may."""
+        path = f"/v1/agents/{AGENT}/starts/{consumer}?boot_id={self.boot}&wait={wait:g}"
+        status, answer = self.send("GET", path, None, self.agent)
+        assert status == 200, answer
+        found: dict[str, Any] = answer
+        return found

@@ -27,6 +27,9 @@ LATE_MAX = 2 * TTL + 2 * SECOND
 KILL_LOSES = 6 * SECOND
 """Service time that a killed process may not have written down."""
 
+SOON = 3 * TTL
+"""A process that ends this soon after another one: agents may still be in their grace period."""
+
 KEY: Key = ("numa0", PAGES)
 
 
@@ -53,8 +56,9 @@ class Book:
     kills: int = 0
     """Processes that were killed since then."""
     blind: bool = False
-    """Whether a process was killed since then after somebody had set the wall clock back: then
-    nothing says that the agent was heard of after the last row, and it may be late too early."""
+    """Whether it may be late too early: a process was killed since then, soon after another, or
+    after somebody had set the wall clock back. Nothing says then what was heard after the last row,
+    and a second grace period would let repeated restarts postpone it for ever."""
 
 
 @dataclass
@@ -75,6 +79,8 @@ class Auditor:
         self.suspect: set[str] = set()
         self.orders = 0
         self.starts = 0
+        self.ended_at = 0
+        """When the last process ended."""
         self.losses = 0
 
     def created(self, number: int, group: str) -> None:
@@ -143,11 +149,17 @@ class Auditor:
         for book in self.books.values():
             book.unheard += microseconds
 
-    def killed(self, *, set_back: bool) -> None:
+    def killed(self, now: int, *, set_back: bool) -> None:
         """Note that the process was killed, perhaps after the wall clock was set back."""
+        soon = now - self.ended_at < SOON
+        self.ended_at = now
         for book in self.books.values():
             book.kills += 1
-            book.blind |= set_back
+            book.blind |= set_back or soon
+
+    def stopped(self, now: int) -> None:
+        """Note that the process was stopped."""
+        self.ended_at = now
 
     def silenced(self, found: dict[int, str], suspect: set[str], now: int) -> None:
         """Check what a sweep has made of silent agents; confirmed groups have no brake."""

@@ -353,7 +353,9 @@ class FleetSimulation:
         self.kill = self.random.random() < 0.5
         self.restart = self.random.randrange(8) * SECOND
         if self.kill:
-            self.auditor.killed(set_back=self.clock.jump < self.furthest)
+            self.auditor.killed(self.clock.at, set_back=self.clock.jump < self.furthest)
+        else:
+            self.auditor.stopped(self.clock.at)
         self.note("killed" if self.kill else "stopped", "for", self.restart / SECOND, "s")
 
     async def jump(self) -> None:

@@ -98,10 +98,11 @@ class SignsOfLife:
         first = self._exchanged is None
         if self._exchanged is not None:
             gaps.append(max(0, now - self._exchanged - EVERY))
-        if not gaps or (min(gaps) <= OUTAGE and not (first and self._alone)):
+        if gaps and min(gaps) <= OUTAGE and not (first and self._alone):
             return 0
-        self._outage_ended = now
-        return min(gaps)
+        if gaps or first:  # without rows, a process before may have been killed before its first
+            self._outage_ended = now
+        return min(gaps, default=0)
 
     def is_written(self, at_most: int) -> bool:
         """Return whether rows were exchanged within the last `at_most` microseconds."""
