@@ -17,6 +17,7 @@ GUESTS, EACH = 50, ELIGIBLE // 100
 """Each guest needs 1 % of the machine."""
 
 WAIT = 20.0
+NEXT_BOOT = "7e3c1f52-0a55-4a0b-9d3a-3b1e5a7c9d10"
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def booted(machine: Machine) -> list[str]:
     """Place the guests, then boot the machine; return them in the order of their places."""
     guests = [machine.claim(EACH) for _ in range(GUESTS)]
     assert {status for _, status in guests} == {204}
-    machine.boot = "boot-2"
+    machine.boot = NEXT_BOOT
     assert machine.register()[0] == 200
     return [guest for guest, _ in guests]
 
@@ -82,7 +83,7 @@ def test_the_command_fails_closed(machine: Machine, tmp_path: Path) -> None:
     token.chmod(0o600)
     boot = tmp_path / "proc/sys/kernel/random/boot_id"
     boot.parent.mkdir(parents=True)
-    boot.write_text("boot-2\n")
+    boot.write_text(f"{NEXT_BOOT}\n")
     where = ["--url", machine.server.url, "--token-file", str(token), "--agent-id", AGENT]
     where += ["--procfs", str(tmp_path / "proc")]
 
