@@ -88,9 +88,10 @@ FEW_ROWS = {
     "trait_uses_count": ["provider_tags"],
     "pool_load": ["service_clock"],
     "pools_window": ["service_clock"],
+    "token_ends_load": ["token_ends"],
 }
 """The first two are scanned once per name that a batch deletes: at most 64 times, and no index
-covers such uses. The clock has one row."""
+covers such uses. The clock and the count of ended tokens have one row."""
 
 
 @pytest.mark.parametrize("block", PLANNABLE)
