@@ -1,5 +1,6 @@
 """Client addresses: parsing, and grouping those that belong to one client."""
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from moorage.faces.web import Scope
@@ -10,6 +11,7 @@ PREFIX = 64
 IpAddress = IPv4Address | IPv6Address
 
 
+@lru_cache(maxsize=4_096)
 def address_of(host: str) -> IpAddress | None:
     """Parse an address, IPv4-mapped IPv6 as IPv4; None if `host` is not an address."""
     try:

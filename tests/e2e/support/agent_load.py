@@ -119,7 +119,7 @@ class AgentLoad:
     async def _register(self, connection: Connection, agent: Agent) -> None:
         body = {
             "boot_id": BOOT,
-            "facts": {"hostname": f"host-{agent.uuid[:8]}"},
+            "facts": {"hostname": f"host-{agent.uuid}"},
             "parts": [
                 {"provider": agent.part, "name": "numa0", "classes": {PAGES: {"eligible": 1_000}}}
             ],

@@ -106,10 +106,10 @@ def check_scope(scope: Scope | None, names: Collection[str], *, every: bool = Tr
     """
     if scope is None:
         return
-    outside = sorted(name for name in names if not scope.covers(name))
+    outside = [name for name in names if not scope.covers(name)]
     if outside and (every or len(outside) == len(names)):
         raise _forbidden(
-            f"The {scope.field} '{outside[0]}' is not in the scope of this token: "
+            f"The {scope.field} '{min(outside)}' is not in the scope of this token: "
             f"{', '.join(scope.names)}."
         )
 

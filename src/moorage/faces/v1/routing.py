@@ -140,6 +140,10 @@ VARIABLE = re.compile(r"\{(\w+)(\+?)\}")
 """A variable in a path: its name, and `+` if it may span several segments."""
 
 
+HEAD_SEGMENTS = 3
+"""The parts of `/v1/pools` between slashes, the empty one before the first slash included."""
+
+
 def pattern_of(path: str) -> re.Pattern[str]:
     """Return the regular expression that matches the addresses of a path with variables."""
     return re.compile(
@@ -155,15 +159,28 @@ class Match:
     variables: dict[str, str] = field(default_factory=dict)
 
 
+def head_of(path: str) -> str:
+    """Return the segments of an address before its first variable may begin: `/v1/pools`."""
+    return "/".join(path.split("/", HEAD_SEGMENTS)[:HEAD_SEGMENTS])
+
+
 class Table:
-    """Finds routes by address; if several paths match, the first one wins."""
+    """Finds routes by address; if several paths match, the first one wins.
+
+    Raises ValueError for a route that stands twice, or whose address begins with a variable.
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._fixed: dict[str, dict[str, Route]] = {}
-        self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
+        self._heads: dict[str, dict[str, tuple[re.Pattern[str], dict[str, Route]]]] = {}
+        """The paths with variables, by their heads: few are tried for an address."""
         for route in routes:
             if "{" in route.path:
-                methods = self._patterns.setdefault(route.path, (pattern_of(route.path), {}))[1]
+                head = head_of(route.path)
+                if "{" in head:
+                    raise ValueError(f"{route.path} begins with a variable")
+                patterns = self._heads.setdefault(head, {})
+                methods = patterns.setdefault(route.path, (pattern_of(route.path), {}))[1]
             else:
                 methods = self._fixed.setdefault(route.path, {})
             if route.method in methods:
@@ -175,7 +192,7 @@ class Table:
         methods = self._fixed.get(path)
         if methods is not None:
             return Match(methods)
-        for pattern, methods in self._patterns.values():
+        for pattern, methods in self._heads.get(head_of(path), {}).values():
             found = pattern.fullmatch(path)
             if found is not None:
                 return Match(methods, found.groupdict())

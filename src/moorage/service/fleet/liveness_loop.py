@@ -17,7 +17,6 @@ from moorage.core.fleet.liveness import (
     GroupCount,
     TtlRange,
     liveness_after,
-    next_in,
     ttl_of,
     written_at,
 )
@@ -112,10 +111,6 @@ class LivenessLoop:
         self._ttl = ttl
         return ttl
 
-    def next_in(self, chance: float) -> int:
-        """Return when the next sign of life is due; `chance` is random, from 0 to 1."""
-        return next_in(self.ttl(), chance)
-
     def _keep(self, ttl: int) -> None:
         """Let agents count on a longer TTL until it has passed once."""
         self._old_ttl = max(self._patience(), ttl)
@@ -176,7 +171,10 @@ class LivenessLoop:
         """Yield agents whose silence makes something else of them."""
         lag = EVERY if self._shared else 0
         ttl = self._patience() + lag
+        recent = self.signs.recent(ttl)
         for agent in self._directory.agents():
+            if agent.number in recent:  # almost all are
+                continue
             if agent.boot_id is None or agent.state is State.DECOMMISSIONED:
                 continue
             found = liveness_after(self.signs.silence(agent.number, ttl), ttl)

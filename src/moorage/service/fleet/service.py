@@ -8,7 +8,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports, starts
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
+from moorage.core.fleet.liveness import TTL_RANGE, TtlRange, next_in
 from moorage.core.fleet.model import Agent, Goal, Group, Liveness, Policy, Report, State
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
@@ -191,7 +191,8 @@ class Fleet:
 
     def ttl(self, chance: float) -> tuple[int, int]:
         """Return the TTL, and when the next sign of life is due, in microseconds."""
-        return self.liveness_loop.ttl(), self.liveness_loop.next_in(chance)
+        ttl = self.liveness_loop.ttl()
+        return ttl, next_in(ttl, chance)
 
     def heard_at(self, uuid: AgentId) -> Instant | None:
         """Return when an agent was last heard of, by the wall clock; None: unknown."""

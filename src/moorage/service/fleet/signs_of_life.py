@@ -47,6 +47,11 @@ class SignsOfLife:
         now = self._monotonic()
         return {number: now - heard for number, heard in self._heard.items()}
 
+    def recent(self, age: int) -> set[int]:
+        """Return the agents that were heard of at most this long ago."""
+        since = self._monotonic() - age
+        return {number for number, heard in self._heard.items() if heard >= since}
+
     def age(self, number: int) -> int:
         """Return how long ago an agent was last heard of; unknown: since this process began."""
         return self._monotonic() - self._heard.get(number, self._began)
