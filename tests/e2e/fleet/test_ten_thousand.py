@@ -99,9 +99,9 @@ def test_signs_of_life_write_nothing(tmp_path: Path) -> None:
 
     async def run(server: Server) -> None:
         async with beating([server], admin_of(database), AGENTS) as load:
-            await asyncio.sleep(5.0)
+            await load.runs(5.0)
             before, rows = contents(database), heard_rows(database)
-            paced = await load_of(server, asyncio.sleep(WINDOW_SECONDS))
+            paced = await load_of(server, load.runs(WINDOW_SECONDS))
             assert contents(database) == before
             ((process, at),), ((later_process, later),) = rows, heard_rows(database)
             assert process == later_process
@@ -155,7 +155,7 @@ async def withdrawn(
         for uuid in late:
             seen.setdefault(uuid, monotonic())
         assert late <= stopped.keys(), "an agent that is heard of is late"
-        await asyncio.sleep(0.25)
+        await load.runs(0.25)
     assert seen.keys() == stopped.keys()
     return [seen[uuid] - heard for uuid, heard in stopped.items()]
 
@@ -174,7 +174,7 @@ async def restarted(
     while True:
         with serve(database, *OPTIONS, "--listen", port) as server:
             found[:] = [server.url]
-            await asyncio.sleep(every)
+            await load.runs(every)
             await asyncio.to_thread(server.stop, how)
 
 
@@ -190,9 +190,9 @@ def test_restarts_every_eight_seconds(tmp_path: Path, how: signal.Signals) -> No
             port = server.url.removeprefix("http://")
             load = AgentLoad([server.url], admin_of(database), 2 * STOPPED)
             await load.begin()
-        again = asyncio.create_task(restarted(database, port, how, 8.0, load, found))
         load.beat()
-        await asyncio.sleep(20.0)
+        again = asyncio.create_task(restarted(database, port, how, 8.0, load, found))
+        await load.runs(20.0)
         stopped = stop_some(load, STOPPED)
         check_in_time(f"{how.name} every 8 s", await withdrawn(load, stopped, lambda: found[0]))
         again.cancel()
@@ -212,7 +212,7 @@ def test_one_of_two_processes_is_killed() -> None:
 
     async def run(killed: Server, other: Server) -> None:
         async with beating([killed, other], admin, 2 * STOPPED) as load:
-            await asyncio.sleep(12.0)
+            await load.runs(12.0)
             stopped = stop_some(load, STOPPED)
             await asyncio.to_thread(killed.stop, signal.SIGKILL)
             silences = await withdrawn(load, stopped, lambda: other.url)
@@ -242,7 +242,7 @@ async def claims(url: str, admin: str, load: AgentLoad, seconds: float) -> list[
         assert status in (200, 201), claimed
         status, _ = await connection.send("DELETE", f"/allocations/{consumer}", None, admin)
         assert status == 204
-        await asyncio.sleep(0.02)
+        await load.runs(0.02)
     connection.close()
     return took
 
@@ -255,7 +255,7 @@ def test_a_cut_network_loses_nobody(tmp_path: Path) -> None:
     async def run(server: Server) -> None:
         admin = admin_of(database)
         async with beating([server], admin, AGENTS) as load:
-            await asyncio.sleep(12.0)
+            await load.runs(12.0)
             idle = percentile(await claims(server.url, admin, load, 20.0), 0.99)
             stop_some(load, int(CUT_SHARE * AGENTS))
             kept = {name: contents(database)[name] for name in ("holder", "consumer")}
@@ -292,4 +292,4 @@ async def healed(load: AgentLoad, url: str) -> None:
     until = monotonic() + 25.0
     while await load.silent("late", url):
         assert monotonic() < until, "agents are still late"
-        await asyncio.sleep(0.5)
+        await load.runs(0.5)

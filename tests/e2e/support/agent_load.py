@@ -4,6 +4,7 @@ Each agent has a token of its own and one part with some pages.
 """
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import Iterable
@@ -91,6 +92,7 @@ class AgentLoad:
         self.agents = [Agent() for _ in range(count)]
         self.refused: list[tuple[int, Any]] = []
         self._beating: list[asyncio.Task[None]] = []
+        self._stopped = asyncio.Event()
 
     async def begin(self) -> None:
         """Create all agents with their tokens, register them, and report what is there."""
@@ -157,17 +159,22 @@ class AgentLoad:
 
     def beat(self) -> None:
         """Let every agent send a sign of life every 5 seconds, evenly spread, until `stop`."""
+        self._stopped.clear()
         count = min(CONNECTIONS, len(self.agents))
         self._beating = [
             asyncio.create_task(self._beats(first, self.agents[first::count]))
             for first in range(count)
         ]
 
+    async def runs(self, seconds: float) -> None:
+        """Let the agents send signs of life for some time."""
+        ended, _ = await asyncio.wait(self._beating, timeout=seconds)
+        assert not ended, [*map(asyncio.Task.result, ended)]
+
     async def stop(self) -> None:
         """End all signs of life."""
-        for task in self._beating:
-            task.cancel()
-        await asyncio.wait(self._beating)
+        self._stopped.set()
+        await asyncio.gather(*self._beating)
 
     async def _beats(self, first: int, agents: list[Agent]) -> None:
         server = first
@@ -177,12 +184,19 @@ class AgentLoad:
         try:
             for agent in cycle(agents):
                 due += pause
-                await asyncio.sleep(max(0.0, due - monotonic()))
+                if await self._ends_before(due):
+                    return
                 if agent.beats and not await self._alive(connection, agent):
                     server += 1  # as a load balancer, use another one
                     connection = Connection(self.urls[server % len(self.urls)])
         finally:
             connection.close()
+
+    async def _ends_before(self, due: float) -> bool:
+        """Return whether all signs of life end before a time."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), due - monotonic())
+        return self._stopped.is_set()
 
     async def _alive(self, connection: Connection, agent: Agent) -> bool:
         """Send a sign of life; return whether the server is there."""

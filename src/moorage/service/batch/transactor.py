@@ -1,14 +1,13 @@
 """The batch is the transaction: load, decide, save, commit, and only then index and answers.
 
-The only place that begins and commits transactions. Requests queue here; up to `BATCH_MAX` of them
-share one load, one save and one COMMIT. A refused request has changed nothing, so no savepoints are
-needed. Nothing is acknowledged before it is durable, not even a refusal: it may depend on what an
-earlier request of the same batch took.
+The only place that begins and commits transactions. Up to `BATCH_MAX` requests share one load, one
+save and one COMMIT. A refused request has changed nothing, so no savepoints are needed. Nothing is
+acknowledged before it is durable, not even a refusal: it may depend on what an earlier request of
+the same batch took.
 """
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,9 +17,10 @@ from moorage.core.errors import Code, Error
 from moorage.core.limits import CHANGES_QUEUED_MAX
 from moorage.core.restart import Restart
 from moorage.service import audit_log
-from moorage.service.batch.batch import BATCH_MAX, Batches, Item, Made, forget
+from moorage.service.batch.batch import Batches, Item, Made, forget
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.misfits import Misfits
+from moorage.service.batch.request_queue import RequestQueue
 from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
 from moorage.service.fair_turns import FairTurns, advanced
 from moorage.service.feed.followers import Follower, notify
@@ -31,9 +31,6 @@ from moorage.store.api import Conflict, Engine, Fatal, Held, StoreError, Unavail
 from moorage.store.changelog import Batch
 
 T = TypeVar("T")
-
-BATCH_KEYS_MAX = 2_000
-"""Most rows that the requests of one batch load together; a larger request runs alone."""
 
 RETRIES_MAX = 5
 """Most tries of a batch that a peer was faster than."""
@@ -89,9 +86,8 @@ class Transactor:
         self._batches = batches
         self._turns = turns
         self._searches = searches
-        self._queue_max = queue_max
         self._on_fatal = on_fatal
-        self._queue: deque[Item] = deque()
+        self._queue = RequestQueue(queue_max)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -139,13 +135,11 @@ class Transactor:
     async def _enqueue(self, item: Item) -> Any:
         if self._closed:
             raise Error(Code.UNAVAILABLE, "The service is shutting down; try again elsewhere.")
-        if len(self._queue) >= self._queue_max:
+        try:
+            self._queue.add(item)
+        except Error:
             self.counters.overloaded += 1
-            raise Error(
-                Code.OVERLOADED,
-                f"{self._queue_max} requests are waiting already (setting queue_max); try later.",
-            )
-        self._queue.append(item)
+            raise
         self._wake.set()
         try:
             with self._turns.urgent():
@@ -161,22 +155,9 @@ class Transactor:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            batch = self._take()
+            batch = self._queue.take()
             if batch:
                 await self._carry_out(batch)
-
-    def _take(self) -> list[Item]:
-        batch: list[Item] = []
-        rows = 0
-        while self._queue and len(batch) < BATCH_MAX:
-            item = self._queue[0]
-            rows += len(item.keys.ledger)
-            if batch and (item.work.alone or batch[-1].work.alone or rows > BATCH_KEYS_MAX):
-                break
-            self._queue.popleft()
-            if not item.future.done():
-                batch.append(item)
-        return batch
 
     async def _carry_out(self, batch: list[Item]) -> None:
         """Carry out a batch: retry it when peers were faster, then run its items one by one.
@@ -218,7 +199,7 @@ class Transactor:
         for item in batch:
             if not item.again:
                 item.settle()
-        self._queue.extendleft(item for item in reversed(batch) if item.again)
+        self._queue.put_back(item for item in batch if item.again)
 
     async def _search(self, batch: list[Item]) -> None:
         """Search for the claims of a batch, and put them first.
@@ -242,7 +223,7 @@ class Transactor:
         if postponed:
             late = [item for item in batch if id(item.work) in postponed]
             batch[:] = [item for item in batch if id(item.work) not in postponed]
-            self._queue.extendleft(reversed(late))
+            self._queue.put_back(late)
         for item in batch:
             if isinstance(item.work, SearchingUseCase):
                 item.keys = item.work.keys()
@@ -324,8 +305,7 @@ class Transactor:
             log.critical("cannot find out whether a commit is durable, stopping: %s", error)
             self._closed = True
             self._on_fatal(error)
-            batch = [*batch, *self._queue]
-            self._queue.clear()
+            batch = [*batch, *self._queue.clear()]
         self.counters.failed += len(batch)
         if isinstance(error, StoreError):
             log.error("a batch of %d requests was not committed: %s", len(batch), error)

@@ -28,6 +28,9 @@ class UseCase(Generic[A]):
     alone: ClassVar[bool] = False
     """Whether no other request may be in the same batch."""
 
+    patient: ClassVar[bool] = False
+    """Whether it gives way to other requests: thousands of agents may ask at once."""
+
     @property
     def large(self) -> bool:
         """Whether computing its keys is work for a thread."""

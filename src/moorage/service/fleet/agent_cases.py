@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from moorage.core.fleet import liveness, registering, reports
 from moorage.core.fleet.facts import Changes as FleetChanges
@@ -61,6 +61,8 @@ class AgentPut(AgentCase):
 class AgentEnroll(AgentCase):
     """Create an agent that no operator has accepted yet. Answer: the agent."""
 
+    patient: ClassVar[bool] = True
+
     group: str
     labels: Mapping[str, str]
 
@@ -82,6 +84,8 @@ class AgentEnroll(AgentCase):
 @dataclass(slots=True)
 class AgentRegister(AgentCase):
     """Register a machine and its parts after a boot, or again. Answer: the agent."""
+
+    patient: ClassVar[bool] = True
 
     spec: RegisterSpec
 
@@ -110,6 +114,8 @@ class AgentRegister(AgentCase):
 @dataclass(slots=True)
 class AgentReport(AgentCase):
     """Record the full state of a machine; an equal report changes nothing. Answer: the agent."""
+
+    patient: ClassVar[bool] = True
 
     report: Report
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -57,6 +58,8 @@ class LivenessSweep(AuditedUseCase[None]):
 @dataclass(slots=True)
 class AgentReturned(AgentCase):
     """Make an agent fresh that was silent and has been heard of."""
+
+    patient: ClassVar[bool] = True
 
     def change(self, world: World, when: When) -> FleetChanges:
         find(world.fleet, self.agent)
