@@ -211,14 +211,14 @@ class AgentLoad:
         return status != 0
 
     async def silent(self, liveness: str, url: str) -> set[str]:
-        """Return the agents of a liveness, as a server shows them."""
+        """Return the agents of a liveness, as a server shows them; none if it does not answer."""
         connection, found, cursor = Connection(url), set(), ""
         while True:
             path = f"/v1/agents?liveness={liveness}&limit=1000{cursor}"
             status, page = await connection.send("GET", path, None, self.admin)
-            if status != 200:
-                connection.close()
+            if status == 0:
                 return set()
+            assert status == 200, page
             found |= {agent["id"] for agent in page["agents"]}
             if page["next"] is None:
                 connection.close()
