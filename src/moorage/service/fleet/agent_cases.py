@@ -84,6 +84,7 @@ class AgentRegister(AgentCase):
     """Register a machine and its parts after a boot, or again. Answer: the agent."""
 
     spec: RegisterSpec
+    creates = True
 
     def keys(self) -> Keys:
         """Also name what its parts may create, as far as it is known before the load."""
@@ -112,6 +113,7 @@ class AgentReport(AgentCase):
     """Record the full state of a machine; an equal report changes nothing. Answer: the agent."""
 
     report: Report
+    creates = True
 
     def change(self, world: World, when: When) -> FleetChanges:
         made = reports.report(world.fleet, when.stamp, self.agent, self.report)
