@@ -119,7 +119,8 @@ class Pair:
         await self.caught_up()
         one, other = self.services
         assert (await one.index.current()).differences(await other.index.current()) == []
-        assert [*one.fleet.directory.agents()] == [*other.fleet.directory.agents()]
+        known = [{a.uuid: a for a in fleet.directory.agents()} for fleet in self.fleets]
+        assert known[0] == known[1]
 
 
 def play(url: str, scenario: Callable[[Pair], Awaitable[None]]) -> None:
