@@ -278,6 +278,22 @@ def test_a_drain_ends_at_its_time(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("idle", [0, 21, 86_400])
+def test_nothing_is_heard_in_the_future(tmp_path: Path, idle: int) -> None:
+    """An agent that speaks right after a pause, or is the first of all, is late after two TTLs."""
+
+    async def scenario(one: Running) -> None:
+        fleet = one.service.fleet
+        one.clock.at += idle * SECOND
+        await ready(fleet, 1)
+        await passing(one, TTL)
+        assert liveness(fleet, 1) is Liveness.FRESH
+        await passing(one, TTL + SECOND)
+        assert liveness(fleet, 1) is Liveness.LATE
+
+    play(tmp_path, scenario)
+
+
 def test_a_stop_without_the_database_ends(tmp_path: Path) -> None:
     """What was heard cannot be written then; the agents have their grace after the next start."""
 

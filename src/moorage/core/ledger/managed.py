@@ -6,7 +6,7 @@ Changes of `offered` are no changes of the provider for others: its generation a
 Source: decision 0025.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,19 +56,27 @@ class MachineOffer(Struct, frozen=True):
     withheld: str | None
 
 
-def keys_for(facts: Facts, machine: MachineOffer) -> Keys:
+def keys_for(facts: Facts, machine: MachineOffer, *, create: bool = True) -> Keys:
     """Return what `follow` needs: the tree, and the names and classes that it may create."""
     keys = Keys(trees={machine.root}, providers=set(machine.parts))
-    if machine.root_name is not None:
-        keys.names.add(machine.root_name)
-    root = facts.providers.get(machine.root)
-    for uuid, part in machine.parts.items():
+    for part in machine.parts.values():
         keys.classes.update(vocabulary.customs(part.classes))
-        if uuid != machine.root and root is not None:
-            keys.names.add(part_name(root.name, part.name))
-        elif uuid != machine.root and machine.root_name is not None:
-            keys.names.add(part_name(machine.root_name, part.name))
+    if create:
+        keys.names.update(_names(facts, machine))
     return keys
+
+
+def _names(facts: Facts, machine: MachineOffer) -> Iterator[str]:
+    """Yield the names of providers that may be created; a name that is too long is none."""
+    if machine.root_name is not None:
+        yield machine.root_name
+    root = facts.providers.get(machine.root)
+    above = machine.root_name if root is None else root.name
+    for uuid, part in machine.parts.items():
+        if above is not None and uuid != machine.root:
+            name = _joined(above, part.name)
+            if len(name) <= NAME_LENGTH_MAX:
+                yield name
 
 
 def part_name(root: str, part: str) -> str:
@@ -78,7 +86,7 @@ def part_name(root: str, part: str) -> str:
         root: the name of the root's provider.
         part: the name of the part.
     """
-    name = f"{root}_{part}"
+    name = _joined(root, part)
     if len(name) > NAME_LENGTH_MAX:
         raise Error(
             Code.INVALID,
@@ -88,34 +96,56 @@ def part_name(root: str, part: str) -> str:
     return name
 
 
-def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
+def _joined(root: str, part: str) -> str:
+    return f"{root}_{part}"
+
+
+def follow(facts: Facts, now: Instant, machine: MachineOffer, *, create: bool = True) -> Changes:
     """Make providers and inventories match what an agent declares.
 
     Args:
         facts: with what `keys_for` names.
         now: the time of the first new row.
         machine: what the agent declares.
+        create: whether missing providers are created, or the reason why not is raised. Otherwise
+            those that a client has deleted are skipped, so that nothing keeps a machine open.
 
     Raises:
-        Error: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, CLASS_MANAGED, ROOT_TAKEN,
-            INVALID.
+        Error: only with `create`: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
+            CLASS_MANAGED, ROOT_TAKEN, INVALID.
     """
     trial = Trial(facts, now)
     try:
-        if machine.root_name is not None:
+        if create and machine.root_name is not None:
             _own_root(trial, machine, machine.root_name)
-        providers.find(facts, machine.root)
+        if create:
+            providers.find(facts, machine.root)
         for uuid, part in machine.parts.items():
-            _follow_part(trial, machine, uuid, part)
-        root = providers.find(facts, machine.root)
-        subtree = providers.subtree_of(facts, root)
-        if machine.withheld is None:
-            trial.step(withholding.open_again(facts, subtree))
-        else:
-            trial.step(withholding.withhold(facts, subtree, machine.withheld))
+            if create or _may_follow(facts, machine, uuid):
+                _follow_part(trial, machine, uuid, part)
+        _follow_root(trial, machine)
         return trial.changes
     finally:
         trial.take_back()
+
+
+def _may_follow(facts: Facts, machine: MachineOffer, uuid: ProviderId) -> bool:
+    """Return whether the provider of a part exists, and no other agent manages it."""
+    provider = facts.providers.get(uuid)
+    return provider is not None and provider.agent in (None, machine.agent)
+
+
+def _follow_root(trial: Trial, machine: MachineOffer) -> None:
+    """Close or open the tree of a machine, unless a client has deleted it."""
+    facts = trial.facts
+    root = facts.providers.get(machine.root)
+    if root is None:
+        return
+    subtree = providers.subtree_of(facts, root)
+    if machine.withheld is None:
+        trial.step(withholding.open_again(facts, subtree))
+    else:
+        trial.step(withholding.withhold(facts, subtree, machine.withheld))
 
 
 def _own_root(trial: Trial, machine: MachineOffer, name: str) -> None:

@@ -162,6 +162,12 @@ def _move(
             f"{verb} a provider is not currently allowed.",
         )
     subtree = subtree_of(facts, provider)
+    if len(subtree) > TREE_SIZE_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"{len(subtree)} providers stand below {provider.uuid}; "
+            f"at most {TREE_SIZE_MAX} can change at once.",
+        )
     if parent is not None and any(member.uuid == parent for member in subtree):
         raise Error(
             Code.TREE_LOOP,
@@ -185,10 +191,7 @@ def _move(
 
 
 def subtree_of(facts: Facts, top: Provider) -> list[Provider]:
-    """Return a provider and all below it, parents first. The whole tree must be loaded.
-
-    Raises LIMIT_EXCEEDED.
-    """
+    """Return a provider and all below it, parents first. The whole tree must be loaded."""
     below: dict[ProviderId | None, list[Provider]] = {}
     for member in facts.providers.values():
         if member.root == top.root:
@@ -196,10 +199,4 @@ def subtree_of(facts: Facts, top: Provider) -> list[Provider]:
     found = [top]
     for member in found:
         found.extend(below.get(member.uuid, ()))
-    if len(found) > TREE_SIZE_MAX:
-        raise Error(
-            Code.LIMIT_EXCEEDED,
-            f"{len(found)} providers stand below {top.uuid}; "
-            f"at most {TREE_SIZE_MAX} can change at once.",
-        )
     return found

@@ -1,13 +1,14 @@
 """The use case behind every change of an agent: the ledger follows it in the same batch."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed
+from moorage.core.ledger.bulk import Trial
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
@@ -29,6 +30,9 @@ class AgentCase(AuditedUseCase[Agent]):
     root: ProviderId | None = field(default=None, kw_only=True)
     """The root of its machine, if the caller knows it: saves a second load."""
 
+    creates: ClassVar[bool] = False
+    """Whether providers are created that are missing; only machines declare them."""
+
     def keys(self) -> Keys:
         """Name the agent with its group, and the tree of its machine."""
         return Keys(
@@ -48,7 +52,8 @@ class AgentCase(AuditedUseCase[Agent]):
         after = made.agents.get(self.agent)
         if after is not None:
             self.note(before, after, when)
-        return Changes(ledger=followed(world.ledger, made, when), fleet=made)
+        ledger = followed(world.ledger, made, when, create=self.creates)
+        return Changes(ledger=ledger, fleet=made)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
         """Leave audit rows of a change; by default none: machines are not audited."""
@@ -58,19 +63,26 @@ class AgentCase(AuditedUseCase[Agent]):
         return world.fleet.agents[self.agent]
 
 
-def followed(facts: LedgerFacts, made: FleetChanges, when: When) -> LedgerChanges | None:
+def followed(
+    facts: LedgerFacts, made: FleetChanges, when: When, *, create: bool = False
+) -> LedgerChanges | None:
     """Return the changes of the ledger that follow from changed agents; None: none.
+
+    Providers that are missing are created with `create`, otherwise skipped: what a client has
+    deleted must not keep operators, or the silence of others, from closing a machine.
 
     Raises `Error`: as `managed.follow`. Raises Restart.
     """
-    changes = LedgerChanges()
-    for agent in made.agents.values():
-        if agent.root is None:
-            continue
-        machine = machine_offer(agent)
-        keys = managed.keys_for(facts, machine)
-        if not facts.loaded.includes(keys):
-            raise Restart(TreesNeeded(keys))
-        at = Instant(when.stamp + changes.instants)
-        changes.update(managed.follow(facts, at, machine))
-    return changes or None
+    trial = Trial(facts, when.stamp)  # each sees what follows from those before it
+    try:
+        for agent in made.agents.values():
+            if agent.root is None:
+                continue
+            machine = machine_offer(agent)
+            keys = managed.keys_for(facts, machine, create=create)
+            if not facts.loaded.includes(keys):
+                raise Restart(TreesNeeded(keys))
+            trial.step(managed.follow(facts, trial.now, machine, create=create))
+        return trial.changes or None
+    finally:
+        trial.take_back()

@@ -88,6 +88,7 @@ class AgentRegister(AgentCase):
     patient: ClassVar[bool] = True
 
     spec: RegisterSpec
+    creates = True
 
     def keys(self) -> Keys:
         """Also name what its parts may create, as far as it is known before the load."""
@@ -118,6 +119,7 @@ class AgentReport(AgentCase):
     patient: ClassVar[bool] = True
 
     report: Report
+    creates = True
 
     def change(self, world: World, when: When) -> FleetChanges:
         made = reports.report(world.fleet, when.stamp, self.agent, self.report)

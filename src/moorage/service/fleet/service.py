@@ -97,7 +97,8 @@ class Fleet:
         state = Changes()
         async for found in self.queries.everyone():
             state.agents.update((agent.uuid, agent) for agent in found)
-        state.groups = {group.name: group for group in await self.queries.all_groups()}
+        state.groups.update((group.name, None) for group in self.directory.groups())
+        state.groups.update((group.name, group) for group in await self.queries.all_groups())
         now = Instant(0)
         return state, self._service_clock.present(now, now)
 
@@ -137,8 +138,7 @@ class Fleet:
         REPORT_CONFLICT, UNAVAILABLE.
         """
         self.liveness_loop.check_known()
-        with errors.translated():
-            await self._feed.caught_up()
+        await self._caught_up()
         agent = self.directory.get(uuid)
         if agent is None:
             raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
@@ -228,6 +228,7 @@ class Fleet:
     async def group_put(self, name: str, desired: Mapping[str, Goal], by: Actor) -> Group:
         """Create a group or replace its defaults; returns when its members follow them."""
         group = await self._transactor.submit(GroupPut(name, desired, by))
+        await self._caught_up()
         members = sorted(
             agent.uuid
             for agent in self.directory.agents()
@@ -241,6 +242,7 @@ class Fleet:
 
     async def group_confirm(self, name: str, by: Actor) -> Group:
         """Declare the silent members of a suspect group lost, and end the suspicion."""
+        await self._caught_up()
         late = [
             (agent, Liveness.LOST)
             for agent in self.directory.agents()
@@ -257,6 +259,11 @@ class Fleet:
     async def group_delete(self, name: str, by: Actor) -> None:
         """Remove a group without active agents."""
         await self._transactor.submit(GroupDelete(name, by))
+
+    async def _caught_up(self) -> None:
+        """Return once the directory knows all commits, those of other processes included."""
+        with errors.translated():
+            await self._feed.caught_up()
 
     def _root(self, uuid: AgentId) -> ProviderId | None:
         agent = self.directory.get(uuid)

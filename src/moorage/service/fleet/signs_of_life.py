@@ -73,7 +73,8 @@ class SignsOfLife:
         now = self._monotonic()
         down = self._downtime(exchange, own, now)
         if down and self._heard:
-            self._heard = {number: heard + down for number, heard in self._heard.items()}
+            # What was heard since the outage stays: nothing is heard of in the future.
+            self._heard = {number: min(now, heard + down) for number, heard in self._heard.items()}
         self._exchanged = now
         present = {row.process for row in exchange.rows}
         self._merged = {process: at for process, at in self._merged.items() if process in present}
