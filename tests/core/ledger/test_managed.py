@@ -8,7 +8,15 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.errors import Code
 from moorage.core.ids import AgentId, ProviderId
-from moorage.core.ledger import allocations, capacity, inventory, managed, reshape, withholding
+from moorage.core.ledger import (
+    allocations,
+    capacity,
+    inventory,
+    managed,
+    reshape,
+    vocabulary,
+    withholding,
+)
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
@@ -171,6 +179,18 @@ def test_nothing_desired_keeps_a_used_class(known: Facts) -> None:
     known.apply(allocations.delete_for(known, NOW, C1))
     follow(known, machine(0, 0))
     assert PAGES not in known.inventories_of(P2)
+
+
+def test_a_class_that_a_client_has_deleted_stays_deleted(known: Facts) -> None:
+    """A class that is no longer registered is created again only if it is desired."""
+    follow(known, machine())
+    follow(known, machine(0, 0, registered=False))
+    known.apply(vocabulary.class_delete(known, PAGES))
+    follow(known, machine(0, 0, registered=False), LATER)
+    assert not known.has_class(PAGES)
+    follow(known, machine(5, 0, registered=False), LATER)
+    assert known.has_class(PAGES)
+    assert (pages(known).total, pages(known).offered) == (5, 0)
 
 
 def test_less_than_used_is_recorded(known: Facts) -> None:

@@ -25,12 +25,14 @@ class ClassOffer(Struct, frozen=True):
     """What a part of a machine should have of one class, and what is offered now.
 
     `max_unit` None and `step_size` 1: the machine demands nothing, and clients may set them.
+    `registered` False: it is a former class of the part.
     """
 
     desired: int
     offered: int
     max_unit: int | None = None
     step_size: int = 1
+    registered: bool = True
 
 
 class PartOffer(Struct, frozen=True):
@@ -147,6 +149,8 @@ def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: Pa
         trial.step(Changes(providers={uuid: replace(provider, agent=machine.agent)}))
     for name, offer in part.classes.items():
         if not facts.has_class(name):
+            if not offer.registered and not offer.desired:
+                continue  # a client has deleted it, and nothing needs it
             trial.step(vocabulary.class_ensure(facts, trial.now, name)[0])
         trial.step(_follow_class(facts, trial.now, facts.providers[uuid], name, offer))
 
