@@ -43,7 +43,8 @@ COUNTED = (PROVIDERS, OFFERED, WITHOUT, REPORTS, BEATS)
 class Machine:
     """The agent of a provider. `classes` are those that it registers, `ever` also former ones.
 
-    `moved_at` is when it was moved below its parent; None: it has no parent.
+    `moved_at` is when it was moved below its parent; None: it has no parent. `gone`: a client has
+    deleted the provider, and the machine sends signs of life only, or it would be created again.
     """
 
     uuid: str
@@ -53,6 +54,7 @@ class Machine:
     ever: set[str] = field(default_factory=set)
     reported: int = 0
     moved_at: str | None = None
+    gone: bool = False
 
 
 class Machines:
@@ -86,13 +88,13 @@ class Machines:
     def before(self, request: Message) -> None:
         """Register the classes of which a request is about to write inventories."""
         for uuid, names in _written(request).items():
-            machine = self._machines.get(uuid)
+            machine = self._present(uuid)
             if machine is not None:
                 self._guarded(self._classes_added, machine, names)
         parts = _parts(request)
         self._first_update = (
             (request.method, parts[0], len(parts)) == ("PUT", "resource_providers", 2)
-            and (machine := self._machines.get(_normal(parts[1]))) is not None
+            and (machine := self._present(_normal(parts[1]))) is not None
             and machine.moved_at == self._updated_at(machine.uuid)
         )
 
@@ -112,11 +114,20 @@ class Machines:
             self._guarded(self._created, request, answer)
         elif request.method == "DELETE" and parts[:1] == ["resource_classes"]:
             for machine in self._machines.values():
-                self._guarded(self._class_removed, machine, parts[1])
+                if not machine.gone:
+                    self._guarded(self._class_removed, machine, parts[1])
+        elif (request.method, parts[:1], len(parts)) == ("DELETE", ["resource_providers"], 2):
+            if (machine := self._machines.get(_normal(parts[1]))) is not None:
+                machine.gone = True
         else:
             for uuid in _written(request):
-                if uuid in self._machines:
-                    self._guarded(self._reported, self._machines[uuid])
+                if (machine := self._present(uuid)) is not None:
+                    self._guarded(self._reported, machine)
+
+    def _present(self, uuid: str) -> Machine | None:
+        """Return the machine of a provider that exists."""
+        machine = self._machines.get(uuid)
+        return None if machine is None or machine.gone else machine
 
     def _guarded(self, step: Any, *given: Any) -> None:
         try:
@@ -137,7 +148,7 @@ class Machines:
         else:
             self._emptied(machine)
         machine.name, machine.boot = wanted["name"], f"boot-{next(self._boots)}"
-        machine.classes = set()
+        machine.classes, machine.gone = set(), False
         self._register(machine)
         self._report(machine, {})
         parent, machine.moved_at = wanted.get("parent_provider_uuid"), None
