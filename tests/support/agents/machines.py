@@ -157,11 +157,15 @@ class Machines:
             machine.moved_at = self._updated_at(uuid)
         self.counts[PROVIDERS] += 1
 
+    def _shown(self, uuid: str) -> Any:
+        """Return a provider as the native API shows it; None: it does not exist."""
+        page = self._api.ask("GET", "/v1/providers?limit=1000")
+        return next((one for one in page["providers"] if one["uuid"] == uuid), None)
+
     def _updated_at(self, uuid: str) -> str | None:
         """Return when a provider was updated, to the microsecond; None: it does not exist."""
-        page = self._api.ask("GET", "/v1/providers?limit=1000")
-        found = {one["uuid"]: one["updated_at"] for one in page["providers"]}
-        return found.get(uuid)
+        shown = self._shown(uuid)
+        return None if shown is None else str(shown["updated_at"])
 
     def _emptied(self, machine: Machine) -> None:
         """Make nothing desired of a machine whose provider was deleted by a client."""
@@ -174,9 +178,7 @@ class Machines:
 
     def _classes_added(self, machine: Machine, names: set[str]) -> None:
         new = {name for name in names - machine.classes if self._is_class(name)}
-        if len(machine.ever | new) > CLASSES_MAX:
-            self.counts[WITHOUT] += len(new)
-        elif new:
+        if new and len(machine.ever | new) <= CLASSES_MAX:
             machine.classes |= new
             machine.ever |= new
             self._register(machine)
@@ -193,11 +195,12 @@ class Machines:
         """Report that all that is desired is there, and check that it is offered."""
         desired = self._register(machine)
         self._report(machine, desired)
-        (part,) = self._api.ask("GET", f"/v1/agents/{machine.uuid}")["parts"]
-        for name, shown in part["classes"].items():
-            if shown["offered"] == shown["desired"] and shown["desired"]:
+        for name, shown in self._shown(machine.uuid)["inventories"].items():
+            if shown["offered"] == shown["total"]:
                 self.counts[OFFERED] += 1
-            elif self.gives and shown["desired"]:
+            elif shown["offered"] is None:
+                self.counts[WITHOUT] += 1
+            elif self.gives:
                 self.problems.append(f"{machine.uuid} {name}: {shown}")
 
     def _register(self, machine: Machine) -> dict[str, int]:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from tests.support.agents.machines import OFFERED, Machines, told
+from tests.support.agents.machines import OFFERED, PROVIDERS, Machines, told
 from tests.support.agents.messages import CHUNK, Message, Opaque, Reader
 from tests.support.suites import print_line
 
@@ -120,7 +120,8 @@ def proved(running: Sequence[Proxy]) -> bool:
     print_line(f"agents: {told(counts)}")
     for problem in problems:
         print_line(f"FAILED agents: {problem}")
-    return not problems and bool(counts[OFFERED])
+    offering = any(one.gives for one in machines)
+    return not problems and bool(counts[PROVIDERS]) and bool(counts[OFFERED]) is offering
 
 
 @contextlib.contextmanager
