@@ -23,10 +23,11 @@ E2E := osc-placement nova compare generators alerts
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
-# Runs a suite on SQLite, then on PostgreSQL, even if the first fails.
+# Runs a suite on SQLite, again with an agent for each provider, then on PostgreSQL, even if one fails.
 define on-both-engines
 @failed=0; \
 $(1) || failed=1; \
+$(1) --agents all || failed=1; \
 $(CLUSTER) - sh -c '$(1) --database "$$MOORAGE_DATABASE"' || failed=1; \
 exit $$failed
 endef
@@ -40,7 +41,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-postgres test e2e osc-placement nova generators alerts compare environments check bench soak mutate \
-	conformance conformance-sqlite conformance-postgresql client format zipapp lock openapi clean
+	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -87,13 +88,18 @@ check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q tests/floorplan tests/docs
 
-# Both engines at once; make prints the output of each when it has ended.
+# Both engines, and SQLite with an agent for each provider, two at a time; make prints the output of each when it has ended.
 conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run the functional suite of OpenStack Placement against Moorage, on both engines
-	@$(MAKE) --no-print-directory --keep-going -j 2 --output-sync=target conformance-sqlite conformance-postgresql
+	@$(MAKE) --no-print-directory --keep-going -j 2 --output-sync=target conformance-sqlite conformance-postgresql \
+		conformance-agents
 
 conformance-sqlite: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 	@echo "conformance: on SQLite"
 	@$(CONFORMANCE) --moorage $(BIN)/moorage
+
+conformance-agents: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
+	@echo "conformance: on SQLite, with agents"
+	@$(CONFORMANCE) --moorage $(BIN)/moorage --agents all
 
 conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 	@echo "conformance: on PostgreSQL"
@@ -105,6 +111,7 @@ environments: ## Build all virtual environments of the tests, several at once
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m tests.compare --agents all --seed 1 --requests 3000 --workers $(BUSY_WORKERS))
 
 client: $(CLIENT_VENV)/stamp ## Build the virtual environment of the openstack client that the README's tour uses
 

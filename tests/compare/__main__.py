@@ -19,6 +19,7 @@ from tests.compare.runs import Task, say
 from tests.compare.sides import Absent
 from tests.compare.workers import compared
 from tests.support import cluster
+from tests.support.agents.proxy import OFFERS
 
 SEEDS = 10**9
 ENGINES = ("sqlite", "postgresql")
@@ -53,6 +54,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--survey", action="store_true", help="count all differences instead of ending at the first"
     )
+    parser.add_argument("--agents", choices=OFFERS, help="what an agent of each provider offers")
     parser.add_argument(
         "--itself",
         action="store_true",
@@ -72,6 +74,7 @@ def repeating(asked: argparse.Namespace) -> str:
     options = [f"--{name} {getattr(asked, name)}" for name in ("seed", "requests", "length")]
     options.append(f"--workers {asked.workers}")
     options.append(f"--engines {','.join(asked.engines)}" if asked.engines else "--itself")
+    options += [f"--agents {asked.agents}"] * bool(asked.agents)
     return " ".join([*options, *["--survey"] * asked.survey])
 
 
@@ -92,7 +95,8 @@ def tasks(asked: argparse.Namespace) -> Iterator[list[Task]]:
                 databases["postgresql"] = postgres.create(f"compare_{worker}")
             requests = asked.requests // asked.workers
             seed = f"{asked.seed}/{worker}"
-            divided.append(Task(seed, requests, asked.length, folder, databases, asked.survey))
+            options = (asked.survey, asked.agents)
+            divided.append(Task(seed, requests, asked.length, folder, databases, *options))
         yield divided
 
 

@@ -18,6 +18,7 @@ from tests.compare.judge.deliberate import DELIBERATE
 from tests.compare.playing import Outcome, Player
 from tests.compare.report import Survey, kind_of, shown_differences
 from tests.compare.sides import Sides
+from tests.support.agents.proxy import proved, proxies
 
 MANY = 20_000
 """After this many random requests, the deliberate differences that never occurred are reported."""
@@ -34,7 +35,10 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work of one process; without `databases` the original is compared with itself."""
+    """The work of one process; without `databases` the original is compared with itself.
+
+    `agents`: every provider has an agent that offers this, one of `OFFERS`; None: none has.
+    """
 
     seed: str
     requests: int
@@ -42,6 +46,7 @@ class Task:
     folder: Path
     databases: dict[str, str | Path]
     survey: bool = False
+    agents: str | None = None
 
 
 @dataclass(slots=True)
@@ -121,10 +126,14 @@ async def opened(task: Task) -> AsyncIterator[Sides]:
         }
         if not others:
             others["original"] = stack.enter_context(sides.original(task.folder / "itself", "1"))
+        urls = {name: it.url for name, it in others.items()}
+        agents = stack.enter_context(proxies([*urls.values()], task.agents))
+        urls |= {name: one.url for name, one in zip(urls, agents, strict=False)}
         said = [f"{name} {it.url} (process {it.pid})" for name, it in others.items()]
         say(f"{task.seed}: original {first.url} (process {first.pid}), {', '.join(said)}")
-        async with Sides.open(first.url, {name: it.url for name, it in others.items()}) as both:
+        async with Sides.open(first.url, urls) as both:
             yield both
+        assert proved(agents), "the agents did not do what they should"
         for name in task.databases:
             log = "".join(others[name].said)
             assert "Traceback" not in log, f"{name}: {log[-5_000:]}"

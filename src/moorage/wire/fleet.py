@@ -20,7 +20,7 @@ class EligibleClass:
     """How much of a resource class a part of the machine could have at most.
 
     `volatile`: the amount is 0 after a boot, until the agent has prepared it again. `max_unit` and
-    `step_size` become those of the inventory.
+    `step_size` become those of the inventory; without them clients of the Placement API set these.
     """
 
     eligible: int

@@ -20,7 +20,11 @@ def machine_offer(agent: Agent) -> MachineOffer:
             part.parent,
             {
                 name: ClassOffer(
-                    one.desired, offers.offered(agent, part, one), one.max_unit, one.step_size
+                    one.desired,
+                    offers.offered(agent, part, one),
+                    one.max_unit,
+                    one.step_size,
+                    part.present and one.present,
                 )
                 for name, one in part.classes.items()
             },

@@ -8,12 +8,19 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.errors import Code
 from moorage.core.ids import AgentId, ProviderId
-from moorage.core.ledger import allocations, capacity, inventory, managed, reshape, withholding
+from moorage.core.ledger import (
+    allocations,
+    capacity,
+    inventory,
+    managed,
+    reshape,
+    vocabulary,
+    withholding,
+)
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 from moorage.core.ledger.model import Inventory
-from moorage.core.limits import MAX_INT
 from tests.core.ledger.build import (
     C1,
     C2,
@@ -109,8 +116,31 @@ def test_totals_follow_what_is_desired(known: Facts) -> None:
         assert pages(known).updated_at == LATER
     stored = pages(known)
     assert (stored.total, stored.max_unit, stored.step_size) == (12, 3, 3)
-    follow(known, machine(12), LATER)
-    assert pages(known).max_unit == MAX_INT
+
+
+def test_unit_sizes_that_the_machine_does_not_demand_are_those_of_clients(known: Facts) -> None:
+    """Without them in the offer, what a client has written stays, and nothing changes."""
+    follow(known, machine())
+    written = InventorySpec(10, max_unit=8, step_size=2)
+    known.apply(inventory.update(known, LATER, P2, PAGES, 1, written, full_reserve=True)[0])
+    before = known.providers[P2]
+    follow(known, machine(offered=7), LATER)
+    assert known.providers[P2] == before
+    assert (pages(known).offered, pages(known).max_unit, pages(known).step_size) == (7, 8, 2)
+    follow(known, machine(max_unit=4, step_size=4), LATER)
+    assert (pages(known).max_unit, pages(known).step_size) == (4, 4)
+
+
+def test_what_follows_a_write_of_a_client_does_not_raise_the_generation_again(known: Facts) -> None:
+    """The client has got the generation of its write, also if the machine demands other sizes."""
+    follow(known, machine(max_unit=4))
+    written = InventorySpec(12, max_unit=8)
+    known.apply(inventory.update(known, LATER, P2, PAGES, 1, written, full_reserve=True)[0])
+    before = known.providers[P2]
+    offer = ClassOffer(12, 12, max_unit=4)
+    known.apply(managed.follow_class(known, LATER, P2, PAGES, offer))
+    assert known.providers[P2] == before
+    assert (pages(known).offered, pages(known).max_unit) == (12, 4)
 
 
 def test_reserved_and_ratio_of_others_stay(known: Facts) -> None:
@@ -149,6 +179,18 @@ def test_nothing_desired_keeps_a_used_class(known: Facts) -> None:
     known.apply(allocations.delete_for(known, NOW, C1))
     follow(known, machine(0, 0))
     assert PAGES not in known.inventories_of(P2)
+
+
+def test_a_class_that_a_client_has_deleted_stays_deleted(known: Facts) -> None:
+    """A class that is no longer registered is created again only if it is desired."""
+    follow(known, machine())
+    follow(known, machine(0, 0, registered=False))
+    known.apply(vocabulary.class_delete(known, PAGES))
+    follow(known, machine(0, 0, registered=False), LATER)
+    assert not known.has_class(PAGES)
+    follow(known, machine(5, 0, registered=False), LATER)
+    assert known.has_class(PAGES)
+    assert (pages(known).total, pages(known).offered) == (5, 0)
 
 
 def test_less_than_used_is_recorded(known: Facts) -> None:

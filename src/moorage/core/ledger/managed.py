@@ -22,12 +22,17 @@ from moorage.core.limits import MAX_INT, NAME_LENGTH_MAX
 
 
 class ClassOffer(Struct, frozen=True):
-    """What a part of a machine should have of one class, and what is offered now."""
+    """What a part of a machine should have of one class, and what is offered now.
+
+    `max_unit` None and `step_size` 1: the machine demands nothing, and clients may set them.
+    `registered` False: it is a former class of the part.
+    """
 
     desired: int
     offered: int
     max_unit: int | None = None
     step_size: int = 1
+    registered: bool = True
 
 
 class PartOffer(Struct, frozen=True):
@@ -174,6 +179,8 @@ def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: Pa
         trial.step(Changes(providers={uuid: replace(provider, agent=machine.agent)}))
     for name, offer in part.classes.items():
         if not facts.has_class(name):
+            if not offer.registered and not offer.desired:
+                continue  # a client has deleted it, and nothing needs it
             trial.step(vocabulary.class_ensure(facts, trial.now, name)[0])
         trial.step(_follow_class(facts, trial.now, facts.providers[uuid], name, offer))
 
@@ -210,11 +217,10 @@ def _inventory(
     used = 0 if before is None else before.used
     if not offer.desired and not used:
         return None
-    max_unit = MAX_INT if offer.max_unit is None else offer.max_unit
     if before is None:
         return Inventory(
             offer.desired,
-            max_unit=max_unit,
+            max_unit=MAX_INT if offer.max_unit is None else offer.max_unit,
             step_size=offer.step_size,
             offered=offer.offered,
             withheld=provider.withheld is not None,
@@ -224,8 +230,8 @@ def _inventory(
     after = replace(
         before,
         total=max(offer.desired, 1),
-        max_unit=max_unit,
-        step_size=offer.step_size,
+        max_unit=before.max_unit if offer.max_unit is None else offer.max_unit,
+        step_size=before.step_size if offer.step_size == 1 else offer.step_size,
         offered=offer.offered,
     )
     return after if _figures(after) == _figures(before) else replace(after, updated_at=now)
@@ -248,10 +254,14 @@ def _figures(inventory: Inventory | None) -> tuple[float, ...] | None:
 def follow_class(
     facts: Facts, now: Instant, uuid: ProviderId, name: str, offer: ClassOffer | None
 ) -> Changes:
-    """Make one inventory match what the agent declares; None: no agent manages this class."""
-    provider = facts.providers[uuid]
+    """Make an inventory that a client has just written match what the agent declares.
+
+    The generation of the provider stays: the client has got that of its write. `offer` None: no
+    agent manages this class.
+    """
     if offer is not None:
-        return _follow_class(facts, now, provider, name, offer)
+        made = _follow_class(facts, now, facts.providers[uuid], name, offer)
+        return Changes(inventories=made.inventories)
     held = facts.inventories_of(uuid).get(name)
     if held is None or held.offered is None:
         return Changes()

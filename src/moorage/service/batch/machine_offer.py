@@ -41,4 +41,5 @@ def _class_offer(agent: Agent, part: Part, name: str) -> ClassOffer:
         offered=offers.offered(agent, part, held),
         max_unit=held.max_unit,
         step_size=held.step_size,
+        registered=part.present and held.present,
     )
