@@ -15,7 +15,7 @@ from moorage.core.errors import Error
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.liveness import GroupCount
-from moorage.core.fleet.model import Goal, Liveness, Policy
+from moorage.core.fleet.model import Agent, Goal, Liveness, Policy
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Keys as LedgerKeys
@@ -68,6 +68,11 @@ class LoadEverything(UseCase[None]):
         """Return nothing."""
 
 
+def stranger(n: int) -> Agent:
+    """Return an agent as it is known to a caller that has not heard of its registration."""
+    return Agent(agent_id(n), n, "default", Instant(0), Instant(0))
+
+
 def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
     """Return a function that makes a random case."""
     n, group = dice.choice(AGENTS), dice.choice(GROUPS)
@@ -75,7 +80,7 @@ def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
     boot = dice.choice(("boot-1", "boot-1", "boot-2"))
     goal = dice.choice((None, Goal(amount=dice.choice((0, 60, 100))), Goal(percent=5.0)))
     count = {group: GroupCount(4, dice.choice((1, 4)))}
-    silence = {agent_id(m): dice.choice((Liveness.LATE, Liveness.LOST)) for m in AGENTS}
+    silent = [(stranger(m), dice.choice((Liveness.LATE, Liveness.LOST))) for m in AGENTS]
     return dice.choice(
         (
             partial(agent_cases.AgentPut, one, by, group, {}, dice.choice((None, *Policy))),
@@ -94,9 +99,9 @@ def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
             *[partial(policy_cases.AgentDesired, one, by, DesiredSpec(PAGES, goal=goal))] * 3,
             partial(policy_cases.DrainOver, one, by),
             partial(policy_cases.GroupPut, group, {PAGES: goal} if goal else {}, by),
-            partial(policy_cases.GroupFollow, frozenset(agent_id(m) for m in AGENTS)),
+            partial(policy_cases.GroupFollow, [*map(stranger, AGENTS)]),
             partial(policy_cases.GroupDelete, group, by),
-            *[partial(liveness_cases.LivenessSweep, silence, frozenset(), count)] * 3,
+            *[partial(liveness_cases.LivenessSweep, silent, count)] * 3,
             partial(liveness_cases.AgentReturned, one, by),
             partial(liveness_cases.GroupRelax, group, by, GroupCount(4, 0)),
             partial(liveness_cases.GroupConfirm, group, by),

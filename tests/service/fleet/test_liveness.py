@@ -305,3 +305,18 @@ def test_a_stop_without_the_database_ends(tmp_path: Path) -> None:
             one.engine.failures.clear()
 
     asyncio.run(run())
+
+
+def test_many_fall_silent_at_once(tmp_path: Path) -> None:
+    """A sweep loads the machines of all its agents at once, also those of the last one."""
+
+    async def scenario(one: Running) -> None:
+        fleet = one.service.fleet
+        agents = range(130)
+        for n in agents:
+            await ready(fleet, n)
+        await passing(one, TTL + SECOND)
+        assert {liveness(fleet, n) for n in agents} == {Liveness.LATE}
+        assert {offered(one.service, n) for n in agents} == {(0, True)}
+
+    play(tmp_path, scenario)

@@ -61,21 +61,26 @@ class MachineOffer(Struct, frozen=True):
     withheld: str | None
 
 
-def keys_for(facts: Facts, machine: MachineOffer, *, create: bool = True) -> Keys:
-    """Return what `follow` needs: the tree, and the names and classes that it may create."""
+def keys_for(
+    known: Mapping[ProviderId, Provider], machine: MachineOffer, *, create: bool = True
+) -> Keys:
+    """Return what `follow` needs: the tree, and the names and classes that it may create.
+
+    `known` are the providers that have been loaded; a client may have renamed the root.
+    """
     keys = Keys(trees={machine.root}, providers=set(machine.parts))
     for part in machine.parts.values():
         keys.classes.update(vocabulary.customs(part.classes))
     if create:
-        keys.names.update(_names(facts, machine))
+        keys.names.update(_names(known, machine))
     return keys
 
 
-def _names(facts: Facts, machine: MachineOffer) -> Iterator[str]:
+def _names(known: Mapping[ProviderId, Provider], machine: MachineOffer) -> Iterator[str]:
     """Yield the names of providers that may be created; a name that is too long is none."""
     if machine.root_name is not None:
         yield machine.root_name
-    root = facts.providers.get(machine.root)
+    root = known.get(machine.root)
     above = machine.root_name if root is None else root.name
     for uuid, part in machine.parts.items():
         if above is not None and uuid != machine.root:

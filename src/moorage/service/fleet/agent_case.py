@@ -1,6 +1,8 @@
 """The use case behind every change of an agent: the ledger follows it in the same batch."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar
 
 from moorage.core.fleet.facts import Changes as FleetChanges
@@ -12,6 +14,7 @@ from moorage.core.ledger.bulk import Trial
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.model import Provider
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
@@ -20,6 +23,8 @@ from moorage.service.batch.machine_offer import machine_offer
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 
+NOTHING_LOADED: Mapping[ProviderId, Provider] = MappingProxyType({})
+
 
 @dataclass(slots=True)
 class AgentCase(AuditedUseCase[Agent]):
@@ -27,18 +32,18 @@ class AgentCase(AuditedUseCase[Agent]):
 
     agent: AgentId
     by: Actor
-    root: ProviderId | None = field(default=None, kw_only=True)
-    """The root of its machine, if the caller knows it: saves a second load."""
+    known: Agent | None = field(default=None, kw_only=True)
+    """The agent as the caller knows it: saves a second load."""
 
     creates: ClassVar[bool] = False
     """Whether providers are created that are missing; only machines declare them."""
 
     def keys(self) -> Keys:
         """Name the agent with its group, and the tree of its machine."""
-        return Keys(
-            LedgerKeys(trees={self.root or ProviderId(self.agent)}),
-            fleet=FleetKeys(agents={self.agent}),
-        )
+        ledger = LedgerKeys(trees={ProviderId(self.agent)})
+        if self.known is not None:
+            ledger = ledger_keys([self.known], create=self.creates)
+        return Keys(ledger, fleet=FleetKeys(agents={self.agent}))
 
     def change(self, world: World, when: When) -> FleetChanges:
         """Return the changes of the fleet, or raise `Error`."""
@@ -63,6 +68,26 @@ class AgentCase(AuditedUseCase[Agent]):
         return world.fleet.agents[self.agent]
 
 
+def ledger_keys(
+    agents: Iterable[Agent],
+    providers: Mapping[ProviderId, Provider] = NOTHING_LOADED,
+    *,
+    create: bool = False,
+) -> LedgerKeys:
+    """Return what `followed` needs of the ledger.
+
+    Args:
+        agents: those that change; agents that have never registered are in no tree.
+        providers: those that are loaded already.
+        create: as in `followed`.
+    """
+    keys = LedgerKeys()
+    for agent in agents:
+        if agent.root is not None:
+            keys.update(managed.keys_for(providers, machine_offer(agent), create=create))
+    return keys
+
+
 def followed(
     facts: LedgerFacts, made: FleetChanges, when: When, *, create: bool = False
 ) -> LedgerChanges | None:
@@ -73,16 +98,14 @@ def followed(
 
     Raises `Error`: as `managed.follow`. Raises Restart.
     """
+    agents = [agent for agent in made.agents.values() if agent.root is not None]
+    keys = ledger_keys(agents, facts.providers, create=create)
+    if not facts.loaded.includes(keys):
+        raise Restart(TreesNeeded(keys))
     trial = Trial(facts, when.stamp)  # each sees what follows from those before it
     try:
-        for agent in made.agents.values():
-            if agent.root is None:
-                continue
-            machine = machine_offer(agent)
-            keys = managed.keys_for(facts, machine, create=create)
-            if not facts.loaded.includes(keys):
-                raise Restart(TreesNeeded(keys))
-            trial.step(managed.follow(facts, trial.now, machine, create=create))
+        for agent in agents:
+            trial.step(managed.follow(facts, trial.now, machine_offer(agent), create=create))
         return trial.changes or None
     finally:
         trial.take_back()

@@ -11,7 +11,6 @@ from moorage.core.fleet.model import Agent, Policy, Report
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import vocabulary
-from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.managed import part_name
 from moorage.core.service_time import When
 from moorage.service.access.audit import audit_entry
@@ -92,9 +91,11 @@ class AgentRegister(AgentCase):
 
     def keys(self) -> Keys:
         """Also name what its parts may create, as far as it is known before the load."""
-        root = self.spec.root or self.root or ProviderId(self.agent)
-        parts = {part.provider for part in self.spec.parts}
-        ledger = LedgerKeys(trees={root}, providers=parts)
+        before = None if self.known is None else self.known.root
+        root = self.spec.root or before or ProviderId(self.agent)
+        ledger = AgentCase.keys(self).ledger  # its former parts follow, too
+        ledger.trees.add(root)
+        ledger.providers.update(part.provider for part in self.spec.parts)
         for part in self.spec.parts:
             ledger.classes.update(vocabulary.customs(part.classes))
         if self.spec.root is None:

@@ -1,6 +1,6 @@
 """Use cases of liveness: agents that fall silent or return, and groups whose network is suspect."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,14 +11,12 @@ from moorage.core.fleet.agents import find
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.liveness import GroupCount
-from moorage.core.fleet.model import Group, Liveness
-from moorage.core.ids import AgentId, ProviderId
-from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.fleet.model import Agent, Group, Liveness
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.fleet.agent_case import AgentCase, followed
+from moorage.service.fleet.agent_case import AgentCase, followed, ledger_keys
 
 SERVER = Actor("moorage", None, "")
 """Who changes what only depends on time."""
@@ -28,21 +26,23 @@ SERVER = Actor("moorage", None, "")
 class LivenessSweep(AuditedUseCase[None]):
     """Apply what silence makes of some agents; the ledger follows."""
 
-    found: Mapping[AgentId, Liveness]
-    roots: frozenset[ProviderId]
-    """Of their machines, as far as they are known: saves a second load."""
+    silent: Sequence[tuple[Agent, Liveness]]
+    """The agents as the caller knows them, with the liveness that follows from their silence."""
     counts: Mapping[str, GroupCount]
     """Of the groups in which an agent would become lost."""
     braked: bool = True
 
     def keys(self) -> Keys:
         return Keys(
-            LedgerKeys(trees=set(self.roots)),
-            fleet=FleetKeys(agents=set(self.found), changed=set(self.counts)),
+            ledger_keys(agent for agent, _ in self.silent),
+            fleet=FleetKeys(
+                agents={agent.uuid for agent, _ in self.silent}, changed=set(self.counts)
+            ),
         )
 
     def decide(self, world: World, when: When) -> Changes:
-        made = liveness.swept(world.fleet, when.stamp, self.found, self.counts, braked=self.braked)
+        found = {agent.uuid: liveness for agent, liveness in self.silent}
+        made = liveness.swept(world.fleet, when.stamp, found, self.counts, braked=self.braked)
         self.rows = [
             audit_entry(
                 when.stamp, SERVER, "group.suspect", name, after=self.counts[name]._asdict()

@@ -21,7 +21,6 @@ from moorage.core.fleet.liveness import (
     written_at,
 )
 from moorage.core.fleet.model import Agent, Liveness, Policy, State
-from moorage.core.ids import AgentId
 from moorage.core.service_time import JUMP, When
 from moorage.service import errors
 from moorage.service.background import Loop
@@ -197,21 +196,18 @@ class LivenessLoop:
         braked: bool = True,
     ) -> None:
         """Apply what silence makes of some agents."""
-        found: dict[AgentId, Liveness] = {}
-        roots, groups = set(), set()
+        found: list[tuple[Agent, Liveness]] = []
+        groups = set()
         for agent, liveness in silent:
             lost = agent.liveness is Liveness.LATE and liveness is Liveness.LOST
             if lost and braked and self._is_suspect(agent.group):
                 continue
-            found[agent.uuid] = liveness
-            if agent.root is not None:
-                roots.add(agent.root)
+            found.append((agent, liveness))
             if lost:
                 groups.add(agent.group)
         if found:
             known = {name: counts[name] for name in groups if name in counts}
-            case = LivenessSweep(found, frozenset(roots), known, braked)
-            await self._transactor.submit(case)
+            await self._transactor.submit(LivenessSweep(found, known, braked))
 
     def _is_suspect(self, name: str) -> bool:
         group = self._directory.group(name)
@@ -243,7 +239,7 @@ class LivenessLoop:
             if agent.policy_until is not None and agent.policy_until <= now
         ]
         for agent in over:
-            await self._transactor.submit(DrainOver(agent.uuid, SERVER, root=agent.root))
+            await self._transactor.submit(DrainOver(agent.uuid, SERVER, known=agent))
 
     async def _relax(self) -> None:
         """End the suspicion of groups most of whose members are heard of again."""

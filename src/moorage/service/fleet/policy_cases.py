@@ -1,6 +1,6 @@
 """Use cases of operators: what a machine should have, and whether it is used."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moorage.core.clock import Instant
@@ -11,13 +11,12 @@ from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent, Goal, Group
 from moorage.core.fleet.policy import Action
-from moorage.core.ids import AgentId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.fleet.agent_case import AgentCase, followed
+from moorage.service.fleet.agent_case import AgentCase, followed, ledger_keys
 from moorage.service.fleet.agent_cases import shown
 
 
@@ -119,15 +118,17 @@ class GroupPut(AuditedUseCase[Group]):
 class GroupFollow(AuditedUseCase[None]):
     """Make some members follow the defaults of their group."""
 
-    agents: frozenset[AgentId]
-    trees: frozenset[str] = field(default=frozenset())
+    members: Sequence[Agent]
+    """The members as the caller knows them."""
 
     def keys(self) -> Keys:
-        return Keys(fleet=FleetKeys(agents=set(self.agents)))
+        agents = {agent.uuid for agent in self.members}
+        return Keys(ledger_keys(self.members), fleet=FleetKeys(agents=agents))
 
     def decide(self, world: World, when: When) -> Changes:
         made = FleetChanges()
-        for uuid in sorted(self.agents & world.fleet.agents.keys()):
+        known = {agent.uuid for agent in self.members}
+        for uuid in sorted(known & world.fleet.agents.keys()):
             made.update(groups.follow(world.fleet, when.stamp, uuid))
         return Changes(ledger=followed(world.ledger, made, when), fleet=made)
 

@@ -13,7 +13,7 @@ from moorage.core.fleet.model import Agent, Goal, Group, Liveness, Policy, Repor
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
-from moorage.core.ids import AgentId, ConsumerId, ProviderId
+from moorage.core.ids import AgentId, ConsumerId
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
@@ -106,7 +106,7 @@ class Fleet:
         self, uuid: AgentId, group: str, labels: Mapping[str, str], policy: Policy | None, by: Actor
     ) -> Agent:
         """Create an agent, or change its group, labels or policy; policy None: unchanged."""
-        case = AgentPut(uuid, by, group, labels, policy, root=self._root(uuid))
+        case = AgentPut(uuid, by, group, labels, policy, known=self.directory.get(uuid))
         return await self._transactor.submit(case)
 
     async def enroll(
@@ -117,12 +117,12 @@ class Fleet:
 
     async def register(self, uuid: AgentId, spec: RegisterSpec, by: Actor) -> Agent:
         """Register a machine; every volatile amount of a new boot is 0 when this returns."""
-        case = AgentRegister(uuid, by, spec, root=self._root(uuid))
+        case = AgentRegister(uuid, by, spec, known=self.directory.get(uuid))
         return self._heard(await self._transactor.submit(case))
 
     async def report(self, uuid: AgentId, report: Report, by: Actor) -> Agent:
         """Record the full state of a machine."""
-        case = AgentReport(uuid, by, report, root=self._root(uuid))
+        case = AgentReport(uuid, by, report, known=self.directory.get(uuid))
         return self._heard(await self._transactor.submit(case))
 
     def _heard(self, agent: Agent) -> Agent:
@@ -144,7 +144,7 @@ class Fleet:
             raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
         reports.check_alive(agent, boot_id, report_generation)
         if agent.liveness is not Liveness.FRESH:
-            agent = await self._transactor.submit(AgentReturned(uuid, SERVER, root=agent.root))
+            agent = await self._transactor.submit(AgentReturned(uuid, SERVER, known=agent))
         return self._heard(agent)
 
     async def may_start(
@@ -217,27 +217,25 @@ class Fleet:
         force: bool = False,
     ) -> Agent:
         """Drain, resume, expunge or decommission a machine."""
-        case = AgentPolicy(uuid, by, action, reason, until, force, root=self._root(uuid))
+        case = AgentPolicy(uuid, by, action, reason, until, force, known=self.directory.get(uuid))
         return await self._transactor.submit(case)
 
     async def desired(self, uuid: AgentId, spec: DesiredSpec, reason: str, by: Actor) -> Agent:
         """Set how much a machine should have of a class."""
-        case = AgentDesired(uuid, by, spec, reason, root=self._root(uuid))
+        case = AgentDesired(uuid, by, spec, reason, known=self.directory.get(uuid))
         return await self._transactor.submit(case)
 
     async def group_put(self, name: str, desired: Mapping[str, Goal], by: Actor) -> Group:
         """Create a group or replace its defaults; returns when its members follow them."""
         group = await self._transactor.submit(GroupPut(name, desired, by))
         await self._caught_up()
-        members = sorted(
-            agent.uuid
+        members = [
+            agent
             for agent in self.directory.agents()
             if agent.group == name and agent.state is State.ACTIVE
-        )
+        ]
         for first in range(0, len(members), FOLLOW_MAX):
-            await self._transactor.submit(
-                GroupFollow(frozenset(members[first : first + FOLLOW_MAX]))
-            )
+            await self._transactor.submit(GroupFollow(members[first : first + FOLLOW_MAX]))
         return group
 
     async def group_confirm(self, name: str, by: Actor) -> Group:
@@ -264,7 +262,3 @@ class Fleet:
         """Return once the directory knows all commits, those of other processes included."""
         with errors.translated():
             await self._feed.caught_up()
-
-    def _root(self, uuid: AgentId) -> ProviderId | None:
-        agent = self.directory.get(uuid)
-        return None if agent is None else agent.root
