@@ -25,6 +25,7 @@ class ClassOffer(Struct, frozen=True):
     """What a part of a machine should have of one class, and what is offered now.
 
     `max_unit` None and `step_size` 1: the machine demands nothing, and clients may set them.
+    `resized`: the machine has just changed its demands, so even none replaces what is stored.
     `registered` False: it is a former class of the part.
     """
 
@@ -33,6 +34,7 @@ class ClassOffer(Struct, frozen=True):
     max_unit: int | None = None
     step_size: int = 1
     registered: bool = True
+    resized: bool = False
 
 
 class PartOffer(Struct, frozen=True):
@@ -93,18 +95,25 @@ def part_name(root: str, part: str) -> str:
     return name
 
 
-def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
+def follow(facts: Facts, now: Instant, machine: MachineOffer, *, creates: bool = True) -> Changes:
     """Make providers and inventories match what an agent declares.
 
     Args:
         facts: with what `keys_for` names.
         now: the time of the first new row.
         machine: what the agent declares.
+        creates: create missing providers. False: only what is there follows, so that this never
+            fails because a client has deleted providers.
 
     Raises:
         Error: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, CLASS_MANAGED, ROOT_TAKEN,
             INVALID.
     """
+    if not creates:
+        left = _left(facts, machine)
+        if left is None:
+            return Changes()
+        machine = left
     trial = Trial(facts, now)
     try:
         if machine.root_name is not None:
@@ -121,6 +130,22 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer) -> Changes:
         return trial.changes
     finally:
         trial.take_back()
+
+
+def _left(facts: Facts, machine: MachineOffer) -> MachineOffer | None:
+    """Return a machine without the providers that clients have deleted; None: without a root.
+
+    A provider that a client has created again is another one.
+    """
+    root = facts.providers.get(machine.root)
+    if root is None or (machine.root_name is not None and root.agent != machine.agent):
+        return None
+    parts = {
+        uuid: part
+        for uuid, part in machine.parts.items()
+        if uuid in facts.providers and facts.providers[uuid].agent == machine.agent
+    }
+    return replace(machine, parts=parts)
 
 
 def _own_root(trial: Trial, machine: MachineOffer, name: str) -> None:
@@ -187,23 +212,22 @@ def _inventory(
     used = 0 if before is None else before.used
     if not offer.desired and not used:
         return None
+    max_unit = MAX_INT if offer.max_unit is None else offer.max_unit
     if before is None:
         return Inventory(
             offer.desired,
-            max_unit=MAX_INT if offer.max_unit is None else offer.max_unit,
+            max_unit=max_unit,
             step_size=offer.step_size,
             offered=offer.offered,
             withheld=provider.withheld is not None,
             created_at=now,
             updated_at=now,
         )
-    after = replace(
-        before,
-        total=max(offer.desired, 1),
-        max_unit=before.max_unit if offer.max_unit is None else offer.max_unit,
-        step_size=before.step_size if offer.step_size == 1 else offer.step_size,
-        offered=offer.offered,
-    )
+    after = replace(before, total=max(offer.desired, 1), offered=offer.offered)
+    if offer.resized or offer.max_unit is not None:
+        after = replace(after, max_unit=max_unit)
+    if offer.resized or offer.step_size > 1:
+        after = replace(after, step_size=offer.step_size)
     return after if _figures(after) == _figures(before) else replace(after, updated_at=now)
 
 

@@ -1,6 +1,7 @@
 """The use case behind every change of an agent: the ledger follows it in the same batch."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes as FleetChanges
@@ -9,7 +10,6 @@ from moorage.core.fleet.model import Agent
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed
 from moorage.core.ledger.facts import Changes as LedgerChanges
-from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
@@ -23,6 +23,9 @@ from moorage.service.batch.world import Changes, Keys, World
 @dataclass(slots=True)
 class AgentCase(AuditedUseCase[Agent]):
     """A change of one agent. Answer: the agent afterwards."""
+
+    creates: ClassVar[bool] = False
+    """Whether providers of the machine that do not exist are created: if the machine speaks."""
 
     agent: AgentId
     by: Actor
@@ -48,7 +51,7 @@ class AgentCase(AuditedUseCase[Agent]):
         after = made.agents.get(self.agent)
         if after is not None:
             self.note(before, after, when)
-        return Changes(ledger=followed(world.ledger, made, when), fleet=made)
+        return Changes(ledger=followed(world, made, when, creates=self.creates), fleet=made)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
         """Leave audit rows of a change; by default none: machines are not audited."""
@@ -58,19 +61,23 @@ class AgentCase(AuditedUseCase[Agent]):
         return world.fleet.agents[self.agent]
 
 
-def followed(facts: LedgerFacts, made: FleetChanges, when: When) -> LedgerChanges | None:
+def followed(
+    world: World, made: FleetChanges, when: When, *, creates: bool = False
+) -> LedgerChanges | None:
     """Return the changes of the ledger that follow from changed agents; None: none.
+
+    `world` is as before the decision. `creates`: create missing providers.
 
     Raises `Error`: as `managed.follow`. Raises Restart.
     """
-    changes = LedgerChanges()
+    facts, changes = world.ledger, LedgerChanges()
     for agent in made.agents.values():
         if agent.root is None:
             continue
-        machine = machine_offer(agent)
+        machine = machine_offer(agent, world.fleet.agents.get(agent.uuid))
         keys = managed.keys_for(facts, machine)
         if not facts.loaded.includes(keys):
             raise Restart(TreesNeeded(keys))
         at = Instant(when.stamp + changes.instants)
-        changes.update(managed.follow(facts, at, machine))
+        changes.update(managed.follow(facts, at, machine, creates=creates))
     return changes or None

@@ -83,6 +83,8 @@ class AgentEnroll(AgentCase):
 class AgentRegister(AgentCase):
     """Register a machine and its parts after a boot, or again. Answer: the agent."""
 
+    creates = True
+
     spec: RegisterSpec
 
     def keys(self) -> Keys:
@@ -110,6 +112,8 @@ class AgentRegister(AgentCase):
 @dataclass(slots=True)
 class AgentReport(AgentCase):
     """Record the full state of a machine; an equal report changes nothing. Answer: the agent."""
+
+    creates = True
 
     report: Report
 

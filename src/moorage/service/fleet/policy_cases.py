@@ -129,7 +129,7 @@ class GroupFollow(AuditedUseCase[None]):
         made = FleetChanges()
         for uuid in sorted(self.agents & world.fleet.agents.keys()):
             made.update(groups.follow(world.fleet, when.stamp, uuid))
-        return Changes(ledger=followed(world.ledger, made, when), fleet=made)
+        return Changes(ledger=followed(world, made, when), fleet=made)
 
     def conclude(self, world: World, when: When) -> None:
         """Return nothing."""
