@@ -42,6 +42,7 @@ def offers_differences(agents: Mapping[AgentId, Agent], held: Held) -> list[str]
         _Pair(uuid, name): (agent, part, one)
         for agent in agents.values()
         for uuid, part in agent.parts.items()
+        if _is_of(held, uuid, agent)
         for name, one in part.classes.items()
     }
     return [
@@ -50,6 +51,11 @@ def offers_differences(agents: Mapping[AgentId, Agent], held: Held) -> list[str]
         *_missing(managed, held),
         *_inventories(managed, held),
     ]
+
+
+def _is_of(held: Held, uuid: ProviderId, agent: Agent) -> bool:
+    """Is a provider, if it exists, the one of this agent? Clients may delete and create it."""
+    return uuid not in held or held[uuid][0].agent == agent.uuid
 
 
 def _agents_of(agents: Mapping[AgentId, Agent], held: Held) -> Iterator[str]:
@@ -65,7 +71,11 @@ def _withheld(agents: Iterable[Agent], held: Held) -> Iterator[str]:
     """Compare whether each provider is withheld with its agent's root, or with its parent."""
     # Of a decommissioned agent's machine another one may speak.
     ordered = sorted(agents, key=lambda agent: agent.state is State.ACTIVE)
-    reasons = {agent.root: why_withheld(agent) for agent in ordered if agent.root is not None}
+    reasons = {
+        agent.root: why_withheld(agent)
+        for agent in ordered
+        if agent.root is not None and (not agent.owns_root or _is_of(held, agent.root, agent))
+    }
     for uuid, (provider, inventories) in held.items():
         reason = reasons.get(uuid)
         expected = None if reason is None else Withheld(reason, uuid)

@@ -11,9 +11,10 @@ from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 from tests.core.ledger.build import NOW, facts
 
 
-def machine_offer(agent: Agent) -> MachineOffer:
+def machine_offer(agent: Agent, before: Agent | None = None) -> MachineOffer:
     """Return what the ledger takes over from an agent that has registered."""
     assert agent.root is not None
+    sizes = {} if before is None else sizes_of(before)
     parts = {
         uuid: PartOffer(
             part.name,
@@ -25,13 +26,24 @@ def machine_offer(agent: Agent) -> MachineOffer:
                     one.max_unit,
                     one.step_size,
                     part.present and one.present,
+                    sizes.get((uuid, name), found) != found,
                 )
                 for name, one in part.classes.items()
+                for found in [(one.max_unit, one.step_size)]
             },
         )
         for uuid, part in agent.parts.items()
     }
     return MachineOffer(agent.uuid, agent.root, None, parts, offers.why_withheld(agent))
+
+
+def sizes_of(agent: Agent) -> dict[tuple[ProviderId, str], tuple[int | None, int]]:
+    """Return the unit sizes that a machine demands."""
+    return {
+        (uuid, name): (one.max_unit, one.step_size)
+        for uuid, part in agent.parts.items()
+        for name, one in part.classes.items()
+    }
 
 
 class Ledger:
@@ -40,6 +52,7 @@ class Ledger:
     def __init__(self) -> None:
         self.facts = facts()
         self.places: dict[tuple[ProviderId, ConsumerId], int] = {}
+        self.followed: Agent | None = None
 
     def follow(self, agent: Agent) -> None:
         """Follow an agent; a root that it owns is created."""
@@ -47,7 +60,8 @@ class Ledger:
             return
         if agent.root not in self.facts.providers:
             self.facts.apply(providers.create(self.facts, NOW, agent.root, "host", None)[0])
-        self.facts.apply(managed.follow(self.facts, NOW, machine_offer(agent)))
+        self.facts.apply(managed.follow(self.facts, NOW, machine_offer(agent, self.followed)))
+        self.followed = agent
 
     def generations(self) -> dict[ProviderId, int]:
         """Return the present generations of all providers."""

@@ -21,6 +21,7 @@ from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 from moorage.core.ledger.model import Inventory
+from moorage.core.limits import MAX_INT
 from tests.core.ledger.build import (
     C1,
     C2,
@@ -116,6 +117,9 @@ def test_totals_follow_what_is_desired(known: Facts) -> None:
         assert pages(known).updated_at == LATER
     stored = pages(known)
     assert (stored.total, stored.max_unit, stored.step_size) == (12, 3, 3)
+    follow(known, machine(12, resized=True), LATER)
+    assert (pages(known).max_unit, pages(known).step_size) == (MAX_INT, 1)
+    assert known.providers[P2].generation == before + 1
 
 
 def test_unit_sizes_that_the_machine_does_not_demand_are_those_of_clients(known: Facts) -> None:

@@ -10,6 +10,7 @@ from moorage.core.fleet.parts import ClassSpec
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Inventory, ProviderRecord
+from moorage.core.limits import MAX_INT
 from moorage.service.ledger.provider_cases import InventoriesReplace, InventoryUpdate
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
 from tests.service.running import TESTER, Running, running
@@ -52,6 +53,24 @@ def test_the_answer_has_the_generation_for_the_next_write(
                 assert record_of(one).provider.generation == generation
             kept = demanded.max_unit or 20, 5 if demanded.step_size == 1 else demanded.step_size
             assert sizes(record_of(one).inventories[PAGES]) == (450, *kept)
+
+    asyncio.run(run())
+
+
+def test_a_machine_that_demands_no_sizes_any_more_gives_them_up(tmp_path: Path) -> None:
+    """What it has demanded does not stay behind as if a client had written it."""
+
+    async def run() -> None:
+        async with running(tmp_path / "m.sqlite") as one:
+            await ready(one.service.fleet, 1)
+            for demanded, expected in (
+                (ClassSpec(1000, max_unit=50, step_size=10), (100, 50, 10)),
+                (ClassSpec(1000), (100, MAX_INT, 1)),
+            ):
+                spec = machine(1)
+                part = replace(spec.parts[0], classes={PAGES: demanded})
+                await one.service.fleet.register(agent_id(1), replace(spec, parts=[part]), TESTER)
+                assert sizes(record_of(one).inventories[PAGES]) == expected
 
     asyncio.run(run())
 

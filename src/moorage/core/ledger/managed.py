@@ -25,6 +25,7 @@ class ClassOffer(Struct, frozen=True):
     """What a part of a machine should have of one class, and what is offered now.
 
     `max_unit` None and `step_size` 1: the machine demands nothing, and clients may set them.
+    `resized`: the machine has just changed its demands, so even none replaces what is stored.
     `registered` False: it is a former class of the part.
     """
 
@@ -33,6 +34,7 @@ class ClassOffer(Struct, frozen=True):
     max_unit: int | None = None
     step_size: int = 1
     registered: bool = True
+    resized: bool = False
 
 
 class PartOffer(Struct, frozen=True):
@@ -124,12 +126,13 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer, *, create: bool = 
         Error: only with `create`: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
             CLASS_MANAGED, ROOT_TAKEN, INVALID.
     """
+    if not create and not _has_root(facts, machine):
+        return Changes()
     trial = Trial(facts, now)
     try:
         if create and machine.root_name is not None:
             _own_root(trial, machine, machine.root_name)
-        if create:
-            providers.find(facts, machine.root)
+        providers.find(facts, machine.root)
         for uuid, part in machine.parts.items():
             if create or _may_follow(facts, machine, uuid):
                 _follow_part(trial, machine, uuid, part)
@@ -139,6 +142,16 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer, *, create: bool = 
         trial.take_back()
 
 
+def _has_root(facts: Facts, machine: MachineOffer) -> bool:
+    """Return whether the root of a machine exists.
+
+    A root that was created for the agent, and that a client has deleted and created again, is
+    another provider.
+    """
+    root = facts.providers.get(machine.root)
+    return root is not None and (machine.root_name is None or root.agent == machine.agent)
+
+
 def _may_follow(facts: Facts, machine: MachineOffer, uuid: ProviderId) -> bool:
     """Return whether the provider of a part exists, and no other agent manages it."""
     provider = facts.providers.get(uuid)
@@ -146,12 +159,9 @@ def _may_follow(facts: Facts, machine: MachineOffer, uuid: ProviderId) -> bool:
 
 
 def _follow_root(trial: Trial, machine: MachineOffer) -> None:
-    """Close or open the tree of a machine, unless a client has deleted it."""
+    """Close or open the tree of a machine."""
     facts = trial.facts
-    root = facts.providers.get(machine.root)
-    if root is None:
-        return
-    subtree = providers.subtree_of(facts, root)
+    subtree = providers.subtree_of(facts, facts.providers[machine.root])
     if machine.withheld is None:
         trial.step(withholding.open_again(facts, subtree))
     else:
@@ -222,23 +232,22 @@ def _inventory(
     used = 0 if before is None else before.used
     if not offer.desired and not used:
         return None
+    max_unit = MAX_INT if offer.max_unit is None else offer.max_unit
     if before is None:
         return Inventory(
             offer.desired,
-            max_unit=MAX_INT if offer.max_unit is None else offer.max_unit,
+            max_unit=max_unit,
             step_size=offer.step_size,
             offered=offer.offered,
             withheld=provider.withheld is not None,
             created_at=now,
             updated_at=now,
         )
-    after = replace(
-        before,
-        total=max(offer.desired, 1),
-        max_unit=before.max_unit if offer.max_unit is None else offer.max_unit,
-        step_size=before.step_size if offer.step_size == 1 else offer.step_size,
-        offered=offer.offered,
-    )
+    after = replace(before, total=max(offer.desired, 1), offered=offer.offered)
+    if offer.resized or offer.max_unit is not None:
+        after = replace(after, max_unit=max_unit)
+    if offer.resized or offer.step_size > 1:
+        after = replace(after, step_size=offer.step_size)
     return after if _figures(after) == _figures(before) else replace(after, updated_at=now)
 
 

@@ -12,7 +12,6 @@ from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed
 from moorage.core.ledger.bulk import Trial
 from moorage.core.ledger.facts import Changes as LedgerChanges
-from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.model import Provider
 from moorage.core.restart import Restart
@@ -57,7 +56,7 @@ class AgentCase(AuditedUseCase[Agent]):
         after = made.agents.get(self.agent)
         if after is not None:
             self.note(before, after, when)
-        ledger = followed(world.ledger, made, when, create=self.creates)
+        ledger = followed(world, made, when, create=self.creates)
         return Changes(ledger=ledger, fleet=made)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
@@ -89,15 +88,17 @@ def ledger_keys(
 
 
 def followed(
-    facts: LedgerFacts, made: FleetChanges, when: When, *, create: bool = False
+    world: World, made: FleetChanges, when: When, *, create: bool = False
 ) -> LedgerChanges | None:
     """Return the changes of the ledger that follow from changed agents; None: none.
 
     Providers that are missing are created with `create`, otherwise skipped: what a client has
-    deleted must not keep operators, or the silence of others, from closing a machine.
+    deleted must not keep operators, or the silence of others, from closing a machine. `world` is
+    as before the decision.
 
     Raises `Error`: as `managed.follow`. Raises Restart.
     """
+    facts, before = world.ledger, world.fleet.agents
     agents = [agent for agent in made.agents.values() if agent.root is not None]
     keys = ledger_keys(agents, facts.providers, create=create)
     if not facts.loaded.includes(keys):
@@ -105,7 +106,8 @@ def followed(
     trial = Trial(facts, when.stamp)  # each sees what follows from those before it
     try:
         for agent in agents:
-            trial.step(managed.follow(facts, trial.now, machine_offer(agent), create=create))
+            machine = machine_offer(agent, before.get(agent.uuid))
+            trial.step(managed.follow(facts, trial.now, machine, create=create))
         return trial.changes or None
     finally:
         trial.take_back()

@@ -49,7 +49,7 @@ class LivenessSweep(AuditedUseCase[None]):
             )
             for name in sorted(made.groups)
         ]
-        return Changes(ledger=followed(world.ledger, made, when), fleet=made)
+        return Changes(ledger=followed(world, made, when), fleet=made)
 
     def conclude(self, world: World, when: When) -> None:
         """Return nothing."""

@@ -130,7 +130,7 @@ class GroupFollow(AuditedUseCase[None]):
         known = {agent.uuid for agent in self.members}
         for uuid in sorted(known & world.fleet.agents.keys()):
             made.update(groups.follow(world.fleet, when.stamp, uuid))
-        return Changes(ledger=followed(world.ledger, made, when), fleet=made)
+        return Changes(ledger=followed(world, made, when), fleet=made)
 
     def conclude(self, world: World, when: When) -> None:
         """Return nothing."""
