@@ -24,6 +24,7 @@ from moorage.service.ledger.provider_cases import (
     ProviderDelete,
     ProviderUpdate,
 )
+from moorage.service.ledger.vocabulary_cases import ClassEnsure, ClassRename
 from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
 from tests.service.fleet.pair import Pair, play, refused
 from tests.service.running import TESTER, claim, consumer_id, provider_id
@@ -273,5 +274,19 @@ def test_a_part_that_a_client_creates_again_sells_nothing_more(url: str) -> None
         await pair.submit(InventoriesReplace(part_id(1), 1, {PAGES: InventorySpec(900)}))
         await fleet.policy(agent_id(1), Action.RESUME, "", TESTER)
         assert await pair.offered(1) == 100
+
+    play(url, scenario)
+
+
+def test_a_class_that_agents_report_is_not_renamed(url: str) -> None:
+    """They would report the old name again, so the same pages would be sold under both names."""
+
+    async def scenario(pair: Pair) -> None:
+        await given(pair, 1)
+        with refused(Code.CLASS_MANAGED):
+            await pair.submit(ClassRename(PAGES, "CUSTOM_B"))
+        assert await pair.offered(1) == 100
+        await pair.submit(ClassEnsure("CUSTOM_FREE"))
+        await pair.submit(ClassRename("CUSTOM_FREE", "CUSTOM_OTHER"))
 
     play(url, scenario)

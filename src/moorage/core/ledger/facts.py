@@ -133,6 +133,8 @@ class Facts:
     class_uses: Counter[str] = field(default_factory=Counter)
     """Number of uses; if there are very many, some number that this batch cannot reduce to 0."""
     trait_uses: Counter[str] = field(default_factory=Counter)
+    managed_classes: set[str] = field(default_factory=set)
+    """Of those whose uses are known, the ones that providers of agents have."""
 
     def has_class(self, name: str) -> bool:
         """Is this a standard resource class, or an existing custom one that was loaded?"""

@@ -59,7 +59,8 @@ def class_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, bool]:
 def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Changes, CustomName]:
     """Rename a custom class everywhere. An equal name changes nothing.
 
-    Raises STANDARD_CLASS, CLASS_NOT_FOUND, CLASS_EXISTS, INVALID.
+    Raises STANDARD_CLASS, CLASS_NOT_FOUND, CLASS_EXISTS, INVALID, CLASS_MANAGED: agents would
+    report the old name again, so what is there would be sold under both names.
     """
     if old in facts.standard_classes:
         raise Error(Code.STANDARD_CLASS, f"Cannot update standard resource class {old}")
@@ -71,6 +72,12 @@ def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Change
         return Changes(), before
     if facts.has_class(new):
         raise Error(Code.CLASS_EXISTS, f"Resource class already exists: {new}")
+    if old in facts.managed_classes:
+        raise Error(
+            Code.CLASS_MANAGED,
+            f"Cannot rename resource class {old}: agents report it for their machines. Let them"
+            " register the new class, and delete this one once it is no longer used.",
+        )
     renamed = CustomName(new, before.created_at, now)
     return Changes(classes={old: None, new: renamed}, renamed_classes={old: new}), renamed
 

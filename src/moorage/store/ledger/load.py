@@ -130,7 +130,10 @@ def _word_steps(keys: Keys, facts: Facts) -> list[Step]:
         facts.traits.update((row[0], CustomName(*row)) for row in rows)
 
     def class_uses(rows: Iterable[Row]) -> None:
-        facts.class_uses.update(dict(rows))
+        for name, uses, managed in rows:
+            facts.class_uses[name] = uses
+            if managed:
+                facts.managed_classes.add(name)
 
     def trait_uses(rows: Iterable[Row]) -> None:
         facts.trait_uses.update(dict(rows))
