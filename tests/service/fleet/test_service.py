@@ -8,13 +8,17 @@ from msgspec.structs import replace
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.fleet.desired import DesiredSpec
+from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import Agent, Goal, Phase, Policy, Readiness
 from moorage.core.fleet.policy import SERVER, Action
 from moorage.core.fleet.starts import Reason
+from moorage.core.service_time import When
 from moorage.service.ledger.allocation_cases import AllocationsDelete
+from tests.service.batch.test_shared import HoldingEngine
 from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
 from tests.service.fleet.pair import ROUNDS, Pair, outcomes, play, refused
 from tests.service.running import TESTER, claim, consumer_id
+from tests.support import cluster
 
 WAIT = 30.0
 
@@ -204,6 +208,53 @@ def test_a_report_wakes_those_who_wait_at_the_other_service(url: str) -> None:
         assert [(await one).may_start for one in waiting] == [True] * 3
 
     play(url, scenario)
+
+
+def test_a_start_is_decided_by_one_moment(url: str) -> None:
+    """What is there and who is ahead are read together: pages that shrink first do not count."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.fleets
+        await ready(one, 1, 130)
+        for n in (1, 2):
+            await pair.submit(claim(n, part_id(1), **{PAGES: 50 + 10 * n}))
+        await one.report(agent_id(1), report(1, 2, 100), TESTER)
+        engine = HoldingEngine(pair.services[1].engine)
+        engine.hold("read")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(other.queries, "_engine", engine)
+            asked = asyncio.create_task(
+                other.may_start(agent_id(1), BOOT, consumer_id(2), 0.0, forever)
+            )
+            async with asyncio.timeout(WAIT):
+                await engine.reached["read"].wait()
+            await one.report(agent_id(1), report(1, 3, 60), TESTER)
+            await pair.submit(AllocationsDelete(consumer_id(1)))
+            engine.go["read"].set()
+            assert (await asked).reason is Reason.NOT_THERE
+
+    play(url, scenario)
+
+
+def test_a_deleted_group_is_forgotten_although_it_was_missed() -> None:
+    """A process that has missed commits reads the whole state: what is not there is gone."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.fleets
+        await one.group_put("rack", {}, TESTER)
+        await pair.caught_up()
+        known = other.directory.group("rack")
+        await one.group_delete("rack", TESTER)
+        await pair.caught_up()
+        now = Instant(pair.clock.now())
+        other.directory.note(Changes(groups={"rack": known}), When(now, now, now))
+        assert other.directory.group("rack") is not None
+        other._followers.missed()
+        async with asyncio.timeout(WAIT):
+            while other.directory.group("rack") is not None:
+                await other.queries.all_groups()
+
+    play(cluster.fresh(), scenario)
 
 
 def test_another_boot_ends_a_wait_at_the_other_service(url: str) -> None:
