@@ -1,4 +1,4 @@
-"""Agents at two services at once: the same agent, lost answers, waiters, audit rows, groups."""
+"""Agents at two services at once: the same agent, lost answers, waiters, audit rows."""
 
 import asyncio
 
@@ -12,6 +12,7 @@ from moorage.core.fleet.model import Agent, Goal, Phase, Policy, Readiness
 from moorage.core.fleet.policy import SERVER, Action
 from moorage.core.fleet.starts import Reason
 from moorage.service.ledger.allocation_cases import AllocationsDelete
+from tests.service.batch.test_shared import HoldingEngine
 from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
 from tests.service.fleet.pair import ROUNDS, Pair, outcomes, play, refused
 from tests.service.running import TESTER, claim, consumer_id
@@ -206,6 +207,32 @@ def test_a_report_wakes_those_who_wait_at_the_other_service(url: str) -> None:
     play(url, scenario)
 
 
+def test_a_start_is_decided_by_one_moment(url: str) -> None:
+    """What is there and who is ahead are read together: pages that shrink first do not count."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.fleets
+        await ready(one, 1, 130)
+        for n in (1, 2):
+            await pair.submit(claim(n, part_id(1), **{PAGES: 50 + 10 * n}))
+        await one.report(agent_id(1), report(1, 2, 100), TESTER)
+        engine = HoldingEngine(pair.services[1].engine)
+        engine.hold("read")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(other.queries, "_engine", engine)
+            asked = asyncio.create_task(
+                other.may_start(agent_id(1), BOOT, consumer_id(2), 0.0, forever)
+            )
+            async with asyncio.timeout(WAIT):
+                await engine.reached["read"].wait()
+            await one.report(agent_id(1), report(1, 3, 60), TESTER)
+            await pair.submit(AllocationsDelete(consumer_id(1)))
+            engine.go["read"].set()
+            assert (await asked).reason is Reason.NOT_THERE
+
+    play(url, scenario)
+
+
 def test_another_boot_ends_a_wait_at_the_other_service(url: str) -> None:
     """What was to start in the boot before must not start."""
 
@@ -268,56 +295,6 @@ def test_audit_rows(url: str) -> None:
             "agent.expunge",
             "agent.decommission",
         ]
-
-    play(url, scenario)
-
-
-def test_a_group_is_deleted_while_agents_come(url: str) -> None:
-    """In either order: an agent's group exists, and its defaults are those that the agent has."""
-
-    async def scenario(pair: Pair) -> None:
-        one, other = pair.fleets
-        await ready(one, 1)
-        await one.desired(agent_id(1), DesiredSpec(PAGES), "", TESTER)
-        for n in range(ROUNDS):
-            name = f"rack-{n}"
-            await one.group_put(name, {PAGES: Goal(amount=10 + n)}, TESTER)
-            found = await outcomes(
-                one.group_delete(name, TESTER),
-                other.put(agent_id(1), name, {}, None, TESTER),
-                other.enroll(agent_id(100 + n), name, {}, TESTER),
-                other.register(agent_id(1), machine(1, f"boot-{n + 2}"), TESTER),
-            )
-            assert found[0] in (None, Code.GROUP_IN_USE)
-            agent, group = await pair.agent(1), (await other.queries.group(name)).group
-            assert agent.group == name
-            expected = 10 + n if PAGES in group.desired else 0
-            assert agent.parts[part_id(1)].classes[PAGES].desired == expected
-            assert (found[0] is None) == (not group.desired)
-            with refused(Code.GROUP_IN_USE):
-                await other.group_delete(name, TESTER)
-
-    play(url, scenario)
-
-
-def test_members_that_come_while_the_defaults_change(url: str) -> None:
-    """They follow the new defaults, whichever service they come to."""
-
-    async def scenario(pair: Pair) -> None:
-        one, other = pair.fleets
-        await ready(other, 1)
-        await other.desired(agent_id(1), DesiredSpec(PAGES), "", TESTER)
-        for n in range(2, ROUNDS):
-            await one.put(agent_id(1), "default", {}, None, TESTER)
-            await outcomes(
-                other.put(agent_id(1), "rack", {}, None, TESTER),
-                one.group_put("rack", {PAGES: Goal(amount=n)}, TESTER),
-            )
-            assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == n
-            await other.put(agent_id(1), "default", {}, None, TESTER)
-            await other.put(agent_id(1), "rack", {}, None, TESTER)
-            await one.group_put("rack", {PAGES: Goal(amount=100 + n)}, TESTER)
-            assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == 100 + n
 
     play(url, scenario)
 

@@ -14,19 +14,21 @@ from pathlib import Path
 from random import Random
 
 from moorage.core.clock import SECOND, Instant
-from moorage.core.errors import Code, Error
+from moorage.core.errors import Error
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.model import Agent, Goal, Phase, Report
 from moorage.core.fleet.policy import Action
-from moorage.core.ids import ConsumerId
 from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.allocation_cases import AllocationsDelete, AllocationsReplace
+from moorage.service.ledger.provider_cases import InventoryUpdate
 from tests.core.fleet.build import failure
-from tests.service.fleet.machines import PAGES, machine, part_id
+from tests.service.fleet.machines import PAGES, machine
 from tests.service.running import TESTER, ManualClock, Running, consumer_id, running
 from tests.simulation.fleet.auditor import Auditor, Violation, check
 from tests.simulation.fleet.machine import ELIGIBLE, Machine, Message
+from tests.simulation.fleet.requests import REFUSALS, never, request
 
 STEPS = 260
 HEALED = 45
@@ -34,15 +36,6 @@ HEALED = 45
 
 LOST_BEFORE, LOST_AFTER = 0.05, 0.08
 """How often a message is lost before it is executed, and how often its answer is."""
-
-REFUSALS = {
-    Code.CAPACITY_EXCEEDED,
-    Code.UNITS_VIOLATED,
-    Code.INVENTORY_MISSING,
-    Code.INVENTORY_UNKNOWN,
-    Code.PROVIDER_UNKNOWN,
-}
-"""Why a claim may be refused."""
 
 JUMPS = (-3_600, -60, 60, 3_600)
 
@@ -73,6 +66,7 @@ class FleetSimulation:
             self.release: 6,
             self.swap: 3,
             self.desire: 5,
+            self.overwrite: 3,
             self.operate: 3,
             self.old_message: 5,
             self.trouble: 5,
@@ -305,6 +299,20 @@ class FleetSimulation:
         await self.fleet.desired(one.uuid, spec, "", TESTER)
         self.note("desired of machine", one.number, amount)
 
+    async def overwrite(self) -> None:
+        """A client of the Placement API writes a total, which becomes desired."""
+        assert self.one is not None
+        one, total = self.any(), self.random.choice([100, 400, ELIGIBLE])
+        model = self.auditor.books[one.number].model
+        record = self.one.service.index.catalog.record(one.part)
+        if record is None or PAGES not in record.inventories or model.state != "active":
+            return
+        spec = InventorySpec(total)
+        await self.one.submit(InventoryUpdate(one.part, PAGES, record.provider.generation, spec))
+        if total != record.inventories[PAGES].total:
+            model.set([*model.held], total)
+        self.note("total of machine", one.number, total)
+
     async def operate(self) -> None:
         """Drain, resume, or, more rarely, end a machine."""
         one = self.any()
@@ -387,13 +395,3 @@ class FleetSimulation:
     def any(self) -> Machine:
         """Choose a machine."""
         return self.random.choice([*self.machines.values()])
-
-
-def request(consumer: ConsumerId, number: int, pages: int) -> ConsumerRequest:
-    """Return the request of a new consumer for pages of a machine."""
-    wish = {part_id(number): {PAGES: pages}}
-    return ConsumerRequest(consumer, wish, "project", "user", "INSTANCE", None)
-
-
-async def never() -> None:
-    """A caller that is gone at once: an answer without a wait."""

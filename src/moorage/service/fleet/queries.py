@@ -1,20 +1,24 @@
 """Reads of agents and groups."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.starts import Place
-from moorage.core.ids import AgentId
+from moorage.core.ids import AgentId, ProviderId
 from moorage.service import errors
 from moorage.service.pages import page_of, rows_to_read
-from moorage.store.api import Engine
+from moorage.store.api import Done, Engine, Plan, advanced
 from moorage.store.fleet import reads
 from moorage.store.fleet.reads import AgentFilter, GroupCounts
-from moorage.store.ledger.reads import places_load
+from moorage.store.ledger.reads import PlaceRow, places_load
 
 __all__ = ["AgentFilter", "AgentView", "FleetQueries", "GroupView"]
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 WINDOW = 500
 """Agents that are read at a time, when all are read: some milliseconds of decoding."""
@@ -44,21 +48,29 @@ class FleetQueries:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def agent(self, uuid: AgentId) -> AgentView:
-        """Return an agent. Raises AGENT_NOT_FOUND."""
+    async def agent(self, uuid: AgentId, root: ProviderId | None = None) -> AgentView:
+        """Return an agent, with its places of the same moment.
+
+        Args:
+            uuid: the agent.
+            root: of its machine, if the caller knows it; otherwise the places are read later.
+
+        Raises AGENT_NOT_FOUND.
+        """
+        top = ProviderId(uuid) if root is None else root
         with errors.translated():
-            agent = await self._engine.read(reads.agent_load(uuid))
+            agent, rows = await self._engine.read(
+                _together(reads.agent_load(uuid), places_load(top))
+            )
             if agent is None:
                 raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
-            return await self._view(agent)
+            return AgentView(agent, _places(rows)) if agent.root == top else await self._view(agent)
 
     async def _view(self, agent: Agent) -> AgentView:
         if agent.root is None:
             return AgentView(agent)
         rows = await self._engine.read(places_load(agent.root))
-        return AgentView(
-            agent, [Place(row.consumer, row.provider, row.since, row.amounts) for row in rows]
-        )
+        return AgentView(agent, _places(rows))
 
     async def agents(
         self, wanted: AgentFilter, cursor: str | None, limit: int
@@ -105,6 +117,20 @@ class FleetQueries:
             counts = await self._engine.read(reads.groups_count())
         groups, following = page_of(found, limit, lambda group: group.name)
         return [_group_view(group, counts) for group in groups], following
+
+
+def _together(one: Plan[A], other: Plan[B]) -> Plan[tuple[A, B]]:
+    """Return a plan that runs two plans, each of which yields once, in one snapshot."""
+    asked = [*next(one)]
+    rows = yield [*asked, *next(other)]
+    ends = advanced(one, rows[: len(asked)]), advanced(other, rows[len(asked) :])
+    assert isinstance(ends[0], Done)
+    assert isinstance(ends[1], Done)
+    return ends[0].answer, ends[1].answer
+
+
+def _places(rows: Iterable[PlaceRow]) -> list[Place]:
+    return [Place(row.consumer, row.provider, row.since, row.amounts) for row in rows]
 
 
 def _group_view(group: Group, counts: GroupCounts) -> GroupView:

@@ -1,0 +1,25 @@
+"""Requests of the simulated consumers, and why they may be refused."""
+
+from moorage.core.errors import Code
+from moorage.core.ids import ConsumerId
+from moorage.core.ledger.allocations import ConsumerRequest
+from tests.service.fleet.machines import PAGES, part_id
+
+REFUSALS = {
+    Code.CAPACITY_EXCEEDED,
+    Code.UNITS_VIOLATED,
+    Code.INVENTORY_MISSING,
+    Code.INVENTORY_UNKNOWN,
+    Code.PROVIDER_UNKNOWN,
+}
+"""Why a claim may be refused."""
+
+
+def request(consumer: ConsumerId, number: int, pages: int) -> ConsumerRequest:
+    """Return the request of a new consumer for pages of a machine."""
+    wish = {part_id(number): {PAGES: pages}}
+    return ConsumerRequest(consumer, wish, "project", "user", "INSTANCE", None)
+
+
+async def never() -> None:
+    """A caller that is gone at once: an answer without a wait."""
