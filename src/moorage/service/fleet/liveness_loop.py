@@ -6,7 +6,6 @@ late and lost is a commit.
 
 import logging
 import secrets
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -20,7 +19,7 @@ from moorage.core.fleet.liveness import (
     ttl_of,
     written_at,
 )
-from moorage.core.fleet.model import Agent, Liveness, Policy, State
+from moorage.core.fleet.model import Agent, Liveness, State
 from moorage.core.service_time import JUMP, When
 from moorage.service import errors
 from moorage.service.background import Loop
@@ -174,6 +173,8 @@ class LivenessLoop:
         for agent in self._directory.agents():
             if agent.number in recent:  # almost all are
                 continue
+            if agent.liveness is not Liveness.FRESH and self._is_suspect(agent.group):
+                continue  # a suspect network saves it
             if agent.boot_id is None or agent.state is State.DECOMMISSIONED:
                 continue
             found = liveness_after(self.signs.silence(agent.number, ttl), ttl)
@@ -184,7 +185,7 @@ class LivenessLoop:
 
     async def _sweep(self) -> None:
         silent = list(self._silent())
-        counts = self.counts() if silent else {}
+        counts = self._counts() if silent else {}
         for first in range(0, len(silent), SWEEP_MAX):
             await self.sweep(silent[first : first + SWEEP_MAX], counts)
 
@@ -200,7 +201,7 @@ class LivenessLoop:
         groups = set()
         for agent, liveness in silent:
             lost = agent.liveness is Liveness.LATE and liveness is Liveness.LOST
-            if lost and braked and self._is_suspect(agent.group):
+            if lost and braked and self._is_suspect(agent.group):  # since the sweep before
                 continue
             found.append((agent, liveness))
             if lost:
@@ -213,22 +214,9 @@ class LivenessLoop:
         group = self._directory.group(name)
         return group is not None and group.suspect_since is not None
 
-    def counts(self) -> dict[str, GroupCount]:
-        """Count the members of each group that are in service."""
-        members = Counter(
-            (agent.group, agent.liveness)
-            for agent in self._directory.agents()
-            if agent.state is State.ACTIVE
-            and agent.policy is Policy.IN_SERVICE
-            and agent.boot_id is not None
-        )
-        return {
-            name: GroupCount(
-                members[name, Liveness.FRESH] + members[name, Liveness.LATE],
-                members[name, Liveness.LATE],
-            )
-            for name in {group for group, _ in members}
-        }
+    def _counts(self) -> dict[str, GroupCount]:
+        """Return the members of each group that are in service."""
+        return {name: self._directory.count(name) for name in self._directory.groups_in_service()}
 
     async def _resume(self) -> None:
         """Use machines again whose drain has reached its end."""
@@ -246,7 +234,6 @@ class LivenessLoop:
         suspect = [group.name for group in self._directory.groups() if group.suspect_since]
         if not suspect:
             return
-        counts = self.counts()
         for name in suspect:
-            count = counts.get(name, GroupCount(0, 0))
+            count = self._directory.count(name)
             await self._transactor.submit(GroupRelax(name, SERVER, count))

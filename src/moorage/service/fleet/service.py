@@ -173,7 +173,9 @@ class Fleet:
         try:
             while True:
                 changed.clear()
-                view = await self.queries.agent(uuid, self._root(uuid))
+                known = self.directory.get(uuid)
+                root = None if known is None else known.root
+                view = await self.queries.agent(uuid, root)
                 start = starts.may_start(view.agent, boot_id, consumer, view.places)
                 rest = deadline - asyncio.get_running_loop().time()
                 if start.may_start or rest <= 0 or left.done() or self._closed:

@@ -59,10 +59,11 @@ FROM trait WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- Class names contain no quotes, so a quoted name cannot be part of another one.
 -- name: resource_class_uses_count --
-SELECT name, uses, uses > 0 AND EXISTS (
-    SELECT 1 FROM provider WHERE agent IS NOT NULL AND strpos(inventories, '"' || name || '":') > 0
+SELECT counted.class, uses, uses > 0 AND EXISTS (
+    SELECT 1 FROM provider
+    WHERE agent IS NOT NULL AND strpos(inventories, '"' || counted.class || '":') > 0
 ) FROM (
-    SELECT named.value AS name, (SELECT COUNT(*) FROM (
+    SELECT named.value AS class, (SELECT COUNT(*) FROM (
         SELECT 1 FROM provider WHERE strpos(inventories, '"' || named.value || '":') > 0
         LIMIT $2::bigint
     ) AS found) AS uses FROM json_array_elements_text($1) AS named(value)

@@ -52,10 +52,11 @@ FROM trait WHERE name IN (SELECT value FROM json_each(?));
 
 -- Class names contain no quotes, so a quoted name cannot be part of another one.
 -- name: resource_class_uses_count --
-SELECT name, uses, uses > 0 AND EXISTS (
-    SELECT 1 FROM provider WHERE agent IS NOT NULL AND instr(inventories, '"' || name || '":') > 0
+SELECT counted.class, uses, uses > 0 AND EXISTS (
+    SELECT 1 FROM provider
+    WHERE agent IS NOT NULL AND instr(inventories, '"' || counted.class || '":') > 0
 ) FROM (
-    SELECT named.value AS name, (SELECT COUNT(*) FROM (
+    SELECT named.value AS class, (SELECT COUNT(*) FROM (
         SELECT 1 FROM provider WHERE instr(inventories, '"' || named.value || '":') > 0 LIMIT ?2
     )) AS uses FROM json_each(?1) AS named
 ) AS counted;
