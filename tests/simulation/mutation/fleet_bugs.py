@@ -260,8 +260,8 @@ FLEET_BUGS = (
         "F19",
         "a register writes what all agents were heard of",
         f"{SERVICE}/service.py",
-        "        case = AgentRegister(uuid, by, spec, root=self._root(uuid))\n",
-        "        case = AgentRegister(uuid, by, spec, root=self._root(uuid))\n"
+        "        case = AgentRegister(uuid, by, spec, known=self.directory.get(uuid))\n",
+        "        case = AgentRegister(uuid, by, spec, known=self.directory.get(uuid))\n"
         "        await self.liveness_loop._exchange()\n",
         AGENT,
     ),
