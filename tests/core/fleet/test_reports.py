@@ -336,3 +336,17 @@ def test_the_order_of_reports_does_not_matter(sent: list[int], data: st.DataObje
                 assert refusal.code == "stale_report"
         assert world.agent().report == made[-1]
         assert world.agent().parts[N0].classes[SMALL].actual == sent[-1]
+
+
+def test_what_is_registered_again_must_be_reported_again(world: World) -> None:
+    """A class that was dropped and returns within a boot has nothing until a report."""
+    world.report(10)
+    assert reports.directive(world.agent()) == "none"
+    world.register(parts=[part(**{BIG: 100})])
+    assert reports.directive(world.agent()) == "report"
+    world.report({N0: {BIG: 1}})
+    world.register()
+    assert world.agent().parts[N0].classes[SMALL].actual == 0
+    assert reports.directive(world.agent()) == "report"
+    world.report(10)
+    assert reports.directive(world.agent()) == "none"

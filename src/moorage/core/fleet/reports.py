@@ -77,7 +77,7 @@ def directive(agent: Agent) -> Literal["none", "report", "register", "inert"]:
         return "inert"
     if agent.boot_id is None:
         return "register"
-    return "report" if agent.report is None else "none"
+    return "none" if _is_reported(agent) else "report"
 
 
 def readiness_after(agent: Agent, phase: Phase, failed: bool) -> Readiness:
@@ -94,6 +94,14 @@ def readiness_after(agent: Agent, phase: Phase, failed: bool) -> Readiness:
     if (phase is Phase.DONE or failed) and not any(one.actual for one in classes if one.desired):
         return Readiness.FAILED
     return Readiness.DEGRADED if phase is Phase.DONE else Readiness.PREPARING
+
+
+def _is_reported(agent: Agent) -> bool:
+    """Return whether the last report of this boot has everything that is registered."""
+    report = agent.report
+    return report is not None and all(
+        pair.resource_class in report.actual.get(pair.provider, ()) for pair, _ in registered(agent)
+    )
 
 
 def _accepted(before: Agent, sent: Report, now: Instant) -> Agent:
