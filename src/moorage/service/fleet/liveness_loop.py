@@ -216,7 +216,8 @@ class LivenessLoop:
 
     def _counts(self) -> dict[str, GroupCount]:
         """Return the members of each group that are in service."""
-        return {name: self._directory.count(name) for name in self._directory.groups_in_service()}
+        tally = self._directory.tally
+        return {name: tally.members(name) for name in tally.groups_in_service()}
 
     async def _resume(self) -> None:
         """Use machines again whose drain has reached its end."""
@@ -235,5 +236,5 @@ class LivenessLoop:
         if not suspect:
             return
         for name in suspect:
-            count = self._directory.count(name)
+            count = self._directory.tally.members(name)
             await self._transactor.submit(GroupRelax(name, SERVER, count))
