@@ -21,6 +21,7 @@ from uvloop import new_event_loop
 from moorage.config import Settings, database_address
 from moorage.config.addresses import Address, address_parse, networks_parse
 from moorage.core.clock import SECOND
+from moorage.core.errors import Error
 from moorage.core.fleet.liveness import TtlRange
 from moorage.serve import exposure, logs
 from moorage.serve.app import Application
@@ -159,7 +160,7 @@ async def _run(settings: Settings) -> int:
                         changes_max=settings.changes_max, audit_days=settings.audit_days
                     ),
                 )
-        except StoreError as error:
+        except (Error, StoreError) as error:
             raise StartError(str(error)) from None
         _favour_loop()
         try:

@@ -65,7 +65,7 @@ class Service:
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
     ) -> "Service":
-        """Load the index and start to accept requests. Raises StoreError."""
+        """Load the index and start to accept requests. Raises StoreError, `Error`."""
         turns = FairTurns()
         service_clock = ServiceClock(clock, alone=not engine.shared)
         followers = RoomFollowers()
@@ -124,7 +124,10 @@ class Service:
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
     ) -> "Service":
-        """Open a database and start, with OpenStack's standard names. Raises StoreError."""
+        """Open a database and start, with OpenStack's standard names.
+
+        Raises StoreError, `Error`.
+        """
         return await cls.start(
             open_engine(database_url, epoch_file=epoch_file),
             clock,

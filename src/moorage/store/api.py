@@ -119,6 +119,10 @@ class Locked(StoreError):
     """Another process owns the database. The message is one line that names the lock."""
 
 
+class Damaged(StoreError):
+    """A stored value cannot be read. The message names it."""
+
+
 class Unusable(StoreError):
     """This release cannot use the database: it is foreign, damaged, newer or altered.
 

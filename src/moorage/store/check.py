@@ -5,8 +5,9 @@ Use `read_aside`: it reads everything. Each difference is one line of text for p
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
-from moorage.store.admission import check
+from moorage.store.admission import check as admission_check
 from moorage.store.api import Plan, Query
+from moorage.store.fleet import check as fleet_check
 from moorage.store.ledger.rows import provider_from_row
 from moorage.store.offers_check import offers_differences_load
 
@@ -23,7 +24,8 @@ def content_plans(
         _adrift(),
         _words(standard_classes, standard_traits),
         _trees(),
-        check.differences_load(),
+        admission_check.differences_load(),
+        fleet_check.differences_load(),
         offers_differences_load(),
     ]
 

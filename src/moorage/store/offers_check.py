@@ -5,14 +5,15 @@ inventories. Each difference is one line of text for people.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from moorage.core.fleet.model import Agent, ManagedClass, Part, State
 from moorage.core.fleet.offers import offered, why_withheld
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger.model import Inventory, Provider, Withheld
-from moorage.store.api import Plan, Query, Row, Stream
-from moorage.store.fleet.rows import agents_from_rows
+from moorage.store.api import Damaged, Plan, Query, Row, Stream
+from moorage.store.fleet.rows import agent_from_row
 from moorage.store.ledger.rows import provider_from_row
 
 Held = Mapping[ProviderId, tuple[Provider, dict[str, Inventory]]]
@@ -28,10 +29,16 @@ class _Pair(NamedTuple):
 
 
 def offers_differences_load() -> Plan[list[str]]:
-    """Return the differences between agents and ledger; without agents and offers: none."""
+    """Return the differences between agents and ledger; without agents and offers: none.
+
+    Agents whose rows `fleet/check.py` reports as unreadable are left out.
+    """
     rows: list[Row] = []
-    found, _ = yield [Query("agents_all"), Stream("providers_snapshot", (), rows.extend)]
-    agents = {agent.uuid: agent for agent in agents_from_rows(found)}
+    found, _ = yield [Query("agents_snapshot"), Stream("providers_snapshot", (), rows.extend)]
+    agents: dict[AgentId, Agent] = {}
+    for uuid, *_, body in found:
+        with suppress(Damaged):
+            agents[uuid] = agent_from_row(uuid, body)
     held = {row[0]: provider_from_row(row) for row in rows}
     return offers_differences(agents, held)
 

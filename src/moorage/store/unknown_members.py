@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import inspect, json
 
 from moorage.core.admission.model import Lease, Pool, Slot
+from moorage.core.fleet.model import Agent, Group
 from moorage.core.ledger.model import Inventory
 from moorage.store.admission.changes import slot_key
 from moorage.store.api import Done, Plan, Query, Row, Statement, Write, advanced
@@ -37,11 +38,15 @@ _WRITES = {
     "pool_upsert": _Stored("pools_stored", (0,), 4, inspect.type_info(Pool)),
     "slot_upsert": _Stored("slots_stored", (0, 1), 5, inspect.type_info(Slot)),
     "lease_upsert": _Stored("leases_stored", (0,), 7, inspect.type_info(Lease)),
+    "agent_group_upsert": _Stored("agent_groups_stored", (0,), 1, inspect.type_info(Group)),
+    "agent_upsert": _Stored("agents_stored", (0,), 9, inspect.type_info(Agent)),
 }
 _KINDS = {
     "pool": ("pools_stored", inspect.type_info(Pool)),
     "slot": ("slots_stored", inspect.type_info(Slot)),
     "lease": ("leases_stored", inspect.type_info(Lease)),
+    "group": ("agent_groups_stored", inspect.type_info(Group)),
+    "agent": ("agents_stored", inspect.type_info(Agent)),
 }
 _inventory = inspect.type_info(Inventory)
 
@@ -50,6 +55,8 @@ _READS: dict[str, Callable[[str], Query]] = {
     "pools_stored": lambda keys: Query("pools_stored", (keys,)),
     "slots_stored": lambda keys: Query("slots_stored", (keys,)),
     "leases_stored": lambda keys: Query("leases_stored", (keys,)),
+    "agent_groups_stored": lambda keys: Query("agent_groups_stored", (keys,)),
+    "agents_stored": lambda keys: Query("agents_stored", (keys,)),
 }
 
 

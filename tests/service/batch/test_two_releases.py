@@ -17,6 +17,7 @@ from msgspec import json
 
 from moorage.core.admission.requests import Proof
 from moorage.core.errors import Code, Error
+from moorage.core.fleet.model import Goal
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.app import Service
@@ -25,6 +26,7 @@ from moorage.service.ledger import provider_cases, vocabulary_cases
 from moorage.store.api import StoreError
 from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
+from tests.service.fleet.machines import PAGES, agent_id, ready, report
 from tests.service.pools import ask, spec
 from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
 from tests.support import cluster
@@ -70,7 +72,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 async def store_values(service: Service) -> ProviderId:
-    """Store a value of every kind: a provider with inventory, pools with units and with slots."""
+    """Store a value of every kind: a provider with inventory, pools with leases, an agent."""
     uuid = ProviderId(str(uuid4()))
     await service.transactor.submit(provider_cases.ProviderCreate(uuid, "host"))
     await service.transactor.submit(
@@ -79,6 +81,8 @@ async def store_values(service: Service) -> ProviderId:
     await service.admission.pool_put("units", spec(limit=5), None, TESTER)
     for n in range(2):
         await ask(service.admission, f"first-{n}", "units", units=2)
+    await ready(service.fleet, 1)
+    await service.fleet.group_put("default", {PAGES: Goal(amount=50)}, TESTER)
     return uuid
 
 
@@ -88,6 +92,8 @@ async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     leases, _ = await service.admission.queries.leases(None, 10, "units", None)
     for view in leases:
         await service.admission.release(view.lease.id, Proof())
+    await service.fleet.report(agent_id(1), report(1, 2, 70), TESTER)
+    await service.fleet.group_put("default", {PAGES: Goal(amount=60)}, TESTER)
 
 
 def added(text: str, path: tuple[str, ...] = ()) -> str:
@@ -107,7 +113,19 @@ def write_as_newer(database: Database) -> None:
         database.sql(
             "UPDATE provider SET inventories = ? WHERE uuid = ?", json.encode(held).decode(), uuid
         )
-    for table, key, path in (("pool", "name", ("spec",)), ("lease", "id", ("needs", "token"))):
+    for uuid, text in database.sql("SELECT uuid, body FROM agent"):
+        value = json.decode(text)
+        for part in value["parts"].values():
+            part.update(EXTRA)
+            for managed in part["classes"].values():
+                managed.update(EXTRA)
+        database.sql("UPDATE agent SET body = ? WHERE uuid = ?", json.encode(value).decode(), uuid)
+    for table, key, path in (
+        ("pool", "name", ("spec",)),
+        ("lease", "id", ("needs", "token")),
+        ("agent_group", "name", ()),
+        ("agent", "uuid", ("facts",)),
+    ):
         for name, text in database.sql(f"SELECT {key}, body FROM {table}"):
             database.sql(f"UPDATE {table} SET body = ? WHERE {key} = ?", added(text, path), name)
     database.sql("UPDATE clock SET newest_version = ?", FORMAT + 1)
@@ -118,7 +136,8 @@ def lacking(database: Database, revision: int) -> list[str]:
     found = []
     told = "SELECT kind, key, body FROM change WHERE body IS NOT NULL AND revision > ?"
     for kind, key, text in database.sql(told, revision):
-        if kind in ("inventory", "pool", "lease") and added(text) != whole(text):
+        kinds = ("inventory", "pool", "lease", "agent", "group")
+        if kind in kinds and added(text) != whole(text):
             found.append(f"change {kind} {key}")
     for uuid, text in database.sql("SELECT uuid, inventories FROM provider"):
         if any("later" not in one for one in json.decode(text).values()):
@@ -131,6 +150,15 @@ def lacking(database: Database, revision: int) -> list[str]:
         value = json.decode(text)
         if "later" not in value or any("later" not in one for one in value["needs"]):
             found.append(f"lease {text}")
+    for (text,) in database.sql("SELECT body FROM agent_group"):
+        if "later" not in json.decode(text):
+            found.append(f"group {text}")
+    for (text,) in database.sql("SELECT body FROM agent"):
+        value = json.decode(text)
+        (part,) = value["parts"].values()
+        parts = (value, value["facts"], part, *part["classes"].values())
+        if any("later" not in one for one in parts):
+            found.append(f"agent {text}")
     return found
 
 
@@ -166,7 +194,7 @@ def test_members_of_a_newer_release_are_kept(database: Database) -> None:
     """
     assert rewritten(database) == []
     assert database.sql("SELECT COUNT(*) FROM lease WHERE ended_at IS NOT NULL") == [(2,)]
-    assert '"used":3' in database.sql("SELECT inventories FROM provider")[0][0]
+    assert '"used":3' in database.sql("SELECT inventories FROM provider WHERE name = 'host'")[0][0]
 
 
 def test_without_the_protection_unknown_members_are_lost(

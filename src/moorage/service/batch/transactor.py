@@ -22,12 +22,13 @@ from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.request_queue import RequestQueue
 from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
+from moorage.service.errors import DamagedError
 from moorage.service.fair_turns import FairTurns, advanced
 from moorage.service.feed.followers import Follower, notify
 from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.searches import Searches
-from moorage.store.api import Conflict, Engine, Fatal, Held, StoreError, Unavailable
+from moorage.store.api import Conflict, Damaged, Engine, Fatal, Held, StoreError, Unavailable
 from moorage.store.changelog import Batch
 
 T = TypeVar("T")
@@ -255,6 +256,8 @@ class Transactor:
                 return
             try:
                 made = await self._batches.run(batch, extra, transaction)
+            except Damaged as error:  # only those that need the row fail
+                raise _Fault from error
             except (StoreError, Restart):
                 raise
             except Exception as error:
@@ -307,7 +310,10 @@ class Transactor:
             self._on_fatal(error)
             batch = [*batch, *self._queue.clear()]
         self.counters.failed += len(batch)
-        if isinstance(error, StoreError):
+        if isinstance(error, Damaged):
+            log.error("a request was not carried out: %s", error)
+            error = DamagedError(error)
+        elif isinstance(error, StoreError):
             log.error("a batch of %d requests was not committed: %s", len(batch), error)
             error = Error(
                 Code.UNAVAILABLE, f"The database cannot take the change now: {error}. Try again."

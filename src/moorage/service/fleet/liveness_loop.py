@@ -7,6 +7,7 @@ late and lost is a commit.
 import logging
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from moorage.core.clock import SECOND, Clock, Instant
@@ -208,7 +209,16 @@ class LivenessLoop:
                 groups.add(agent.group)
         if found:
             known = {name: counts[name] for name in groups if name in counts}
-            await self._transactor.submit(LivenessSweep(found, known, braked))
+            await self._submit(LivenessSweep(found, known, braked))
+
+    async def _submit(self, sweep: LivenessSweep) -> None:
+        """Carry out a sweep; if a row of it is damaged, agent by agent, without those it needs."""
+        try:
+            await self._transactor.submit(sweep)
+        except errors.DamagedError:
+            for one in sweep.silent:
+                with suppress(errors.DamagedError):  # the transactor has logged it
+                    await self._transactor.submit(LivenessSweep([one], sweep.counts, sweep.braked))
 
     def _is_suspect(self, name: str) -> bool:
         group = self._directory.group(name)
@@ -228,7 +238,8 @@ class LivenessLoop:
             if agent.policy_until is not None and agent.policy_until <= now
         ]
         for agent in over:
-            await self._transactor.submit(DrainOver(agent.uuid, SERVER, known=agent))
+            with suppress(errors.DamagedError):
+                await self._transactor.submit(DrainOver(agent.uuid, SERVER, known=agent))
 
     async def _relax(self) -> None:
         """End the suspicion of groups most of whose members are heard of again."""
@@ -237,4 +248,5 @@ class LivenessLoop:
             return
         for name in suspect:
             count = self._directory.tally.members(name)
-            await self._transactor.submit(GroupRelax(name, SERVER, count))
+            with suppress(errors.DamagedError):
+                await self._transactor.submit(GroupRelax(name, SERVER, count))

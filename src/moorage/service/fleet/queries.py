@@ -1,6 +1,7 @@
 """Reads of agents and groups."""
 
-from collections.abc import AsyncIterator, Iterable
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ __all__ = ["AgentFilter", "AgentView", "FleetQueries", "GroupView"]
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+log = logging.getLogger("moorage.fleet")
 
 WINDOW = 500
 """Agents that are read at a time, when all are read: some milliseconds of decoding."""
@@ -83,22 +86,27 @@ class FleetQueries:
             return [await self._view(one) for one in agents], following
 
     async def everyone(self) -> AsyncIterator[list[Agent]]:
-        """Yield all agents, some at a time."""
-        after = ""
-        with errors.translated():
-            while found := await self._engine.look(reads.agents_window(after, WINDOW)):
-                yield found
-                after = found[-1].uuid
+        """Yield all agents, some at a time, except for those whose rows are damaged."""
+        async for found in self._windows(reads.readable_agents_window):
+            yield found
 
     async def all_groups(self) -> list[Group]:
-        """Return all groups."""
-        found: list[Group] = []
+        """Return all groups, except for those whose rows are damaged."""
+        windows = self._windows(reads.readable_groups_window)
+        return [group async for found in windows for group in found]
+
+    async def _windows(
+        self, load: Callable[[str, int], Plan[reads.Window[A]]]
+    ) -> AsyncIterator[list[A]]:
+        """Yield all values, some at a time; of the rows that cannot be read, each is logged."""
+        after: str | None = ""
         with errors.translated():
-            while more := await self._engine.look(
-                reads.groups_window(found[-1].name if found else "", WINDOW)
-            ):
-                found += more
-        return found
+            while after is not None:
+                window = await self._engine.look(load(after, WINDOW))
+                for damaged in window.damaged:
+                    log.error("going on without a row: %s", damaged)
+                yield window.values
+                after = window.last
 
     async def group(self, name: str) -> GroupView:
         """Return a group. Raises GROUP_NOT_FOUND."""

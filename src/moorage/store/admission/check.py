@@ -6,8 +6,8 @@ and outcomes are read in pages, and only their sums are kept. At most `FOUND_MAX
 reported.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from msgspec import MsgspecError, json, structs
 
@@ -31,27 +31,32 @@ from moorage.store.admission.rows import (
 from moorage.store.admission.sums import Sums
 from moorage.store.api import Plan, Query, Row
 from moorage.store.encoding import key_set
+from moorage.store.row_check import FOUND_MAX, Enough, Found, Kind, differing
 from moorage.store.sql import columns
 
 PAGE = 1_000
 """Leases or outcomes that are in memory at a time."""
 
-FOUND_MAX = 1_000
-"""Differences that are reported; the check stops at the next one."""
 
+def _spared(stored: dict[str, Any], value: Lease) -> str:
+    """Return the column that may differ from the body.
 
-class Kind(NamedTuple):
-    """A kind of rows: its title, the block that writes it, how to read a body and write a row."""
-
-    title: str
-    block: str
-    read: Callable[[str], Any]
-    write: Callable[[Any], Row]
+    It is `pools` if the lease has returned all its slots of a pool: the column still names that
+    pool (see `lease_need_trim`).
+    """
+    if not value.slots:
+        return "body"
+    try:
+        names = names_of(stored["pools"])
+    except MsgspecError:
+        return "body"
+    whole = names.issuperset(units_by_pool(value.needs)) and stored["pools"] == key_set(names)
+    return "pools" if whole else "body"
 
 
 POOL = Kind("pool {name}", "pool_upsert", pool_from_body, pool_row)
 SLOT = Kind("slot {pool}/{name}", "slot_upsert", slot_from_body, slot_row)
-LEASE = Kind("lease {id}", "lease_upsert", lease_from_body, lease_row)
+LEASE = Kind("lease {id}", "lease_upsert", lease_from_body, lease_row, _spared)
 OUTCOME = Kind(
     "outcome of lease {lease} in pool {pool}",
     "outcome_insert",
@@ -60,24 +65,20 @@ OUTCOME = Kind(
 )
 
 
-class _Enough(Exception):
-    """`FOUND_MAX` differences were found, so the check stops."""
-
-
 def differences_load() -> Plan[list[str]]:
     """Return the differences between stored and expected rows; empty if there are none.
 
     Use `read_aside`: it reads everything.
     """
-    found = _Found()
+    found = Found()
     try:
         yield from _compared(found)
-    except _Enough:
+    except Enough:
         found.lines.append("admission: there are more differences; the rest was not looked at")
     return found.lines
 
 
-def _compared(found: "_Found") -> Plan[None]:
+def _compared(found: Found) -> Plan[None]:
     clock, arrivals, pool_rows, slot_rows = yield [
         service_clock.LOAD,
         Query("arrivals_load"),
@@ -98,7 +99,7 @@ def _compared(found: "_Found") -> Plan[None]:
     found.tell(tally.places(slots))
 
 
-def _leases(found: "_Found", tally: Sums) -> Plan[None]:
+def _leases(found: Found, tally: Sums) -> Plan[None]:
     """Compare leases and tickets, including ended ones, and their rows per pool, page by page."""
     after: tuple[int, str] = (RANK_LEAST, "")
     width = len(columns(LEASE.block))
@@ -117,7 +118,7 @@ def _leases(found: "_Found", tally: Sums) -> Plan[None]:
         yield from _needs(found, tally, leases)
 
 
-def _needs(found: "_Found", tally: Sums, leases: Iterable[Lease]) -> Plan[None]:
+def _needs(found: Found, tally: Sums, leases: Iterable[Lease]) -> Plan[None]:
     """Compare the rows in `lease_need` with the leases that they belong to."""
     expected = {row[:3]: row for lease in leases for row in need_rows(lease)}
     (rows,) = yield [Query("lease_needs_snapshot", (json.encode(list(expected)).decode(),))]
@@ -127,12 +128,12 @@ def _needs(found: "_Found", tally: Sums, leases: Iterable[Lease]) -> Plan[None]:
     for key, row in expected.items():
         title = f"lease {key[2]} in pool {key[0]}"
         if key in stored:
-            found.tell(_differing(title, names, stored[key], row))
+            found.tell(differing(title, names, stored[key], row))
         else:
             found.tell([f"{title}: it has no row there with arrival {key[1]}"])
 
 
-def _needs_adrift(found: "_Found", tally: Sums) -> Plan[None]:
+def _needs_adrift(found: Found, tally: Sums) -> Plan[None]:
     """Find rows in `lease_need` that belong to no lease; reads them only if the counts differ."""
     (((stored,),),) = yield [Query("lease_needs_count")]
     after: tuple[str, int, str] = ("", RANK_LEAST, "")
@@ -155,7 +156,7 @@ def _need_keys(body: str | None) -> set[Row]:
         return set()
 
 
-def _outcomes(found: "_Found", tally: Sums) -> Plan[None]:
+def _outcomes(found: Found, tally: Sums) -> Plan[None]:
     after: Row = ("", RANK_LEAST, "", "")
     names = columns(OUTCOME.block)
     while True:
@@ -209,56 +210,3 @@ def _heard_range(lease: Lease, timeline: Timeline) -> tuple[int, int | None]:
     if lease.ttl is None or not timeline.alive_at:
         return least, None
     return least, timeline.alive_at - timeline.downtime + OUTAGE + lease.ttl
-
-
-class _Found:
-    """The differences so far."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def tell(self, lines: Iterable[str]) -> None:
-        """Add differences. Raises `_Enough`."""
-        for line in lines:
-            if len(self.lines) == FOUND_MAX:
-                raise _Enough
-            self.lines.append(line)
-
-    def read(self, kind: Kind, rows: Iterable[Row]) -> Iterator[tuple[dict[str, Any], Any]]:
-        """Yield (columns, value) of the readable rows; compare each with the expected row."""
-        names = columns(kind.block)
-        for row in rows:
-            stored = dict(zip(names, row, strict=True))
-            title = kind.title.format(**stored)
-            try:
-                value = kind.read(stored["body"])
-            except MsgspecError as error:
-                self.tell([f"{title}: its body cannot be read: {error}"])
-                continue
-            self.tell(_differing(title, names, row, kind.write(value), _spared(stored, value)))
-            yield stored, value
-
-
-def _differing(
-    title: str, names: tuple[str, ...], stored: Row, expected: Row, spared: str = "body"
-) -> Iterator[str]:
-    """Yield the columns that differ, except bodies: releases may encode them differently."""
-    for name, one, other in zip(names, stored, expected, strict=True):
-        if one != other and name not in ("body", spared):
-            yield f"{title}: {name} is {one!r}, it should be {other!r}"
-
-
-def _spared(stored: dict[str, Any], value: Any) -> str:
-    """Return the column that may differ from the body.
-
-    It is `pools` if the lease has returned all its slots of a pool: the column still names that
-    pool (see `lease_need_trim`).
-    """
-    if not isinstance(value, Lease) or not value.slots:
-        return "body"
-    try:
-        names = names_of(stored["pools"])
-    except MsgspecError:
-        return "body"
-    whole = names.issuperset(units_by_pool(value.needs)) and stored["pools"] == key_set(names)
-    return "pools" if whole else "body"

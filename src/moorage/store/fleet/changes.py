@@ -7,7 +7,7 @@ from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.ids import AgentId
 from moorage.store.encoding import encode
-from moorage.store.fleet.rows import agent_from_body, group_from_body
+from moorage.store.fleet.rows import agent_from_row, group_from_row
 
 KINDS: dict[str, Any] = {"group": Group, "agent": Agent}
 """The kinds in the order in which a batch writes them, and the types of their values."""
@@ -24,12 +24,12 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
 def changes_read(rows: Iterable[tuple[str, str, str | None]]) -> Changes:
     """Decode (kind, key, body) of change rows.
 
-    Raises ValueError (msgspec's ValidationError): a row is damaged.
+    Raises Damaged.
     """
     changes = Changes()
     for kind, key, body in rows:
         if kind == "group":
-            changes.groups[key] = None if body is None else group_from_body(body)
+            changes.groups[key] = None if body is None else group_from_row(key, body)
         elif body is not None:
-            changes.agents[AgentId(key)] = agent_from_body(body)
+            changes.agents[AgentId(key)] = agent_from_row(AgentId(key), body)
     return changes

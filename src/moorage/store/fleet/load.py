@@ -8,18 +8,18 @@ the current defaults of its group.
 from moorage.core.fleet.facts import Facts, Keys
 from moorage.store.api import Plan, Query
 from moorage.store.encoding import key_set
-from moorage.store.fleet.rows import agents_from_rows, group_from_body
+from moorage.store.fleet.rows import agents_from_rows, group_from_row
 
 
 def facts_load(keys: Keys) -> Plan[Facts]:
-    """Lock and load what the keys name; missing objects are not in the facts."""
+    """Lock and load what the keys name; missing objects are not in the facts. Raises Damaged."""
     facts = Facts()
     numbers = [Query("agent_number_lock")] if keys.number else []
     changed = keys.changed | keys.members
     groups = (key_set(keys.groups), key_set(changed), key_set(keys.agents))
     *_, found = yield [*numbers, Query("agent_groups_lock", groups)]
     for row in found:
-        group = group_from_body(row[0])
+        group = group_from_row(*row)
         facts.groups[group.name] = group
     queries = [Query("agents_lock", (key_set(keys.agents), key_set(keys.members)))]
     if keys.number:
@@ -43,5 +43,5 @@ def _groups_load(facts: Facts) -> Plan[None]:
     if missing:
         (rows,) = yield [Query("agent_groups_lock", (key_set(missing), "[]", "[]"))]
         for row in rows:
-            group = group_from_body(row[0])
+            group = group_from_row(*row)
             facts.groups[group.name] = group

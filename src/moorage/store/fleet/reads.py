@@ -1,11 +1,26 @@
-"""Queries answered from the fleet's rows."""
+"""Queries answered from the fleet's rows. Those without `readable` in the name raise Damaged."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.ids import AgentId
-from moorage.store.api import Plan, Query
-from moorage.store.fleet.rows import agent_from_body, agents_from_rows, group_from_body
+from moorage.store.api import Damaged, Plan, Query, Row
+from moorage.store.fleet.rows import agent_from_row, agents_from_rows, group_from_row
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Generic[T]):
+    """Some rows in the order of their keys."""
+
+    values: list[T]
+    damaged: list[Damaged]
+    """One for each row that cannot be read."""
+    last: str | None
+    """The key of the last row, readable or not; None: there are no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +40,7 @@ class AgentFilter:
 def agent_load(uuid: AgentId) -> Plan[Agent | None]:
     """Load an agent."""
     (rows,) = yield [Query("agent_load", (uuid,))]
-    return agent_from_body(rows[0][0]) if rows else None
+    return agent_from_row(*rows[0]) if rows else None
 
 
 def agents_list(wanted: AgentFilter, after: str, limit: int) -> Plan[list[Agent]]:
@@ -46,22 +61,28 @@ def agents_list(wanted: AgentFilter, after: str, limit: int) -> Plan[list[Agent]
     return agents_from_rows(rows)
 
 
-def agents_window(after: str, limit: int) -> Plan[list[Agent]]:
+def readable_agents_window(after: str, limit: int) -> Plan[Window[Agent]]:
     """Load some agents of all, in the order of their UUIDs."""
     (rows,) = yield [Query("agents_window", (after, limit))]
-    return agents_from_rows(rows)
+    return _readable(rows, agent_from_row)
 
 
 def group_load(name: str) -> Plan[Group | None]:
     """Load a group."""
     (rows,) = yield [Query("agent_group_load", (name,))]
-    return group_from_body(rows[0][0]) if rows else None
+    return group_from_row(*rows[0]) if rows else None
 
 
 def groups_window(after: str, limit: int) -> Plan[list[Group]]:
     """Load some groups, in the order of their names."""
     (rows,) = yield [Query("agent_groups_window", (after, limit))]
-    return [group_from_body(row[0]) for row in rows]
+    return [group_from_row(*row) for row in rows]
+
+
+def readable_groups_window(after: str, limit: int) -> Plan[Window[Group]]:
+    """Load some groups of all, in the order of their names."""
+    (rows,) = yield [Query("agent_groups_window", (after, limit))]
+    return _readable(rows, group_from_row)
 
 
 @dataclass(slots=True)
@@ -79,3 +100,14 @@ def groups_count() -> Plan[GroupCounts]:
         dict(members),
         {(name, liveness): count for name, liveness, count in in_service},
     )
+
+
+def _readable(rows: Sequence[Row], read: Callable[[Any, str], T]) -> Window[T]:
+    values: list[T] = []
+    damaged: list[Damaged] = []
+    for key, body in rows:
+        try:
+            values.append(read(key, body))
+        except Damaged as error:
+            damaged.append(error)
+    return Window(values, damaged, rows[-1][0] if rows else None)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.model import DEFAULT_GROUP
+from moorage.core.fleet.model import DEFAULT_GROUP, Group
 from moorage.store.api import Statement, Write
 from moorage.store.fleet.changes import change_rows
 from moorage.store.fleet.rows import agent_row, group_row
@@ -48,9 +49,10 @@ class FleetPart:
 
 
 def wipe_writes() -> list[Write]:
-    """Return the statements that empty the fleet's tables; the default group stays."""
+    """Return the statements that empty the fleet's tables, except for a new default group."""
     return [
         Write("agents_wipe", [()]),
         Write("heard_wipe", [()]),
-        Write("agent_groups_wipe", [(DEFAULT_GROUP,)]),
+        Write("agent_groups_wipe", [()]),
+        Write("agent_group_upsert", [group_row(Group(DEFAULT_GROUP, Instant(0), Instant(0)))]),
     ]

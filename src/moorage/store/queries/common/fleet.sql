@@ -1,22 +1,27 @@
 -- Agents and their groups. Blocks: noun first.
 
 -- name: agent_load --
-SELECT body FROM agent WHERE uuid = $1;
+SELECT uuid, body FROM agent WHERE uuid = $1;
 
 -- name: agent_number_load --
 SELECT COALESCE(MAX(number), 0) + 1 FROM agent;
 
 -- name: agents_window --
-SELECT body FROM agent WHERE uuid > $1 ORDER BY uuid LIMIT $2;
+SELECT uuid, body FROM agent WHERE uuid > $1 ORDER BY uuid LIMIT $2;
 
--- name: agents_all --
-SELECT body FROM agent ORDER BY uuid;
+-- Whole rows, for the check.
+-- name: agents_snapshot --
+SELECT uuid, number, agent_group, root, policy, state, readiness, liveness, offered, body
+FROM agent ORDER BY uuid;
+
+-- name: agent_groups_snapshot --
+SELECT name, body FROM agent_group ORDER BY name;
 
 -- name: agent_group_load --
-SELECT body FROM agent_group WHERE name = $1;
+SELECT name, body FROM agent_group WHERE name = $1;
 
 -- name: agent_groups_window --
-SELECT body FROM agent_group WHERE name > $1 ORDER BY name LIMIT $2;
+SELECT name, body FROM agent_group WHERE name > $1 ORDER BY name LIMIT $2;
 
 -- Agents that are in service, by group and liveness.
 -- name: agent_groups_count --
@@ -26,15 +31,6 @@ WHERE state = 'active' AND policy = 'in_service' GROUP BY agent_group, liveness;
 -- name: agents_count --
 SELECT agent_group, COUNT(*) FROM agent WHERE state = 'active' GROUP BY agent_group;
 
--- name: agents_list --
-SELECT body FROM agent
-WHERE uuid > $1 AND ($2::text IS NULL OR agent_group = $2) AND ($3::text IS NULL OR policy = $3)
-    AND ($4::text IS NULL OR state = $4) AND ($5::text IS NULL OR readiness = $5)
-    AND ($6::text IS NULL OR liveness = $6) AND ($7::bigint IS NULL OR offered = $7)
-    AND ($8::text IS NULL OR (body::json -> 'labels' ->> $8 IS NOT NULL
-        AND ($9::text IS NULL OR body::json -> 'labels' ->> $8 = $9)))
-ORDER BY uuid LIMIT $10;
-
 -- name: agents_wipe --
 DELETE FROM agent;
 
@@ -42,4 +38,4 @@ DELETE FROM agent;
 DELETE FROM agent_heard;
 
 -- name: agent_groups_wipe --
-DELETE FROM agent_group WHERE name <> $1;
+DELETE FROM agent_group;

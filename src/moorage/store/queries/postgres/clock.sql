@@ -82,6 +82,12 @@ SELECT pool, name, body FROM slot WHERE pool = ANY (ARRAY(SELECT json_array_elem
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- name: agent_groups_stored --
+SELECT name, body FROM agent_group WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: agents_stored --
+SELECT uuid, body FROM agent WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- Receipts are not needed for longer than an hour.
 -- name: receipts_until --
 SELECT (now() - interval '1 hour')::text;

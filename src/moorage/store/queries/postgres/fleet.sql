@@ -16,17 +16,26 @@ WITH changed AS MATERIALIZED (
         )))
     ORDER BY name FOR SHARE
 )
-SELECT body FROM changed UNION ALL SELECT body FROM shared;
+SELECT name, body FROM changed UNION ALL SELECT name, body FROM shared;
 
 -- The agents of these UUIDs, and all members of these groups.
 -- name: agents_lock --
-SELECT body FROM agent WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
+SELECT uuid, body FROM agent WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
     OR agent_group = ANY (ARRAY(SELECT json_array_elements_text($2)))
 ORDER BY uuid FOR UPDATE;
 
 -- name: agent_roots_load --
 SELECT root, uuid FROM agent
 WHERE root = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'active';
+
+-- name: agents_list --
+SELECT uuid, body FROM agent
+WHERE uuid > $1 AND ($2::text IS NULL OR agent_group = $2) AND ($3::text IS NULL OR policy = $3)
+    AND ($4::text IS NULL OR state = $4) AND ($5::text IS NULL OR readiness = $5)
+    AND ($6::text IS NULL OR liveness = $6) AND ($7::bigint IS NULL OR offered = $7)
+    AND ($8::text IS NULL OR (body::json -> 'labels' ->> $8 IS NOT NULL
+        AND ($9::text IS NULL OR body::json -> 'labels' ->> $8 = $9)))
+ORDER BY uuid LIMIT $10;
 
 -- Only one transaction at a time creates agents, so that none takes the number of another.
 -- name: agent_number_lock --

@@ -66,6 +66,12 @@ SELECT pool, name, body FROM slot WHERE pool IN (SELECT value FROM json_each(?))
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id IN (SELECT value FROM json_each(?));
 
+-- name: agent_groups_stored --
+SELECT name, body FROM agent_group WHERE name IN (SELECT value FROM json_each(?));
+
+-- name: agents_stored --
+SELECT uuid, body FROM agent WHERE uuid IN (SELECT value FROM json_each(?));
+
 -- There are no receipts: the only writer knows how its commits ended.
 -- name: receipts_until --
 SELECT '';

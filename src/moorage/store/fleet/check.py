@@ -1,0 +1,31 @@
+"""Checks the fleet's rows for consistency: compares columns with the bodies.
+
+What agents offer is compared with the ledger elsewhere, in `store/offers_check.py`.
+"""
+
+from moorage.core.fleet.model import State
+from moorage.store.api import Plan, Query
+from moorage.store.fleet.rows import agent_from_body, agent_row, group_from_body, group_row
+from moorage.store.row_check import Enough, Found, Kind
+
+AGENT = Kind("agent {uuid}", "agent_upsert", agent_from_body, agent_row)
+GROUP = Kind("group {name}", "agent_group_upsert", group_from_body, group_row)
+
+
+def differences_load() -> Plan[list[str]]:
+    """Return the differences between stored and expected rows; empty if there are none.
+
+    Use `read_aside`: it reads everything.
+    """
+    agents, groups = yield [Query("agents_snapshot"), Query("agent_groups_snapshot")]
+    found = Found()
+    try:
+        names = {row[0] for row in groups}
+        for _ in found.read(GROUP, groups):
+            pass
+        for stored, agent in found.read(AGENT, agents):
+            if agent.state is State.ACTIVE and agent.group not in names:
+                found.tell([f"agent {stored['uuid']}: its group '{agent.group}' does not exist"])
+    except Enough:
+        found.lines.append("fleet: there are more differences; the rest was not looked at")
+    return found.lines

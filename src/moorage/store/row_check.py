@@ -1,0 +1,74 @@
+"""Compares rows with the values in their bodies, for the checks of the rooms.
+
+A body is the whole value; the other columns of its row must be what would be written for it. At
+most `FOUND_MAX` differences are reported.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec import MsgspecError
+
+from moorage.store.api import Row
+from moorage.store.sql import columns
+
+FOUND_MAX = 1_000
+"""Differences that are reported; the check stops at the next one."""
+
+
+def _nothing_spared(_stored: dict[str, Any], _value: Any) -> str:
+    return "body"
+
+
+class Kind(NamedTuple):
+    """A kind of rows: its title, the block that writes it, how to read a body and write a row.
+
+    `spared` returns the column that may differ from the body; it may be `body` itself.
+    """
+
+    title: str
+    block: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], Row]
+    spared: Callable[[dict[str, Any], Any], str] = _nothing_spared
+
+
+class Enough(Exception):
+    """`FOUND_MAX` differences were found, so the check stops."""
+
+
+class Found:
+    """The differences so far."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def tell(self, lines: Iterable[str]) -> None:
+        """Add differences. Raises `Enough`."""
+        for line in lines:
+            if len(self.lines) == FOUND_MAX:
+                raise Enough
+            self.lines.append(line)
+
+    def read(self, kind: Kind, rows: Iterable[Row]) -> Iterator[tuple[dict[str, Any], Any]]:
+        """Yield (columns, value) of the readable rows; compare each with the expected row."""
+        names = columns(kind.block)
+        for row in rows:
+            stored = dict(zip(names, row, strict=True))
+            title = kind.title.format(**stored)
+            try:
+                value = kind.read(stored["body"])
+            except MsgspecError as error:
+                self.tell([f"{title}: its body cannot be read: {error}"])
+                continue
+            self.tell(differing(title, names, row, kind.write(value), kind.spared(stored, value)))
+            yield stored, value
+
+
+def differing(
+    title: str, names: tuple[str, ...], stored: Row, expected: Row, spared: str = "body"
+) -> Iterator[str]:
+    """Yield the columns that differ, except bodies: releases may encode them differently."""
+    for name, one, other in zip(names, stored, expected, strict=True):
+        if one != other and name not in ("body", spared):
+            yield f"{title}: {name} is {one!r}, it should be {other!r}"
