@@ -139,7 +139,7 @@ PAST_BOOTS_MAX = 8
 """Superseded boots of a machine that are remembered and refused."""
 
 REPORT_GENERATION_MAX = 1 << 53
-"""Highest generation of a report: every JSON library reads it exactly."""
+"""Highest generation in a report: every JSON library reads it exactly."""
 
 REPORTED_CONSUMERS_MAX = 10_000
 """Consumers in one report of an agent."""
