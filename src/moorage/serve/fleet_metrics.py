@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from moorage.core.fleet.model import Agent, Policy, State
+from moorage.core.fleet.model import Agent, Policy, Source, State
 from moorage.core.fleet.offers import offered
 from moorage.service.fleet.service import Fleet
 
@@ -15,6 +15,13 @@ _RESERVOIR = {
     "actual": "moorage_reservoir_actual",
     "offered": "moorage_reservoir_offered",
 }
+
+
+FAILURE_CODES = frozenset({"hugepages_short", "hugepages_refused", "hugepages_unreadable"})
+"""The codes that `moorage agent run` reports. A machine may report any text: as a label it would
+make a new time series each time."""
+
+OTHER = "other"
 
 
 class FleetMetrics(Collector):
@@ -47,7 +54,11 @@ class FleetMetrics(Collector):
             "moorage_agent_failures",
             "Agents in service whose last report has a failure.",
             ["group", "code"],
-            Counter((one.group, one.failure.code) for one in in_service if one.failure is not None),
+            Counter(
+                (one.group, one.failure.code if one.failure.code in FAILURE_CODES else OTHER)
+                for one in in_service
+                if one.failure is not None
+            ),
         )
         suspect = GaugeMetricFamily(
             "moorage_group_suspect",
@@ -73,6 +84,8 @@ def _amounts(agents: Iterable[Agent]) -> Iterable[GaugeMetricFamily]:
     for agent in agents:
         for part in agent.parts.values():
             for name, held in part.classes.items():
+                if held.source is Source.NONE:
+                    continue  # a name that only machines know would be a new time series
                 key = agent.group, name
                 sums["desired"][key] += held.desired
                 sums["actual"][key] += held.actual
