@@ -5,8 +5,14 @@ from collections.abc import Hashable
 from typing import TypeVar
 
 from moorage.core.fleet.liveness import GroupCount
-from moorage.core.fleet.model import Agent, Liveness, Policy, State
+from moorage.core.fleet.model import Agent, Liveness, Policy, Source, State
 from moorage.core.fleet.offers import offered
+
+FAILURE_CODES = frozenset({"hugepages_short", "hugepages_refused", "hugepages_unreadable"})
+"""The codes that `moorage agent run` reports. A machine may report any text: as the label of a
+metric it would make a new time series each time."""
+
+OTHER = "other"
 
 K = TypeVar("K", bound=Hashable)
 
@@ -23,7 +29,7 @@ class Tally:
         self.short: Counter[str] = Counter()
         """Those in service that have less than is desired, by group."""
         self.failures: Counter[tuple[str, str]] = Counter()
-        """Those in service whose last report has a failure, by group and code."""
+        """Those in service whose last report has a failure, by group and code or `OTHER`."""
         self.reservoirs: Counter[Reservoir] = Counter()
         """How many parts of machines in service have a class."""
         self.desired: Counter[Reservoir] = Counter()
@@ -58,7 +64,8 @@ class Tally:
         if agent.boot_id is not None:
             _add(self._members, (group, agent.liveness), by)
         if agent.failure is not None:
-            _add(self.failures, (group, agent.failure.code), by)
+            code = agent.failure.code if agent.failure.code in FAILURE_CODES else OTHER
+            _add(self.failures, (group, code), by)
         if self._count_parts(agent, by):
             _add(self.short, group, by)
 
@@ -67,6 +74,8 @@ class Tally:
         short = False
         for part in agent.parts.values():
             for name, held in part.classes.items():
+                if held.source is Source.NONE:
+                    continue  # a name that only machines know would be a new time series, too
                 key = agent.group, name
                 self.desired[key] += by * held.desired
                 self.actual[key] += by * held.actual

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code, Error
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -13,8 +14,14 @@ def time_of(instant: Instant) -> datetime:
 
 
 def instant_of(time: datetime) -> Instant:
-    """Convert a time exactly; one without a zone is UTC."""
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    """Convert a time exactly; one without a zone is UTC.
+
+    Raises `Error`: INVALID, `time_of` could not convert it back.
+    """
+    try:
+        aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except OverflowError:
+        raise Error(Code.INVALID, "A time must be from year 1 to year 9999 in UTC.") from None
     return Instant((aware - _EPOCH) // timedelta(microseconds=1))
 
 
