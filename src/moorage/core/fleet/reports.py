@@ -144,8 +144,10 @@ def _check_content(agent: Agent, sent: Report) -> None:
         raise Error(
             Code.INVALID, f"report_generation must be at most {REPORT_GENERATION_MAX}: add 1 each."
         )
-    if sent.desired_generation_seen < 0:
-        raise Error(Code.INVALID, "desired_generation_seen must not be negative.")
+    if not 0 <= sent.desired_generation_seen <= REPORT_GENERATION_MAX:
+        raise Error(
+            Code.INVALID, f"desired_generation_seen must be from 0 to {REPORT_GENERATION_MAX}."
+        )
     _check_actual(agent, sent)
     _check_consumers(sent)
     if sent.failure is not None:

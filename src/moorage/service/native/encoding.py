@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code, Error
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -12,9 +13,13 @@ def time_of(instant: Instant) -> datetime:
     return _EPOCH + timedelta(microseconds=instant)
 
 
-def instant_of(time: datetime) -> Instant:
-    """Convert a time exactly; one without a zone is UTC."""
+def instant_of(what: str, time: datetime) -> Instant:
+    """Convert a time exactly; one without a zone is UTC. Raises `Error`: INVALID."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    try:
+        aware.astimezone(UTC)  # as it is shown later
+    except OverflowError:
+        raise Error(Code.INVALID, f"{what} must be in the years 1 to 9999 in UTC.") from None
     return Instant((aware - _EPOCH) // timedelta(microseconds=1))
 
 

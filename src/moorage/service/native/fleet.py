@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from moorage.core.clock import SECOND, Instant
+from moorage.core.clock import Instant
 from moorage.core.fleet import desired, offers, reports, starts
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.model import (
@@ -19,7 +19,7 @@ from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Place, Start
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.service.fleet.queries import AgentView, GroupView
-from moorage.service.native.bounds import uuid_of
+from moorage.service.native.bounds import microseconds, uuid_of
 from moorage.service.native.encoding import instant_of, time_of, time_or_none
 from moorage.wire import fleet as wire
 
@@ -73,8 +73,10 @@ def _failure_of(asked: wire.AgentFailure, now: Instant) -> Failure:
         code=asked.code,
         message=asked.message,
         attempts=asked.attempts,
-        since=instant_of(asked.since),
-        next_retry_at=None if retry is None else Instant(now + round(retry * SECOND)),
+        since=instant_of("since", asked.since),
+        next_retry_at=None
+        if retry is None
+        else Instant(now + microseconds("next_retry_in", retry)),
     )
 
 
