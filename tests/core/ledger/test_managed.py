@@ -293,7 +293,7 @@ def test_an_existing_child_is_adopted(known: Facts) -> None:
     [
         ({P2: PartOffer("numa0", P4, {})}, Code.PARENT_UNKNOWN),
         ({P2: PartOffer("taken", P1, {})}, Code.DUPLICATE_PROVIDER),
-        ({P2: PartOffer("numa0", P1, {"PAGES": ClassOffer(1, 1)})}, Code.INVALID),
+        ({P2: PartOffer("numa0", P1, {"PAGES": ClassOffer(1, 1)})}, Code.CLASS_UNKNOWN),
         ({}, Code.PROVIDER_NOT_FOUND),
     ],
 )

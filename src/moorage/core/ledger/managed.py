@@ -130,7 +130,7 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer, *, create: bool = 
 
     Raises:
         Error: only with `create`: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
-            CLASS_MANAGED, ROOT_TAKEN, INVALID.
+            CLASS_MANAGED, CLASS_UNKNOWN, ROOT_TAKEN, INVALID.
     """
     if not create and not _has_root(facts, machine):
         return Changes()
@@ -223,6 +223,12 @@ def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: Pa
         if not facts.has_class(name):
             if not offer.registered and not offer.desired:
                 continue  # a client has deleted it, and nothing needs it
+            if not vocabulary.is_custom(name):
+                raise Error(
+                    Code.CLASS_UNKNOWN,
+                    f"There is no resource class '{name}': register a standard one, or one whose "
+                    "name begins with CUSTOM_, which is created.",
+                )
             trial.step(vocabulary.class_ensure(facts, trial.now, name)[0])
         trial.step(_follow_class(facts, trial.now, facts.providers[uuid], name, offer))
 

@@ -13,15 +13,13 @@ def time_of(instant: Instant) -> datetime:
     return _EPOCH + timedelta(microseconds=instant)
 
 
-def instant_of(time: datetime) -> Instant:
-    """Convert a time exactly; one without a zone is UTC.
-
-    Raises `Error`: INVALID, `time_of` could not convert it back.
-    """
+def instant_of(what: str, time: datetime) -> Instant:
+    """Convert a time exactly; one without a zone is UTC. Raises `Error`: INVALID."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     try:
-        aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        aware.astimezone(UTC)  # as it is shown later
     except OverflowError:
-        raise Error(Code.INVALID, "A time must be from year 1 to year 9999 in UTC.") from None
+        raise Error(Code.INVALID, f"{what} must be in the years 1 to 9999 in UTC.") from None
     return Instant((aware - _EPOCH) // timedelta(microseconds=1))
 
 

@@ -73,7 +73,7 @@ def _failure_of(asked: wire.AgentFailure, now: Instant) -> Failure:
         code=asked.code,
         message=asked.message,
         attempts=asked.attempts,
-        since=instant_of(asked.since),
+        since=instant_of("since", asked.since),
         next_retry_at=None if retry is None else Instant(now + retry),
     )
 

@@ -21,6 +21,8 @@ async def page(request: Request[None, wire.AgentsAsked]) -> wire.AgentPage:
     """Return a page of agents, ordered by UUID."""
     asked, fleet = request.parameters, request.service.fleet
     label, _, value = (asked.label or "").partition("=")
+    if asked.label and not label:
+        raise Error(Code.INVALID, "label must be KEY or KEY=VALUE: the key is missing.")
     wanted = AgentFilter(
         group=asked.group,
         policy=asked.policy,
@@ -79,7 +81,7 @@ async def decommission(request: Request[wire.PolicyRequest, None]) -> wire.Agent
 
 async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> wire.Agent:
     uuid, wanted = agent_id(request), request.body
-    until = None if wanted.until is None else instant_of(wanted.until)
+    until = None if wanted.until is None else instant_of("until", wanted.until)
     if wanted.lasts is not None:
         if until is not None:
             raise Error(Code.INVALID, "A drain ends at `until` or `lasts` for a while, not both.")

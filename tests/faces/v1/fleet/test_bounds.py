@@ -47,7 +47,7 @@ def report(native: Native, agent: str, failure: dict[str, Any], **more: Any) -> 
     ("failure", "more", "word"),
     [
         ({"since": "9999-12-31T23:59:59-12:00"}, {}, "9999"),
-        ({"since": "0001-01-01T00:00:00+12:00"}, {}, "year 1"),
+        ({"since": "0001-01-01T00:00:00+12:00"}, {}, "years 1 to"),
         ({"next_retry_in": 1e308}, {}, "next_retry_in"),
         ({"next_retry_in": 1e300}, {}, "next_retry_in"),
         ({"next_retry_in": -1}, {}, "next_retry_in"),
