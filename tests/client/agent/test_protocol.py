@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.client.agent.api_types import Failure, Observation
-from moorage.client.agent.protocol import Machine
+from moorage.client.agent.protocol import BEAT_SECONDS_MAX, Machine
 from moorage.client.run.failures import CONFLICT
 from moorage.client.transport import UnreachableError
 from tests.client.agent.conversation import BOOT, CLASS, NUMA0, NUMA1, Conversation
@@ -193,6 +193,15 @@ def test_new_orders_arrive_with_the_answer_to_a_report(talk: Conversation) -> No
     talk.now += 1.0
     assert talk.exchange() == ["report"]
     assert talk.server.writes[-1].desired_generation_seen == 2
+
+
+def test_a_wrong_answer_does_not_silence_a_machine(talk: Conversation) -> None:
+    """Whatever the server answers, the next sign of life is due in a few minutes."""
+    talk.server.next_in = 1e9
+    talk.pass_to_next()
+    assert talk.exchange() == ["alive"]
+    assert talk.pass_to_next() == BEAT_SECONDS_MAX
+    assert talk.exchange() == ["alive"]
 
 
 def test_directive_register(talk: Conversation) -> None:
