@@ -209,6 +209,7 @@ class Protocol:
             )
         self.desired, self.desired_generation = orders.desired, orders.desired_generation
         self._beat_at = _beat_at(now, orders.next_in)
+        self._backoff.limit(orders.ttl)
         if request.kind == REGISTER:
             self._registered, self._register_at = True, now + REPORT_SECONDS
             self._repeat = True  # the server may have lost the last report
@@ -219,6 +220,7 @@ class Protocol:
 
     def _take_alive(self, answer: AliveAnswer, now: float) -> None:
         self._beat_at = _beat_at(now, answer.next_in)
+        self._backoff.limit(answer.ttl)
         if answer.desired_generation != self.desired_generation:
             self._repeat = True  # the answer to a report has the new orders
         self._obey(ALIVE, answer.directive, now)
@@ -234,7 +236,7 @@ class Protocol:
             self._repeat = True
 
     def _again(self, trouble: str, now: float, retry_after: float | None = None) -> None:
-        """Register again after a back-off."""
+        """Register again after a back-off of at most one TTL, which is what an outage leaves."""
         delay = self._backoff.next(retry_after)
         self._registered, self._register_at = False, now + delay
         self.notes.append(f"{trouble}; registers again in {spoken(delay)}")
