@@ -46,7 +46,7 @@ class Backoff:
         return asked + self._uniform(0.0, bound)
 
     def limit(self, most: float) -> None:
-        """Bound all further delays by `most` seconds, between the first delay and the first limit."""
+        """Bound further delays by `most` seconds, from the first delay to the first limit."""
         self._limit = max(self._first, min(self._most, most))
 
     def reset(self) -> None:
