@@ -48,6 +48,7 @@ class Code(StrEnum):
     STALE_REPORT = "stale_report"
     REPORT_CONFLICT = "report_conflict"
     AGENT_EXISTS = "agent_exists"
+    NOT_ACCEPTED = "not_accepted"
     POLICY_FINAL = "policy_final"
     NOT_EXPUNGED = "not_expunged"
     # It belongs to another owner.

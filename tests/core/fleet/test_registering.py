@@ -140,6 +140,32 @@ def test_enrolled_agents_wait_for_an_operator() -> None:
     assert (world.agent().policy, world.agent().policy_reason) == (Policy.IN_SERVICE, "")
 
 
+def test_only_accepted_agents_take_providers_of_others() -> None:
+    """An enroller could otherwise close any machine: its agents close what they have as root."""
+    world = World()
+    enroll(world)
+    with Refused(Code.NOT_ACCEPTED):
+        world.register(root=ROOT)
+    world.drain()  # by hand, but it is not accepted either
+    with Refused(Code.NOT_ACCEPTED):
+        world.register(root=ROOT)
+    world.create(group="edge", wanted=Policy.IN_SERVICE)
+    world.drain()
+    world.register(root=ROOT)
+    world.expunge()
+    assert world.register("boot-2", root=ROOT), "it has this root already"
+
+
+def test_an_expunged_agent_takes_no_provider_of_others() -> None:
+    """Expunging an agent that nobody knows must not let it close somebody else's machine."""
+    world = World()
+    enroll(world)
+    world.expunge()
+    with Refused(Code.POLICY_FINAL):
+        world.register(root=ROOT)
+    world.register()
+
+
 def test_an_agent_enrolls_once() -> None:
     """A second time is refused, and so is the id of a decommissioned agent."""
     world = World()

@@ -134,8 +134,8 @@ def register(
         spec: what it declares.
         born: the present generations of the machine's providers; others do not exist.
 
-    Raises AGENT_NOT_FOUND, DECOMMISSIONED, SUPERSEDED_BOOT, ROOT_TAKEN, CLASS_MANAGED,
-    PARENT_UNKNOWN, TREE_LOOP, LIMIT_EXCEEDED, INVALID.
+    Raises AGENT_NOT_FOUND, DECOMMISSIONED, SUPERSEDED_BOOT, ROOT_TAKEN, NOT_ACCEPTED, POLICY_FINAL,
+    CLASS_MANAGED, PARENT_UNKNOWN, TREE_LOOP, LIMIT_EXCEEDED, INVALID.
     """
     before = find_active(facts, uuid)
     check_superseded(before, spec.boot_id)
@@ -185,7 +185,24 @@ def _rooted(facts: Facts, agent: Agent, named: ProviderId | None) -> Agent:
             f"Provider {root} is the root of agent {other}: a machine has one agent. Register "
             "another root, or decommission that agent.",
         )
+    if not owns_root:
+        _check_may_take(agent, root)
     return replace(agent, root=root, owns_root=owns_root)
+
+
+def _check_may_take(agent: Agent, root: ProviderId) -> None:
+    """Raise unless an agent may have a provider of others as root: it would close it."""
+    if agent.policy is Policy.EXPUNGED:
+        raise Error(
+            Code.POLICY_FINAL,
+            f"Agent {agent.uuid} is expunged for ever, so provider {root} cannot become its root.",
+        )
+    if agent.policy is Policy.NO_PROVISION and agent.policy_reason == NOT_ACCEPTED:
+        raise Error(
+            Code.NOT_ACCEPTED,
+            f"Agent {agent.uuid} has enrolled: an operator must accept it (moorage agent resume) "
+            f"before provider {root} becomes its root.",
+        )
 
 
 def _booted(agent: Agent, boot_id: str) -> Agent:

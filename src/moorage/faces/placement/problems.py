@@ -83,6 +83,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.STALE_REPORT: WireProblem(409),
     Code.REPORT_CONFLICT: WireProblem(409),
     Code.AGENT_EXISTS: WireProblem(409),
+    Code.NOT_ACCEPTED: WireProblem(409),
     Code.POLICY_FINAL: WireProblem(409),
     Code.NOT_EXPUNGED: WireProblem(409),
     Code.HOLDER_MISMATCH: WireProblem(403),

@@ -48,6 +48,7 @@ STATUSES: dict[Code, int] = {
     Code.STALE_REPORT: 409,
     Code.REPORT_CONFLICT: 409,
     Code.AGENT_EXISTS: 409,
+    Code.NOT_ACCEPTED: 409,
     Code.POLICY_FINAL: 409,
     Code.NOT_EXPUNGED: 409,
     Code.HOLDER_MISMATCH: 403,
