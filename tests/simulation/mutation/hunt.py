@@ -19,7 +19,7 @@ from tests.simulation.admission.slots_play import SlotsPlay
 from tests.simulation.fleet.simulation import FleetSimulation
 from tests.simulation.mutation.bug import AGENT, FLEET, RULES, SERVICE, SLOTS
 
-SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 100}
+SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 300}
 AGENT_TESTS = ("tests/client/agent", "tests/service/fleet")
 
 

@@ -145,14 +145,17 @@ class LivenessLoop:
             exchange = await self._transactor.submit(plan)
         down = self.signs.merge(exchange, self._process)
         longest = max((row.ttl for row in exchange.rows), default=0)
-        if first:
+        if first and not (exchange.rows and all(row.stopped for row in exchange.rows)):
             self._note_written(exchange.now, down)
         if first and longest > self._ttl:
             self._keep(longest)
         self._written_at = self._clock.monotonic()
 
     def _note_written(self, now: Instant, down: int) -> None:
-        """Learn from the agents' rows: they may be later than the last row of a killed process."""
+        """Learn from the agents' rows: they may be later than the last row of a killed process.
+
+        A process that stopped has written all ages, and those do not depend on the wall clock.
+        """
         for agent in self._directory.agents():
             written = written_at(agent)
             # A clock that was set back since knows nothing of how long ago that was.
