@@ -26,15 +26,6 @@ WHERE state = 'active' AND policy = 'in_service' GROUP BY agent_group, liveness;
 -- name: agents_count --
 SELECT agent_group, COUNT(*) FROM agent WHERE state = 'active' GROUP BY agent_group;
 
--- name: agents_list --
-SELECT body FROM agent
-WHERE uuid > $1 AND ($2::text IS NULL OR agent_group = $2) AND ($3::text IS NULL OR policy = $3)
-    AND ($4::text IS NULL OR state = $4) AND ($5::text IS NULL OR readiness = $5)
-    AND ($6::text IS NULL OR liveness = $6) AND ($7::bigint IS NULL OR offered = $7)
-    AND ($8::text IS NULL OR (body::json -> 'labels' ->> $8 IS NOT NULL
-        AND ($9::text IS NULL OR body::json -> 'labels' ->> $8 = $9)))
-ORDER BY uuid LIMIT $10;
-
 -- name: agents_wipe --
 DELETE FROM agent;
 
