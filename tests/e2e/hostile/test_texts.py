@@ -7,6 +7,7 @@ whole batch, with the requests of others.
 """
 
 import asyncio
+import itertools
 import os
 from collections.abc import Iterator
 from itertools import islice
@@ -15,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.support.asks import ASKS, MAKING
+from tests.e2e.support.asks import ASKS, KEEPING
 from tests.e2e.support.chance import seeded
 from tests.e2e.support.hostile import written
 from tests.e2e.support.peer import Answer, NoAnswer, Peer, differences, head
@@ -43,6 +44,9 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoskosSer
         cluster.shared().drop(cluster.database_of(url))
 
 
+_numbers = itertools.count(1)
+
+
 class Sender:
     """Sends requests of both doors, one after the other."""
 
@@ -57,7 +61,7 @@ class Sender:
         if variant.ask.ordered:
             shown = await self._native.call("GET", f"/resource_providers/{PROVIDER}")
             generation = shown.json()["generation"]
-        sent = variant.bytes(Now(generation, str(uuid4()), self._lease))
+        sent = variant.bytes(Now(generation, str(uuid4()), self._lease, next(_numbers)))
         try:
             answer = await self._doors[variant.ask.door].send(sent)
         except (NoAnswer, TimeoutError) as error:
@@ -84,7 +88,7 @@ async def send_all(served: BoskosServer, asks: list[Ask], first: int) -> int:
         for ask in asks:
             for variant in islice(variants(ask), first, None, SHARE):
                 if count % AGAIN == 0:
-                    for one in MAKING:
+                    for one in KEEPING:
                         await sender.send(next(variants(one)))
                 await sender.send(variant)
                 count += 1
@@ -97,7 +101,7 @@ async def whole(served: BoskosServer, seed: int) -> int:
         sender = Sender(native, second)
         body = {"name": "one", "uuid": PROVIDER}
         assert (await native.call("POST", "/resource_providers", body)).status == 200
-        for ask in ASKS:
+        for ask in (*KEEPING, *ASKS):
             await sender.sure(ask)
     # Those that name a generation follow one another; else most of them would be too late.
     lots = [[ask for ask in ASKS if ask.ordered]]
@@ -108,7 +112,14 @@ async def whole(served: BoskosServer, seed: int) -> int:
         assert await differences(peer) == []
         for path in ("resource_providers", "traits", "resource_classes", "v1/pools", "v1/leases"):
             assert (await peer.call("GET", f"/{path}")).status == 200
-        for path in ("v1/audit", "v1/tokens", "v1/watch?after=1.0&limit=1000", "metrics"):
+        for path in (
+            "v1/agents",
+            "v1/groups",
+            "v1/audit",
+            "v1/tokens",
+            "v1/watch?after=1.0&limit=1000",
+            "metrics",
+        ):
             assert (await peer.call("GET", f"/{path}")).status == 200
     return sum(counts)
 

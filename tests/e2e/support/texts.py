@@ -19,6 +19,7 @@ NOTHING: Final = object()
 GENERATION: Final = object()
 """A placeholder for the provider's generation."""
 FRESH: Final = "<a fresh UUID>"
+RISING: Final = "<a number that rises>"
 LEASE: Final = "<the lease that was made last>"
 
 
@@ -85,6 +86,7 @@ class Now(NamedTuple):
     generation: int
     fresh: str
     lease: str
+    number: int
 
 
 class Variant(NamedTuple):
@@ -184,7 +186,8 @@ def _put(value: Any, now: Now) -> Any:
         return [_put(inner, now) for inner in value]
     if value is GENERATION:
         return now.generation
-    return {FRESH: now.fresh, LEASE: now.lease}.get(value, value) if type(value) is str else value
+    known = {FRESH: now.fresh, LEASE: now.lease, RISING: now.number}
+    return known.get(value, value) if type(value) is str else value
 
 
 def _escaped(text: str) -> str:

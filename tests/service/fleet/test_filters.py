@@ -1,0 +1,32 @@
+"""Filters of the list of agents, on both engines."""
+
+from moorage.service.fleet.queries import AgentFilter
+from tests.service.fleet.machines import agent_id
+from tests.service.fleet.pair import Pair, play
+from tests.service.running import TESTER
+
+HOSTILE = ["$", "$1", '"', 'row"', "a.b", "a\\", "[0]", "$.labels", "%", "é", "' OR 1=1 --", "\\n"]
+"""Names of labels that mean something in JSON, in its paths, or in SQL."""
+
+
+def test_any_name_of_a_label_is_found(url: str) -> None:
+    """Exactly the agents that have the label are listed, whatever characters it has."""
+
+    async def scenario(pair: Pair) -> None:
+        fleet, _ = pair.fleets
+        await fleet.put(agent_id(0), "default", {"row": "1", "a": "1"}, None, TESTER)
+
+        async def found(name: str, value: str | None = None) -> list[str]:
+            wanted = AgentFilter(label=name, label_value=value)
+            views, _ = await fleet.queries.agents(wanted, None, 100)
+            return [view.agent.uuid for view in views]
+
+        for n, name in enumerate(HOSTILE, 1):
+            assert await found(name) == []
+            await fleet.put(agent_id(n), "default", {name: name, "row": "1"}, None, TESTER)
+            assert await found(name) == [agent_id(n)]
+            assert await found(name, name) == [agent_id(n)]
+            assert await found(name, "1") == []
+        assert len(await found("row", "1")) == len(HOSTILE) + 1
+
+    play(url, scenario)
