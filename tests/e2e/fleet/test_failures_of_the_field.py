@@ -76,6 +76,7 @@ def test_a_reservoir_that_fails_is_seen_and_offers_nothing(machine: AgentMachine
     assert machine.offered() == 0
     shown = eventually(lambda: with_failure(machine))
     assert shown["readiness"] == "failed"
+    assert shown["failure"]["next_retry_at"] > shown["failure"]["since"]
     assert [machine.alarm(alert) for alert in (FAILED, SHORT, FAILURES)] == [1, 1, 1]
     assert machine.pages()["offered"] == 0
     assert machine.claim(1)[1] == 409
