@@ -17,10 +17,9 @@ from urllib.request import urlopen
 import yaml
 
 from tests.e2e.support.machine import Machine
+from tests.support.alert_rules import RULES, alerts, parsed_rules
 from tests.support.suites import print_line
 
-ROOT = Path(__file__).resolve().parents[2]
-RULES = ROOT / "contrib/prometheus/moorage.rules.yml"
 CASES = Path(__file__).with_name("moorage.rules.test.yml")
 ALWAYS, NEVER = "vector(1)", "vector(1) > 1"
 FAILED = {
@@ -62,12 +61,6 @@ class Promtool:
         return "" if done.returncode == 0 else (done.stdout + done.stderr).strip()
 
 
-def alerts(rules: Any) -> Iterator[dict[str, Any]]:
-    """Yield the alerts of a file of rules."""
-    for group in rules["groups"]:
-        yield from group["rules"]
-
-
 def about(alert: str, cases: dict[str, Any]) -> list[Any]:
     """Return the cases of one alert."""
     return [case for case in cases["tests"] if case["alert_rule_test"][0]["alertname"] == alert]
@@ -76,12 +69,12 @@ def about(alert: str, cases: dict[str, Any]) -> list[Any]:
 def missed(promtool: Promtool, cases: dict[str, Any]) -> list[str]:
     """Return the planted bugs that the cases do not find."""
     found = []
-    for alert in alerts(yaml.safe_load(RULES.read_text())):
+    for alert in alerts():
         for bug in (ALWAYS, NEVER):
-            rules = yaml.safe_load(RULES.read_text())
-            (changed,) = [each for each in alerts(rules) if each["alert"] == alert["alert"]]
+            planted = parsed_rules()
+            (changed,) = [each for each in alerts(planted) if each["alert"] == alert["alert"]]
             changed["expr"] = bug
-            if not promtool.test(rules, {**cases, "tests": about(alert["alert"], cases)}):
+            if not promtool.test(planted, {**cases, "tests": about(alert["alert"], cases)}):
                 found.append(f"{alert['alert']}: {bug}")
     return found
 
@@ -110,14 +103,13 @@ def series_of(text: str) -> Iterator[dict[str, str]]:
 
 def silent_on_the_real(promtool: Promtool, text: str) -> list[str]:
     """Return what the alerts of a failed machine get wrong on the metrics of a real server."""
-    rules = yaml.safe_load(RULES.read_text())
     series = [{"series": 'up{job="moorage"}', "values": "1x20"}, *series_of(text)]
     found = []
-    for alert in alerts(rules):
+    for alert in alerts():
         name = alert["alert"]
         expected = {"eval_time": "15m", "alertname": name, "exp_alerts": []}
         case = {"interval": "1m", "input_series": series, "alert_rule_test": [expected]}
-        fires = bool(promtool.test(rules, {"evaluation_interval": "1m", "tests": [case]}))
+        fires = bool(promtool.test(parsed_rules(), {"evaluation_interval": "1m", "tests": [case]}))
         if fires is not (name in FIRING):
             found.append(f"{name} {'fires' if fires else 'is silent'} on a failed machine")
     return found
@@ -134,7 +126,7 @@ def main() -> int:
         text = metrics_of_a_failed_machine(Path(folder))
         wrong = [
             promtool.check_rules(RULES),
-            promtool.test(yaml.safe_load(RULES.read_text()), cases),
+            promtool.test(parsed_rules(), cases),
             promtool.check_metrics(text),
             *missed(promtool, cases),
             *silent_on_the_real(promtool, text),

@@ -1,7 +1,6 @@
 """Alert rules read metrics that exist, and each has a section on what to do, and cases."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +8,15 @@ import pytest
 import yaml
 
 from tests.docs.test_links import ROOT, anchors
+from tests.support.alert_rules import MATCHER, METRIC, RULES, alerts
 
-RULES = ROOT / "contrib/prometheus/moorage.rules.yml"
 CASES = ROOT / "tests/alerts/moorage.rules.test.yml"
 METRICS = (ROOT / "docs/reference/metrics.md").read_text()
 SEVERITIES = {"critical", "warning", "info"}
 RUNBOOK_LABELS = {"job", "instance"}
 """Labels that Prometheus adds to every series."""
 
-METRIC = re.compile(r"(moorage_\w+|up)\b(?:\{([^}]*)\})?")
-NAME = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"')
 GROUPED = re.compile(r"\bby \(([^)]*)\)|\$labels\.(\w+)")
-
-
-def alerts() -> Iterator[dict[str, Any]]:
-    """Yield all alerts."""
-    for group in yaml.safe_load(RULES.read_text())["groups"]:
-        yield from group["rules"]
 
 
 def documented(metric: str) -> str:
@@ -42,7 +33,7 @@ def test_metrics_and_labels_exist(alert: dict[str, Any]) -> None:
     read = METRIC.findall(alert["expr"])
     assert read
     lines = [documented(metric) for metric, _ in read if metric != "up"]
-    used = {name for _, selectors in read for name in NAME.findall(selectors)}
+    used = {name for _, selectors in read for name, _, _ in MATCHER.findall(selectors)}
     grouped = GROUPED.findall(alert["expr"] + str(alert["annotations"]))
     for several, one in grouped:
         used |= {name.strip() for name in [*several.split(","), one] if name.strip()}

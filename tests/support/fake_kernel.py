@@ -47,6 +47,7 @@ class FakeKernel(KernelFiles):
                 "kb": gib << 20,
                 "contiguous": contiguous,
                 "compacted": compacted,
+                "elsewhere": 0,
                 "pools": {size: {"nr": 0, "surplus": 0, "used": 0} for size in KB_OF},
             }
             for node, gib in (nodes or {0: 16}).items()
@@ -83,7 +84,10 @@ class FakeKernel(KernelFiles):
         self._store(state)
 
     def change(self, **changed: Any) -> None:
-        """Change `read_only`, or `contiguous`, `compacted` and `kb` of all nodes."""
+        """Change `read_only`, or `contiguous`, `compacted`, `kb` and `elsewhere` of all nodes.
+
+        `elsewhere` is memory in kilobytes that is used for something else.
+        """
         state = self._state
         for name, value in changed.items():
             if name in state:
@@ -158,7 +162,7 @@ def _resize(node: dict[str, Any], size: str, pages: int) -> None:
     revived = min(pool["surplus"], pages - persistent)
     pool["surplus"] -= revived
     taken = sum(KB_OF[name] * other["nr"] for name, other in node["pools"].items())
-    room = (node["kb"] - taken) // KB_OF[size]
+    room = (node["kb"] - node["elsewhere"] - taken) // KB_OF[size]
     if size == "1GB":
         room = min(room, node["contiguous"] - pool["nr"])
     pool["nr"] += max(0, min(room, pages - persistent - revived))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from moorage.wire.changes import FailureValue
 from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness
 from moorage.wire.pages import PageAsked
 
@@ -269,7 +270,7 @@ class Agent:
     desired_generation: int
     desired_generation_seen: int
     phase: Phase
-    failure: AgentFailure | None
+    failure: FailureValue | None
     withheld: str | None
     offered: bool
     over: bool

@@ -104,6 +104,19 @@ def test_answers_are_read() -> None:
     assert start_of(msgspec.to_builtins(start)) == StartAnswer(True, "r")
 
 
+def test_what_is_missing_is_named() -> None:
+    """A guest that must not start is told how much of what is missing."""
+    start = wire.StartAnswer(
+        may_start=False,
+        reason="not_there",
+        needed={PROVIDER: {"CUSTOM_A": 5, "CUSTOM_B": 1}},
+        ahead={PROVIDER: {"CUSTOM_A": 2, "CUSTOM_B": 0}},
+        actual={PROVIDER: {"CUSTOM_A": 6, "CUSTOM_B": 1}},
+    )
+    text = "not_there: 6 CUSTOM_A are there, it needs 5, those before it 2"
+    assert start_of(msgspec.to_builtins(start)) == StartAnswer(False, text)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

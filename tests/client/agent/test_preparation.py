@@ -120,6 +120,22 @@ def test_without_orders_nothing_is_written(tmp_path: Path) -> None:
     assert work.kernel.writes == []
 
 
+def test_the_failure_names_what_is_there_now(tmp_path: Path) -> None:
+    """Pages that come or go between two passes are in the message as in the amounts."""
+    kernel = FakeKernel.made(tmp_path, {0: 2})
+    kernel.change(elsewhere=1 << 20)
+    work = Work(kernel)
+    work.want(of_2MB=1024)
+    first = work.settle()[-1].failure
+    assert first is not None
+    assert first.message == "node 0 has 512 of 1024 pages of 2 MiB"
+    work.pages.resize(work.pages.pools()[1], 100)
+    assert work.step() > 0
+    assert work.seen is not None
+    assert amounts(work.seen, "CUSTOM_HUGEPAGES_2MB") == [100]
+    assert work.seen.failure == first._replace(message="node 0 has 100 of 1024 pages of 2 MiB")
+
+
 def test_an_agent_that_starts_again_does_not_write(tmp_path: Path) -> None:
     """In the same boot the pools are as they were: the first pass is over without a write."""
     Work(FakeKernel.made(tmp_path)).pages.resize(HugePages(FakeKernel(tmp_path)).pools()[1], 64)

@@ -63,6 +63,23 @@ def test_a_repeat_changes_nothing(world: World) -> None:
     assert world.agent().generation == before.generation + 1
 
 
+def test_the_reason_of_a_policy_stays_with_it(world: World) -> None:
+    """Who prolongs a drain, or decommissions, without a reason does not erase the first one."""
+    until = Instant(world.now + 60 * SECOND)
+    world.drain(reason="new disk", who="bob")
+    world.do(policy.drain(world.facts, world.now, A1, "", "ann", until))
+    agent = world.agent()
+    assert (agent.policy_reason, agent.policy_by, agent.policy_until) == ("new disk", "bob", until)
+    world.do(policy.expunge(world.facts, world.now, A1, "burnt", "bob"))
+    world.do(policy.decommission(world.facts, world.now, A1, "", "ann", used=False))
+    agent = world.agent()
+    assert (agent.state, agent.policy_reason, agent.policy_by) == (
+        State.DECOMMISSIONED,
+        "burnt",
+        "bob",
+    )
+
+
 def test_another_end_changes_a_drain(world: World) -> None:
     """An operator may prolong a drain, shorten it, or let it last for ever."""
     first, second = (Instant(world.now + n * SECOND) for n in (60, 90))

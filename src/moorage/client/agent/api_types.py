@@ -121,9 +121,23 @@ def start_of(values: Any) -> StartAnswer:
         may_start = values["may_start"]
         if not isinstance(may_start, bool):
             raise TypeError("may_start is not a boolean")
-        return StartAnswer(may_start, str(values["reason"]))
-    except (KeyError, TypeError) as error:
+        missing = "" if may_start else _missing(values)
+        return StartAnswer(may_start, str(values["reason"]) + missing)
+    except (AttributeError, KeyError, TypeError) as error:
         raise StrangeAnswerError(f"the response does not answer a start: {error!r}") from error
+
+
+def _missing(values: Any) -> str:
+    """Return what is missing for a start, as the end of a sentence. Raises KeyError, TypeError."""
+    texts = []
+    for provider, amounts in values["needed"].items():
+        for name, needed in amounts.items():
+            ahead, there = values["ahead"][provider][name], values["actual"][provider][name]
+            if ahead + needed > there:
+                texts.append(
+                    f"{there} {name} are there, it needs {needed}, those before it {ahead}"
+                )
+    return ": " + "; ".join(texts) if texts else ""
 
 
 def _count(value: Any) -> int:

@@ -130,6 +130,9 @@ class Preparation:
                 self._succeed()
                 return POLL_SECONDS
             if now < self._retry_at:
+                if self._failure is not None and self._failure.code != UNREADABLE:
+                    message = self._message(goals, sizes)
+                    self._failure = self._failure._replace(message=message)
                 return min(POLL_SECONDS, self._retry_at - now)
             self._begin()
         pool = self._next(goals, sizes)
@@ -167,16 +170,20 @@ class Preparation:
     def _finish(self, goals: dict[Pool, int], sizes: dict[Pool, int], now: float) -> float:
         """End the pass; return the seconds until the next step."""
         self._working, self._done = False, True
-        wrong = [pool for pool in goals if sizes[pool] != goals[pool]]
-        if not wrong:
+        if all(sizes[pool] == pages for pool, pages in goals.items()):
             self._succeed()
             return POLL_SECONDS
+        message = self._message(goals, sizes)
+        return min(POLL_SECONDS, self._fail(REFUSED if self._refused else SHORT, message, now))
+
+    def _message(self, goals: dict[Pool, int], sizes: dict[Pool, int]) -> str:
+        """Return what is missing now, and what went wrong in the last pass."""
         lines = [
             f"node {pool.node} has {sizes[pool]} of {goals[pool]} pages of {pool.size.text}"
-            for pool in wrong
+            for pool in goals
+            if sizes[pool] != goals[pool]
         ]
-        message = "; ".join([*lines, *self._troubles])
-        return min(POLL_SECONDS, self._fail(REFUSED if self._refused else SHORT, message, now))
+        return "; ".join([*lines, *self._troubles])
 
     def _fail(self, code: str, message: str, now: float) -> float:
         """Note a failure; return the seconds until the next pass."""

@@ -165,6 +165,8 @@ def moved(
 ) -> Agent:
     """Return an agent after an action; unchanged if it is so already.
 
+    If the policy stays and no reason is given, the reason and who gave it stay, too.
+
     Raises DECOMMISSIONED, POLICY_FINAL, NOT_EXPUNGED.
     """
     outcome = TRANSITIONS[agent.state, agent.policy][action]
@@ -173,12 +175,13 @@ def moved(
         raise _refused(agent, outcome)
     if outcome == (agent.state, agent.policy) and until == agent.policy_until:
         return agent
+    explained = bool(reason) or outcome[1] is not agent.policy
     return replace(
         agent,
         state=outcome[0],
         policy=outcome[1],
-        policy_reason=reason,
-        policy_by=who,
+        policy_reason=reason if explained else agent.policy_reason,
+        policy_by=who if explained else agent.policy_by,
         policy_until=until,
     )
 

@@ -22,6 +22,7 @@ from moorage.service.fleet.queries import AgentView, GroupView
 from moorage.service.native.bounds import microseconds_or_none, uuid_of
 from moorage.service.native.encoding import instant_of, time_of, time_or_none
 from moorage.wire import fleet as wire
+from moorage.wire.changes import FailureValue
 
 
 def register_of(asked: wire.RegisterRequest) -> RegisterSpec:
@@ -210,11 +211,11 @@ def _part_shown(agent: Agent, uuid: str, part: Part, used: dict[str, int]) -> wi
     )
 
 
-def _failure_shown(failure: Failure) -> wire.AgentFailure:
-    return wire.AgentFailure(
+def _failure_shown(failure: Failure) -> FailureValue:
+    return FailureValue(
         code=failure.code,
         message=failure.message,
         attempts=failure.attempts,
-        next_retry_in=None,
         since=time_of(failure.since),
+        next_retry_at=time_or_none(failure.next_retry_at),
     )
