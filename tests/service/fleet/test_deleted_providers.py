@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from moorage.core.clock import SECOND
-from moorage.core.fleet.model import Liveness, State
+from moorage.core.fleet.desired import DesiredSpec
+from moorage.core.fleet.model import Goal, Liveness, State
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
-from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete
+from moorage.core.ledger.capacity import capacity_of
+from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete, ProviderUpdate
 from tests.service.fleet.alone import play
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
 from tests.service.running import TESTER, Running
@@ -16,15 +18,21 @@ from tests.service.running import TESTER, Running
 GIVEN, CREATED = "given", "created"
 
 
-async def deleted(one: Running, root: str) -> ProviderId:
-    """Register the first machine, delete its providers, and return its root."""
+async def registered(one: Running, root: str) -> ProviderId:
+    """Let the first machine offer 10 pages, and return its root."""
     fleet, named = one.service.fleet, None
     if root == GIVEN:
         named = await one.provider(1, VCPU=4)
     await fleet.put(agent_id(1), "default", {}, None, TESTER)
     await fleet.register(agent_id(1), machine(1, root=named), TESTER)
+    await fleet.desired(agent_id(1), DesiredSpec(PAGES, goal=Goal(amount=10)), "", TESTER)
     await fleet.report(agent_id(1), report(1, 1, 10), TESTER)
-    top = named or ProviderId(agent_id(1))
+    return named or ProviderId(agent_id(1))
+
+
+async def deleted(one: Running, root: str) -> ProviderId:
+    """Register the first machine, delete its providers, and return its root."""
+    top = await registered(one, root)
     await one.submit(ProviderDelete(part_id(1)))
     await one.submit(ProviderDelete(top))
     return top
@@ -35,6 +43,13 @@ async def fall_silent(one: Running, seconds: int) -> None:
     for _ in range(seconds):
         one.clock.at += SECOND
         await one.service.fleet.liveness_loop.look()
+
+
+def offered(one: Running, uuid: ProviderId) -> float:
+    """Return how many pages of a provider may be used in all."""
+    record = one.service.index.catalog.record(uuid)
+    assert record is not None
+    return capacity_of(record.inventories[PAGES])
 
 
 def exists(one: Running, uuid: ProviderId) -> bool:
@@ -87,6 +102,24 @@ def test_a_root_that_a_client_has_created_again_is_not_closed(tmp_path: Path, ro
         assert other is not None and other.inventories[PAGES].offered == 0
         again = one.service.index.catalog.record(top)
         assert again is not None and again.provider.withheld is None
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("root", [GIVEN, CREATED])
+def test_a_part_that_was_moved_away_is_closed_without_its_root(tmp_path: Path, root: str) -> None:
+    """A client moves the part below another provider and deletes the root; then silence follows."""
+
+    async def scenario(one: Running) -> None:
+        top = await registered(one, root)
+        other = await one.provider(2, VCPU=4)
+        await one.submit(ProviderUpdate(part_id(1), "part", move=True, parent=other, free=True))
+        await one.submit(ProviderDelete(top))
+        assert offered(one, part_id(1)) == 10
+        await fall_silent(one, 12)
+        assert offered(one, part_id(1)) == 0
+        await one.service.fleet.policy(agent_id(1), Action.EXPUNGE, "gone", TESTER)
+        await one.service.fleet.policy(agent_id(1), Action.DECOMMISSION, "gone", TESTER)
 
     play(tmp_path, scenario)
 

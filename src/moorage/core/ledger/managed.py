@@ -132,17 +132,17 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer, *, create: bool = 
         Error: only with `create`: PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
             CLASS_MANAGED, CLASS_UNKNOWN, ROOT_TAKEN, INVALID.
     """
-    if not create and not _has_root(facts, machine):
-        return Changes()
     trial = Trial(facts, now)
     try:
         if create and machine.root_name is not None:
             _own_root(trial, machine, machine.root_name)
-        providers.find(facts, machine.root)
+        if create:
+            providers.find(facts, machine.root)
         for uuid, part in machine.parts.items():
             if create or _may_follow(facts, machine, uuid):
                 _follow_part(trial, machine, uuid, part)
-        _follow_root(trial, machine)
+        if _has_root(facts, machine):  # parts may be left of it: clients can move them elsewhere
+            _follow_root(trial, machine)
         if machine.retired:
             _retire(trial, machine)
         return trial.changes
