@@ -20,6 +20,8 @@ GENERATION: Final = object()
 """A placeholder for the provider's generation."""
 FRESH: Final = "<a fresh UUID>"
 LEASE: Final = "<the lease that was made last>"
+COUNT: Final = object()
+"""A placeholder for a number that is higher each time."""
 
 
 def _dense(length: int, first: int, last: int) -> str:
@@ -85,6 +87,7 @@ class Now(NamedTuple):
     generation: int
     fresh: str
     lease: str
+    count: int
 
 
 class Variant(NamedTuple):
@@ -182,8 +185,8 @@ def _put(value: Any, now: Now) -> Any:
         return {_put(key, now): _put(inner, now) for key, inner in value.items()}
     if isinstance(value, list):
         return [_put(inner, now) for inner in value]
-    if value is GENERATION:
-        return now.generation
+    if value is GENERATION or value is COUNT:
+        return now.generation if value is GENERATION else now.count
     return {FRESH: now.fresh, LEASE: now.lease}.get(value, value) if type(value) is str else value
 
 
