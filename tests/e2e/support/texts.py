@@ -87,7 +87,7 @@ class Now(NamedTuple):
     generation: int
     fresh: str
     lease: str
-    count: int
+    higher: int
 
 
 class Variant(NamedTuple):
@@ -186,7 +186,7 @@ def _put(value: Any, now: Now) -> Any:
     if isinstance(value, list):
         return [_put(inner, now) for inner in value]
     if value is GENERATION or value is COUNT:
-        return now.generation if value is GENERATION else now.count
+        return now.generation if value is GENERATION else now.higher
     return {FRESH: now.fresh, LEASE: now.lease}.get(value, value) if type(value) is str else value
 
 
