@@ -7,16 +7,16 @@ whole batch, with the requests of others.
 """
 
 import asyncio
-import itertools
 import os
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from tests.e2e.support.asks import ASKS, KEEPING
+from tests.e2e.support.agent_asks import AGENT_ASKS
+from tests.e2e.support.asks import ASKS, MAKING
 from tests.e2e.support.chance import seeded
 from tests.e2e.support.hostile import written
 from tests.e2e.support.peer import Answer, NoAnswer, Peer, differences, head
@@ -24,10 +24,14 @@ from tests.e2e.support.texts import PROVIDER, Ask, Now, Variant, variants
 from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
 from tests.support import cluster
 
+EVERY = (*ASKS, *AGENT_ASKS)
+
 SHARE = 1 if os.environ.get("MOORAGE_SOAK") else 4
 """One request out of this many is sent; the seed selects it."""
 
 CONNECTIONS = 4
+_counts = count(1)
+
 AGAIN = 100
 """After this many requests, the objects that others need are created again."""
 
@@ -44,9 +48,6 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoskosSer
         cluster.shared().drop(cluster.database_of(url))
 
 
-_numbers = itertools.count(1)
-
-
 class Sender:
     """Sends requests of both doors, one after the other."""
 
@@ -61,7 +62,7 @@ class Sender:
         if variant.ask.ordered:
             shown = await self._native.call("GET", f"/resource_providers/{PROVIDER}")
             generation = shown.json()["generation"]
-        sent = variant.bytes(Now(generation, str(uuid4()), self._lease, next(_numbers)))
+        sent = variant.bytes(Now(generation, str(uuid4()), self._lease, next(_counts)))
         try:
             answer = await self._doors[variant.ask.door].send(sent)
         except (NoAnswer, TimeoutError) as error:
@@ -82,17 +83,17 @@ class Sender:
 
 async def send_all(served: BoskosServer, asks: list[Ask], first: int) -> int:
     """Send the variants of some requests that are to be sent; return how many there were."""
-    count = 0
+    sent = 0
     async with Peer(served.server.url) as native, Peer(served.url) as second:
         sender = Sender(native, second)
         for ask in asks:
             for variant in islice(variants(ask), first, None, SHARE):
-                if count % AGAIN == 0:
-                    for one in KEEPING:
+                if sent % AGAIN == 0:
+                    for one in MAKING:
                         await sender.send(next(variants(one)))
                 await sender.send(variant)
-                count += 1
-    return count
+                sent += 1
+    return sent
 
 
 async def whole(served: BoskosServer, seed: int) -> int:
@@ -101,11 +102,11 @@ async def whole(served: BoskosServer, seed: int) -> int:
         sender = Sender(native, second)
         body = {"name": "one", "uuid": PROVIDER}
         assert (await native.call("POST", "/resource_providers", body)).status == 200
-        for ask in (*KEEPING, *ASKS):
+        for ask in EVERY:
             await sender.sure(ask)
     # Those that name a generation follow one another; else most of them would be too late.
-    lots = [[ask for ask in ASKS if ask.ordered]]
-    rest = [ask for ask in ASKS if not ask.ordered]
+    lots = [[ask for ask in EVERY if ask.ordered]]
+    rest = [ask for ask in EVERY if not ask.ordered]
     lots += [rest[n :: CONNECTIONS - 1] for n in range(CONNECTIONS - 1)]
     counts = await asyncio.gather(*(send_all(served, lot, seed % SHARE) for lot in lots))
     async with Peer(served.server.url) as peer:
@@ -113,12 +114,12 @@ async def whole(served: BoskosServer, seed: int) -> int:
         for path in ("resource_providers", "traits", "resource_classes", "v1/pools", "v1/leases"):
             assert (await peer.call("GET", f"/{path}")).status == 200
         for path in (
-            "v1/agents",
-            "v1/groups",
             "v1/audit",
             "v1/tokens",
             "v1/watch?after=1.0&limit=1000",
             "metrics",
+            "v1/agents",
+            "v1/groups",
         ):
             assert (await peer.call("GET", f"/{path}")).status == 200
     return sum(counts)
@@ -128,14 +129,14 @@ def test_any_text_anywhere(served: BoskosServer) -> None:
     """Slashes, escapes, NUL, lone surrogates, long names: all are answered, others succeed."""
     try:
         with seeded() as seed:
-            count = asyncio.run(whole(served, seed))
+            sent = asyncio.run(whole(served, seed))
     except BaseException as error:
         error.add_note("".join(served.server.said[-80:]))
         raise
     said = "".join(served.server.said)
     assert "Traceback" not in said, said[:5_000]
     assert "was not committed" not in said, said[:5_000]
-    assert count > 15_000 // SHARE
+    assert sent > 15_000 // SHARE
 
 
 async def known(served: BoskosServer) -> None:

@@ -1,6 +1,5 @@
 """Valid requests to every route that takes texts, for `texts.py` to put other texts into them."""
 
-from tests.e2e.support.fleet_asks import CREATED, FLEET_ASKS, REGISTERED
 from tests.e2e.support.texts import AGGREGATE, CONSUMER, FRESH, GENERATION, LEASE, PROVIDER, Ask
 
 _ONE = "/resource_providers/{}"
@@ -68,12 +67,8 @@ MAKING = (
 )
 """What the others need: requested in this order, and again in between."""
 
-KEEPING = (*MAKING, CREATED, REGISTERED)
-"""As `MAKING`, with what is only sent as it is."""
-
 ASKS = (
     *MAKING,
-    *FLEET_ASKS,
     Ask("GET", "/resource_providers", query=(("name", "one"), ("uuid", PROVIDER))),
     Ask(
         "GET",

@@ -19,8 +19,9 @@ NOTHING: Final = object()
 GENERATION: Final = object()
 """A placeholder for the provider's generation."""
 FRESH: Final = "<a fresh UUID>"
-RISING: Final = "<a number that rises>"
 LEASE: Final = "<the lease that was made last>"
+COUNT: Final = object()
+"""A placeholder for a number that is higher each time."""
 
 
 def _dense(length: int, first: int, last: int) -> str:
@@ -86,7 +87,7 @@ class Now(NamedTuple):
     generation: int
     fresh: str
     lease: str
-    number: int
+    higher: int
 
 
 class Variant(NamedTuple):
@@ -184,10 +185,9 @@ def _put(value: Any, now: Now) -> Any:
         return {_put(key, now): _put(inner, now) for key, inner in value.items()}
     if isinstance(value, list):
         return [_put(inner, now) for inner in value]
-    if value is GENERATION:
-        return now.generation
-    known = {FRESH: now.fresh, LEASE: now.lease, RISING: now.number}
-    return known.get(value, value) if type(value) is str else value
+    if value is GENERATION or value is COUNT:
+        return now.generation if value is GENERATION else now.higher
+    return {FRESH: now.fresh, LEASE: now.lease}.get(value, value) if type(value) is str else value
 
 
 def _escaped(text: str) -> str:

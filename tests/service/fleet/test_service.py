@@ -308,6 +308,7 @@ def test_a_drain_ends_while_nothing_runs(url: str) -> None:
         assert await pair.offered(1) == 100
         before = await pair.agent(1)
         pair.clock.at = max(pair.clock.at, before.updated_at)  # PostgreSQL has its own time
+        await fleet.alive(agent_id(1), BOOT, 1)
         until = Instant(pair.clock.now() + SECOND // 5)
         await fleet.policy(agent_id(1), Action.DRAIN, "fans", TESTER, until=until)
         assert await pair.offered(1) == 0

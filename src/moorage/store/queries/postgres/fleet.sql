@@ -24,17 +24,6 @@ SELECT uuid, body FROM agent WHERE uuid = ANY (ARRAY(SELECT json_array_elements_
     OR agent_group = ANY (ARRAY(SELECT json_array_elements_text($2)))
 ORDER BY uuid FOR UPDATE;
 
--- name: agents_list --
-SELECT body FROM agent
-WHERE uuid > $1 AND ($2::text IS NULL OR agent_group = $2) AND ($3::text IS NULL OR policy = $3)
-    AND ($4::text IS NULL OR state = $4) AND ($5::text IS NULL OR readiness = $5)
-    AND ($6::text IS NULL OR liveness = $6) AND ($7::bigint IS NULL OR offered = $7)
-    AND ($8::text IS NULL OR EXISTS (
-        SELECT FROM json_each_text(body::json -> 'labels')
-        WHERE key = $8 AND ($9::text IS NULL OR value = $9)
-    ))
-ORDER BY uuid LIMIT $10;
-
 -- name: agent_roots_load --
 SELECT root, uuid FROM agent
 WHERE root = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'active';

@@ -12,17 +12,6 @@ SELECT name, body FROM agent_group WHERE name IN (SELECT value FROM json_each(?1
 SELECT uuid, body FROM agent WHERE uuid IN (SELECT value FROM json_each(?1))
     OR agent_group IN (SELECT value FROM json_each(?2));
 
--- A label's name is compared, not used as a path: it may have any characters.
--- name: agents_list --
-SELECT body FROM agent
-WHERE uuid > ?1 AND (?2 IS NULL OR agent_group = ?2) AND (?3 IS NULL OR policy = ?3)
-    AND (?4 IS NULL OR state = ?4) AND (?5 IS NULL OR readiness = ?5)
-    AND (?6 IS NULL OR liveness = ?6) AND (?7 IS NULL OR offered = ?7)
-    AND (?8 IS NULL OR EXISTS (
-        SELECT 1 FROM json_each(body, '$.labels') WHERE key = ?8 AND (?9 IS NULL OR value = ?9)
-    ))
-ORDER BY uuid LIMIT ?10;
-
 -- name: agent_roots_load --
 SELECT root, uuid FROM agent
 WHERE root IN (SELECT value FROM json_each(?)) AND state = 'active';
