@@ -11,6 +11,7 @@ from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.model import Agent, Goal, Phase, Policy, Readiness
 from moorage.core.fleet.policy import SERVER, Action
 from moorage.core.fleet.starts import Reason
+from moorage.service.clock import SystemClock
 from moorage.service.ledger.allocation_cases import AllocationsDelete
 from tests.service.batch.test_shared import HoldingEngine
 from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
@@ -304,11 +305,9 @@ def test_a_drain_ends_while_nothing_runs(url: str) -> None:
 
     async def scenario(pair: Pair) -> None:
         fleet = pair.fleets[0]
+        pair.clock.at = SystemClock().now()  # PostgreSQL has its own time
         await ready(fleet, 1)
         assert await pair.offered(1) == 100
-        before = await pair.agent(1)
-        pair.clock.at = max(pair.clock.at, before.updated_at)  # PostgreSQL has its own time
-        await fleet.alive(agent_id(1), BOOT, 1)
         until = Instant(pair.clock.now() + SECOND // 5)
         await fleet.policy(agent_id(1), Action.DRAIN, "fans", TESTER, until=until)
         assert await pair.offered(1) == 0
