@@ -81,7 +81,7 @@ def _withheld(agents: Iterable[Agent], held: Held) -> Iterator[str]:
     reasons = {
         agent.root: why_withheld(agent)
         for agent in ordered
-        if agent.root is not None and (not agent.owns_root or _is_of(held, agent.root, agent))
+        if agent.root is not None and _speaks_for(agent, held.get(agent.root))
     }
     for uuid, (provider, inventories) in held.items():
         reason = reasons.get(uuid)
@@ -93,6 +93,15 @@ def _withheld(agents: Iterable[Agent], held: Held) -> Iterator[str]:
         for name, inventory in inventories.items():
             if inventory.withheld != (provider.withheld is not None):
                 yield f"{_Pair(uuid, name)}: withheld is {inventory.withheld}"
+
+
+def _speaks_for(agent: Agent, root: tuple[Provider, dict[str, Inventory]] | None) -> bool:
+    """Must the root of a machine be as its agent says? Clients may delete and create it."""
+    if root is None:
+        return False
+    if agent.state is State.DECOMMISSIONED and root[0].created_at > agent.updated_at:
+        return False
+    return not agent.owns_root or root[0].agent == agent.uuid
 
 
 def _text(withheld: Withheld | None) -> str:

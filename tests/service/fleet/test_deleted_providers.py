@@ -9,8 +9,16 @@ from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.model import Goal, Liveness, State
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
+from moorage.core.ledger.bulk import ProviderSpec
 from moorage.core.ledger.capacity import capacity_of
-from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete, ProviderUpdate
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.service.ledger.bulk import TreesUpsert
+from moorage.service.ledger.provider_cases import (
+    InventoriesReplace,
+    ProviderCreate,
+    ProviderDelete,
+    ProviderUpdate,
+)
 from tests.service.fleet.alone import play
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
 from tests.service.running import TESTER, Running
@@ -45,11 +53,18 @@ async def fall_silent(one: Running, seconds: int) -> None:
         await one.service.fleet.liveness_loop.look()
 
 
-def offered(one: Running, uuid: ProviderId) -> float:
-    """Return how many pages of a provider may be used in all."""
+def capacity(one: Running, uuid: ProviderId, name: str = PAGES) -> float:
+    """Return how much of a class of a provider may be used in all."""
     record = one.service.index.catalog.record(uuid)
     assert record is not None
-    return capacity_of(record.inventories[PAGES])
+    return capacity_of(record.inventories[name])
+
+
+def withheld(one: Running, uuid: ProviderId) -> str | None:
+    """Return why a provider is closed."""
+    record = one.service.index.catalog.record(uuid)
+    assert record is not None
+    return None if record.provider.withheld is None else record.provider.withheld.reason
 
 
 def exists(one: Running, uuid: ProviderId) -> bool:
@@ -106,6 +121,48 @@ def test_a_root_that_a_client_has_created_again_is_not_closed(tmp_path: Path, ro
     play(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("bulk", [False, True])
+@pytest.mark.parametrize("below", [False, True])
+def test_a_given_root_of_a_drained_machine_is_created_closed(
+    tmp_path: Path, bulk: bool, below: bool
+) -> None:
+    """Nova deletes its compute node, and creates it again with the same UUID; then it resumes."""
+
+    async def scenario(one: Running) -> None:
+        top = await registered(one, GIVEN)
+        other = await one.provider(2, VCPU=4) if below else None
+        await one.service.fleet.policy(agent_id(1), Action.DRAIN, "a new fan", TESTER)
+        await one.submit(ProviderDelete(part_id(1)))
+        await one.submit(ProviderDelete(top))
+        if bulk:
+            spec = ProviderSpec(top, "again", other, {"VCPU": InventorySpec(4)})
+            await one.submit(TreesUpsert([[spec]], set(), False, TESTER))
+        else:
+            await one.submit(ProviderCreate(top, "again", other))
+            await one.submit(InventoriesReplace(top, 0, {"VCPU": InventorySpec(4)}))
+        assert withheld(one, top) == "no_provision"
+        assert capacity(one, top, "VCPU") == 0
+        await one.service.fleet.policy(agent_id(1), Action.RESUME, "", TESTER)
+        assert withheld(one, top) is None
+        assert capacity(one, top, "VCPU") == 4
+
+    play(tmp_path, scenario)
+
+
+def test_the_root_of_an_ended_agent_is_created_open(tmp_path: Path) -> None:
+    """Nobody speaks for it any more, and who creates it wants to use it; the check agrees."""
+
+    async def scenario(one: Running) -> None:
+        top = await deleted(one, GIVEN)
+        for action in (Action.EXPUNGE, Action.DECOMMISSION):
+            await one.service.fleet.policy(agent_id(1), action, "gone", TESTER)
+        await one.submit(ProviderCreate(top, "again"))
+        assert withheld(one, top) is None
+        assert await one.service.operations.check() == []
+
+    play(tmp_path, scenario)
+
+
 @pytest.mark.parametrize("root", [GIVEN, CREATED])
 def test_a_part_that_was_moved_away_is_closed_without_its_root(tmp_path: Path, root: str) -> None:
     """A client moves the part below another provider and deletes the root; then silence follows."""
@@ -115,9 +172,9 @@ def test_a_part_that_was_moved_away_is_closed_without_its_root(tmp_path: Path, r
         other = await one.provider(2, VCPU=4)
         await one.submit(ProviderUpdate(part_id(1), "part", move=True, parent=other, free=True))
         await one.submit(ProviderDelete(top))
-        assert offered(one, part_id(1)) == 10
+        assert capacity(one, part_id(1)) == 10
         await fall_silent(one, 12)
-        assert offered(one, part_id(1)) == 0
+        assert capacity(one, part_id(1)) == 0
         await one.service.fleet.policy(agent_id(1), Action.EXPUNGE, "gone", TESTER)
         await one.service.fleet.policy(agent_id(1), Action.DECOMMISSION, "gone", TESTER)
 

@@ -141,8 +141,7 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer, *, create: bool = 
         for uuid, part in machine.parts.items():
             if create or _may_follow(facts, machine, uuid):
                 _follow_part(trial, machine, uuid, part)
-        if _has_root(facts, machine):  # parts may be left of it: clients can move them elsewhere
-            _follow_root(trial, machine)
+        trial.step(follow_root(facts, machine))
         if machine.retired:
             _retire(trial, machine)
         return trial.changes
@@ -166,14 +165,17 @@ def _may_follow(facts: Facts, machine: MachineOffer, uuid: ProviderId) -> bool:
     return provider is not None and provider.agent in (None, machine.agent)
 
 
-def _follow_root(trial: Trial, machine: MachineOffer) -> None:
-    """Close or open the tree of a machine."""
-    facts = trial.facts
+def follow_root(facts: Facts, machine: MachineOffer) -> Changes:
+    """Close or open the tree of a machine, if its root exists.
+
+    Without a root, parts may be left that a client has moved elsewhere.
+    """
+    if not _has_root(facts, machine):
+        return Changes()
     subtree = providers.subtree_of(facts, facts.providers[machine.root])
     if machine.withheld is None:
-        trial.step(withholding.open_again(facts, subtree))
-    else:
-        trial.step(withholding.withhold(facts, subtree, machine.withheld))
+        return withholding.open_again(facts, subtree)
+    return withholding.withhold(facts, subtree, machine.withheld)
 
 
 def _retire(trial: Trial, machine: MachineOffer) -> None:

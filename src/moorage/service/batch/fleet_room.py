@@ -6,11 +6,12 @@ from moorage.core.fleet import desired
 from moorage.core.fleet.facts import Changes, Facts, Keys
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed
+from moorage.core.ledger.model import Provider
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.batch.extra_loads import AgentsNeeded
 from moorage.service.batch.ledger_room import LedgerRoom
-from moorage.service.batch.machine_offer import class_offer
+from moorage.service.batch.machine_offer import class_offer, machine_offer
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World
 from moorage.store.api import Plan
@@ -51,8 +52,10 @@ class FleetRoom:
         """
         if changes.fleet is not None:
             self._apply(changes.fleet)
-        if changes.ledger is not None and changes.ledger.overwritten:
-            self._overwritten(changes.ledger.overwritten)
+        if changes.ledger is not None:
+            self._created(changes.ledger.providers)
+            if changes.ledger.overwritten:
+                self._overwritten(changes.ledger.overwritten)
 
     def after(self) -> Plan[None]:
         """Do nothing: what the fleet does in the ledger is part of its decisions."""
@@ -66,6 +69,26 @@ class FleetRoom:
         self.facts.apply(made)
         self.changes.update(made)
 
+    def _created(self, providers: Mapping[ProviderId, Provider | None]) -> None:
+        """Close machines whose root somebody has deleted and now creates again."""
+        ledger = self._ledger.facts
+        roots = {
+            uuid: self.facts.roots[uuid]
+            for uuid, provider in providers.items()
+            if provider is not None and provider.created_at >= self.when.stamp
+            if uuid in self.facts.roots
+        }
+        self._check_loaded(set(roots.values()))
+        for agent in roots.values():
+            machine = machine_offer(self.facts.agents[agent])
+            self._ledger.apply(managed.follow_root(ledger, machine))
+
+    def _check_loaded(self, agents: set[AgentId]) -> None:
+        """Raise Restart unless these agents are loaded."""
+        missing = agents - self.facts.agents.keys()
+        if missing:
+            raise Restart(AgentsNeeded(missing))
+
     def _overwritten(self, totals: Mapping[tuple[ProviderId, str], int]) -> None:
         """Make new totals the desired amounts of the agents, and offer what is there of them."""
         ledger = self._ledger.facts
@@ -74,9 +97,7 @@ class FleetRoom:
             provider = ledger.providers.get(uuid)
             if provider is not None and provider.agent is not None:
                 by_agent.setdefault(provider.agent, {})[uuid, name] = total
-        missing = by_agent.keys() - self.facts.agents.keys()
-        if missing:
-            raise Restart(AgentsNeeded(missing))
+        self._check_loaded(set(by_agent))
         for agent, pairs in by_agent.items():
             self._apply(desired.overwritten(self.facts, self.when.stamp, agent, pairs))
             after = self.facts.agents[agent]

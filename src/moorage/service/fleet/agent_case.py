@@ -45,7 +45,9 @@ class AgentCase(AuditedUseCase[Agent]):
         ledger = LedgerKeys(trees={ProviderId(self.agent)})
         if self.known is not None:
             ledger = ledger_keys([self.known], create=self.creates)
-        return Keys(ledger, fleet=FleetKeys(agents={self.agent}))
+        # What is created may be the root of another machine.
+        roots = ledger.providers if self.creates else set()
+        return Keys(ledger, fleet=FleetKeys(agents={self.agent}, roots={*roots}))
 
     def change(self, world: World, when: When) -> FleetChanges:
         """Return the changes of the fleet, or raise `Error`."""

@@ -102,7 +102,7 @@ class AgentRegister(AgentCase):
             name = self.spec.facts.hostname
             ledger.names.add(name)
             ledger.names.update(part_name(name, part.name) for part in self.spec.parts)
-        return Keys(ledger, fleet=FleetKeys(agents={self.agent}, roots={root}))
+        return Keys(ledger, fleet=FleetKeys(agents={self.agent}, roots={root} | ledger.providers))
 
     def change(self, world: World, when: When) -> FleetChanges:
         before = world.fleet.agents.get(self.agent)

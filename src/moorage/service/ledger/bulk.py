@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
+from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import bulk, vocabulary
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
@@ -57,7 +58,7 @@ class TreesUpsert(LedgerUseCase[list[Upserted]]):
                 keys.trees.add(spec.uuid)
                 if isinstance(spec.parent, str):
                     keys.trees.add(spec.parent)
-        return Keys(keys)
+        return Keys(keys, fleet=FleetKeys(roots={spec.uuid for spec in self._specs()}))
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes of every tree that was not refused, and an answer for each provider.

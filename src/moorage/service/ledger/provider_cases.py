@@ -6,6 +6,7 @@ Submit one with `await transactor.submit(use_case)`, which returns its answer. A
 
 from dataclasses import dataclass
 
+from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger import (
     inventory,
@@ -32,7 +33,8 @@ class ProviderCreate(LedgerUseCase[Provider]):
 
     def keys(self) -> Keys:
         known = {self.uuid} if self.parent is None else {self.uuid, self.parent}
-        return Keys(LedgerKeys(providers=known, names={self.name}))
+        ledger = LedgerKeys(providers=known, names={self.name})
+        return Keys(ledger, fleet=FleetKeys(roots={self.uuid}))
 
     def decide(self, world: World, when: When) -> Changes:
         return self.decided(

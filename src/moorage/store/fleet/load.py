@@ -14,6 +14,11 @@ from moorage.store.fleet.rows import agents_from_rows, group_from_row
 def facts_load(keys: Keys) -> Plan[Facts]:
     """Lock and load what the keys name; missing objects are not in the facts. Raises Damaged."""
     facts = Facts()
+    roots = [Query("agent_roots_load", (key_set(keys.roots),))] if keys.roots else []
+    if roots and keys == Keys(roots=keys.roots):
+        (rows,) = yield roots
+        facts.roots.update(rows)
+        return facts
     numbers = [Query("agent_number_lock")] if keys.number else []
     changed = keys.changed | keys.members
     groups = (key_set(keys.groups), key_set(changed), key_set(keys.agents))
@@ -24,9 +29,7 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     queries = [Query("agents_lock", (key_set(keys.agents), key_set(keys.members)))]
     if keys.number:
         queries.append(Query("agent_number_load"))
-    if keys.roots:
-        queries.append(Query("agent_roots_load", (key_set(keys.roots),)))
-    agents, *more = yield queries
+    agents, *more = yield [*queries, *roots]
     for agent in agents_from_rows(agents):
         facts.agents[agent.uuid] = agent
     if keys.roots:
