@@ -11,7 +11,7 @@ from typing import Literal
 
 from bench.wire import Conversation, request
 
-FLAT, NESTED, HOT, FULL, ONE, SLOTS, MOVED, PORTS = range(1, 9)
+FLAT, NESTED, HOT, FULL, ONE, SLOTS, MOVED, PORTS, AGENTS = range(1, 10)
 """The kinds of provider: the first number of their identifiers."""
 
 Inventories = Mapping[str, Mapping[str, float]]
@@ -67,9 +67,12 @@ Host = list[Provider]
 
 @dataclass(frozen=True)
 class Fleet:
-    """A number of hosts of one shape; with the shape `line`, waiting tickets instead of hosts."""
+    """A number of hosts of one shape.
 
-    shape: Literal["flat", "nested", "slots", "ports", "line"]
+    With the shape `line` they are waiting tickets, with `agents` machines that register themselves.
+    """
+
+    shape: Literal["flat", "nested", "slots", "ports", "line", "agents"]
     size: int
     prepared: bool = False
     """Whether it is written to the database before the service starts; for flat fleets only."""
@@ -82,7 +85,10 @@ class Fleet:
     @property
     def providers(self) -> int:
         """The number of providers, without the special ones."""
-        each = {"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT, "ports": 1 + PORT_COUNT, "line": 0}
+        each = {
+            **{"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT, "ports": 1 + PORT_COUNT},
+            **{"line": 0, "agents": 2},
+        }
         return self.size * each[self.shape]
 
     def hosts(self) -> Iterator[Host]:

@@ -9,13 +9,15 @@ from itertools import count
 
 from bench.fleet import Fleet
 from bench.machine import Moment
-from bench.target import Target
+from bench.target import Target, Unusable
 from bench.wire import Answer, Outcome, Work, ask, bounded, drive
 
 WARM_UP_SECONDS_MAX = 0.3
 LEAST = 5
 """The least number of operations of a line, however long they take."""
 MOST = 10**9
+FOREVER = 3_600.0
+"""The duration of a line that ends with its work."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,12 @@ class Bench:
         """Show the result of a check."""
         target = self.target
         self.show(Check(self.fleet.name, what, target.name, target.peer, kept, told))
+
+
+def require_success(outcome: Outcome) -> None:
+    """Raise Unusable if a request was refused."""
+    if any(status >= 300 for status in outcome.statuses):
+        raise Unusable(f"refused: {outcome.statuses}, {outcome.sample!r}")
 
 
 @dataclass

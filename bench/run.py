@@ -24,8 +24,8 @@ class Plan:
     fleets: tuple[Fleet, ...]
     alone: tuple[Fleet, ...]
     """The fleets for Moorage on SQLite only."""
-    line: tuple[Fleet, ...]
-    """The waiting line for Moorage; the original has no waiting lines."""
+    native: tuple[Fleet, ...]
+    """The waiting line and the agents, for Moorage; the original has neither."""
     options: Options
 
     def describe(self) -> dict[str, object]:
@@ -33,7 +33,7 @@ class Plan:
         return {
             "plan": self.name,
             "fleets": [fleet.name for fleet in self.fleets],
-            "fleets_of_moorage_alone": [fleet.name for fleet in (*self.alone, *self.line)],
+            "fleets_of_moorage_alone": [fleet.name for fleet in (*self.alone, *self.native)],
             **asdict(self.options),
         }
 
@@ -48,7 +48,8 @@ def plan_full() -> Plan:
         *(Fleet("flat", 1_000), Fleet("flat", 15_000)),
         *(Fleet("nested", 1_000), Fleet("nested", 3_100), SLOTS, PORTS),
     )
-    return Plan("full", fleets, (Fleet("flat", 100_000),), (Fleet("line", 10_000),), Options())
+    native = (Fleet("line", 10_000), Fleet("agents", 10_000))
+    return Plan("full", fleets, (Fleet("flat", 100_000),), native, Options())
 
 
 def plan_million() -> Plan:
@@ -60,14 +61,15 @@ def plan_quick() -> Plan:
     """Return the plan with small fleets and short measurements."""
     fleets = (Fleet("flat", 1_000), Fleet("nested", 200), SLOTS, PORTS)
     options = Options(0.4, 1.5, races=20, reported=1_000)
-    return Plan("quick", fleets, (), (Fleet("line", 1_000),), options)
+    return Plan("quick", fleets, (), (Fleet("line", 1_000), Fleet("agents", 1_000)), options)
 
 
 def plan_tiny() -> Plan:
     """Return the plan that measures everything on the smallest fleets."""
     fleets = (Fleet("flat", 40), Fleet("nested", 10), SLOTS, Fleet("ports", 3))
     options = Options(0.1, 0.2, (1, 4), races=5, reported=20)
-    return Plan("tiny", fleets, (Fleet("flat", 60, prepared=True),), (Fleet("line", 40),), options)
+    native = (Fleet("line", 40), Fleet("agents", 40))
+    return Plan("tiny", fleets, (Fleet("flat", 60, prepared=True),), native, options)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Run:
     async def _service(self, service: Service) -> None:
         fleets = self.plan.fleets
         if not service.name.startswith("original"):
-            fleets += self.plan.line
+            fleets += self.plan.native
         if service.name == "Moorage, SQLite":
             fleets += self.plan.alone
         with self._storage(service) as storage_of:

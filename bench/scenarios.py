@@ -7,16 +7,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench import admission, fleet, native, prepared, questions
+from bench import admission, agents, fleet, native, prepared, questions
 from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
 from bench.loop import holding, probes
-from bench.measure import LEAST, Bench
+from bench.measure import FOREVER, LEAST, Bench, require_success
 from bench.questions import SEVERAL
-from bench.target import Moorage, Unusable
+from bench.target import Moorage
 from bench.wire import Outcome, Work
 
 LOADING_CONNECTIONS = 16
-FOREVER = 3_600.0
 RACERS = 8
 RACES_LEAST = 10
 MIXED_CONNECTIONS = 8
@@ -32,6 +31,9 @@ async def measure(bench: Bench, *, again: bool) -> None:
     """
     if bench.fleet.shape == "line":
         await admission.measure(bench, bench.fleet.size)
+        return
+    if bench.fleet.shape == "agents":
+        await agents.measure(bench, bench.fleet.size)
         return
     if bench.fleet.prepared:
         await _prepared(bench)
@@ -75,12 +77,6 @@ async def load(bench: Bench) -> None:
         bench.check("fleet loaded", True, f"{told}; {filled} by SQL, and all missing parts")
     else:
         require_success(outcome)
-
-
-def require_success(outcome: Outcome) -> None:
-    """Raise Unusable if a request was refused."""
-    if any(status >= 300 for status in outcome.statuses):
-        raise Unusable(f"refused: {outcome.statuses}, {outcome.sample!r}")
 
 
 async def _prepared(bench: Bench) -> None:

@@ -24,7 +24,8 @@ import uvloop
 
 from bench import fleet, questions
 from bench.fleet import Fleet
-from bench.scenarios import LOADING_CONNECTIONS, require_success
+from bench.measure import require_success
+from bench.scenarios import LOADING_CONNECTIONS
 from bench.target import ROOT, Moorage, Storage
 from bench.wire import Work, bounded, drive
 from tests.support.cluster import Cluster

@@ -104,11 +104,39 @@ def test_a_missing_and_a_wrong_token(token: str | None, message: str) -> None:
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("raw", [b"", b"nonsense\r\n\r\n", http_response("200 OK", b"no JSON")])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"nonsense\r\n\r\n",
+        http_response("200 OK", b"no JSON"),
+        http_response("200 OK", b"[" * 200_000),
+    ],
+)
 def test_no_answer(raw: bytes) -> None:
     """A closed connection or a response that is not JSON counts as no answer."""
     with answering(raw) as (url, _), pytest.raises(UnreachableError):
         Transport(url, None).request("GET", "/x")
+
+
+def test_a_refusal_that_cannot_be_decoded() -> None:
+    """It is a refusal without a text, whatever its body and its headers have."""
+    head = b"HTTP/1.1 503 Busy\r\nRetry-After: \xb2\r\nContent-Length: 200000\r\n\r\n"
+    with (
+        answering(head + b"[" * 200_000) as (url, _),
+        pytest.raises(RefusedError) as refused,
+    ):
+        Transport(url, None).request("GET", "/x")
+    assert (refused.value.status, refused.value.retry_after) == (503, None)
+
+
+@pytest.mark.parametrize("kind", ["of a known length", "in chunks"])
+def test_an_answer_that_is_too_long_is_no_answer(kind: str) -> None:
+    """A client that knows how long its answers can be reads no more."""
+    with answering(ANSWERS[kind]) as (url, _), pytest.raises(UnreachableError):
+        Transport(url, None, answer_bytes_max=12).request("GET", "/x")
+    with answering(ANSWERS[kind]) as (url, _):
+        assert Transport(url, None, answer_bytes_max=13).request("GET", "/x") == {"a": [1, 2]}
 
 
 ANSWERS = {

@@ -67,6 +67,7 @@ class Transport:
         *,
         certificate: str | None = None,
         seconds_max: float = SECONDS_MAX,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> None:
         """Prepare requests to a server; does not connect.
 
@@ -77,6 +78,7 @@ class Transport:
                 one of several), whatever its name. It is read again for each connection, because
                 it may be renewed. By default the system's certificate authorities are trusted.
             seconds_max: longest wait for the server.
+            answer_bytes_max: a longer answer counts as none.
 
         Raises:
             ValueError: the URL or the token is not valid, or the certificate cannot be parsed.
@@ -87,6 +89,7 @@ class Transport:
         self._prefix = parts.path.rstrip("/")
         self._token = None if token is None else token_of(token, "what was given")
         self._seconds_max = seconds_max
+        self._answer_bytes_max = answer_bytes_max
         self._certificate = certificate
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
@@ -122,7 +125,7 @@ class Transport:
             )
             response = connection.getresponse()
             if response.status != 200:
-                self._judged(path, response.status, _whole(response))
+                self._judged(path, response.status, _whole(response, self._answer_bytes_max))
             while line := response.readline(LINE_BYTES_MAX):
                 yield line
         except (OSError, http.client.HTTPException) as error:
@@ -177,7 +180,8 @@ class Transport:
         try:
             connection.request(method, f"{self._prefix}{path}", data, headers)
             response = connection.getresponse()
-            return response.status, _whole(response), response.getheader("Retry-After")
+            raw = _whole(response, self._answer_bytes_max)
+            return response.status, raw, response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"no answer from {self._where}: {error}") from error
         finally:
@@ -267,16 +271,16 @@ def _certificates(file: str) -> list[bytes]:
         return [ssl.PEM_cert_to_DER_cert(one) for one in PEM_CERTIFICATE.findall(opened.read())]
 
 
-def _whole(response: http.client.HTTPResponse) -> bytes:
-    """Read a complete answer. Raises IncompleteRead: the connection was lost before its end.
+def _whole(response: http.client.HTTPResponse, most: int) -> bytes:
+    """Read a complete answer. Raises IncompleteRead: it was lost before its end, or is too long.
 
     `HTTPResponse` does not detect this: it takes an incomplete head for one without a length, and
     returns an incomplete body if the number of bytes to read is given.
     """
     length = response.length
-    raw = response.read(ANSWER_BYTES_MAX if length is None else min(length, ANSWER_BYTES_MAX))
+    raw = response.read(most + 1 if length is None else min(length, most))
     headless = length is None and not response.chunked and not raw
-    if headless or (length is not None and len(raw) < length):
+    if headless or len(raw) > most or (length is not None and len(raw) < length):
         raise http.client.IncompleteRead(raw)
     return raw
 
@@ -284,7 +288,7 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
 def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
     try:
         decoded = json.loads(raw) if raw else None
-    except ValueError:
+    except (ValueError, RecursionError):
         if 200 <= status < 300:
             raise UnreachableError(
                 "the server is not a Moorage server: its response is not JSON"
@@ -293,7 +297,7 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
     if 200 <= status < 300:
         return decoded
     refusal = refusal_of(status, decoded if isinstance(decoded, dict) else {})
-    if retry_after is not None and retry_after.isdigit():
+    if retry_after is not None and retry_after.isdecimal():
         refusal.retry_after = float(retry_after)
     raise refusal
 

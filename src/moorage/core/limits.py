@@ -139,10 +139,16 @@ PAST_BOOTS_MAX = 8
 """Superseded boots of a machine that are remembered and refused."""
 
 REPORT_GENERATION_MAX = 1 << 53
-"""Highest generation of a report: every JSON library reads it exactly."""
+"""Highest generation in a report: every JSON library reads it exactly."""
+
+REPORTS_SKIPPED_MAX = 1_000_000
+"""Generations that one report may skip: no report can use them up."""
 
 REPORTED_CONSUMERS_MAX = 10_000
 """Consumers in one report of an agent."""
+
+CONFIRMED_CONSUMERS_MAX = 20_000
+"""Consumers that the server remembers from all reports of one boot."""
 
 GROUP_NAME_LENGTH_MAX = 200
 """Characters in the name of a group of agents: pools are named after groups."""

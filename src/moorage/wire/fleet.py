@@ -123,7 +123,7 @@ class AgentOrders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliveAnswer:
-    """The answer to a sign of life. With the directive `report`, repeat the last report."""
+    """The answer to a sign of life. With the directive `report`, send the present state."""
 
     desired_generation: int
     ttl: float

@@ -120,6 +120,8 @@ def test_answers_are_read() -> None:
         ("next_in", -1.0),
         ("next_in", float("nan")),
         ("next_in", float("inf")),
+        ("next_in", 10**400),
+        ("ttl", 10**400),
         ("directive", "explode"),
     ],
 )

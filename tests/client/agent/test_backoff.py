@@ -15,6 +15,18 @@ def test_delays_double_up_to_the_limit() -> None:
     assert (backoff.attempts, backoff.next()) == (0, 1.0)
 
 
+def test_the_limit_can_follow() -> None:
+    """Another limit holds from the next delay on, but never above the first one, nor near zero."""
+    backoff = Backoff(1.0, 60.0, lambda low, high: high)
+    for _ in range(8):
+        backoff.next()
+    delays = []
+    for most in (10.0, 30.0, 90.0, 0.0):
+        backoff.limit(most)
+        delays.append(backoff.next())
+    assert delays == [10.0, 30.0, 60.0, 1.0]
+
+
 @given(st.integers(0, 200), st.floats(0, 1))
 def test_every_delay_is_between_zero_and_the_limit(attempts: int, share: float) -> None:
     """Full jitter: the whole range is possible, after any number of attempts."""

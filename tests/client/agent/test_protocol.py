@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.client.agent.api_types import Failure, Observation
-from moorage.client.agent.protocol import Machine
+from moorage.client.agent.protocol import BEAT_SECONDS_MAX, Machine
 from moorage.client.run.failures import CONFLICT
 from moorage.client.transport import UnreachableError
 from tests.client.agent.conversation import BOOT, CLASS, NUMA0, NUMA1, Conversation
@@ -111,14 +111,14 @@ def test_a_lost_answer_repeats_the_report(talk: Conversation, arrived: bool, cha
 
 
 def test_any_error_registers_again_with_more_delay(talk: Conversation) -> None:
-    """The delays double up to a minute, and begin again after an answered report."""
+    """The delays double up to the TTL, and begin again after an answered report."""
     delays = []
     for _ in range(8):
         talk.pass_to_next()
         assert talk.due() != ""
         talk.protocol.failed(UnreachableError("no answer"), talk.now)
         delays.append(talk.protocol.due_in(talk.now))
-    assert delays == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert delays == [1, 2, 4, 8, 10, 10, 10, 10]
     talk.pass_to_next()
     assert talk.exchange() == ["register", "report"]
     talk.pass_to_next()
@@ -126,6 +126,29 @@ def test_any_error_registers_again_with_more_delay(talk: Conversation) -> None:
     talk.refuse(500, "internal")
     assert talk.protocol.due_in(talk.now) == 1.0
     assert talk.protocol.notes[-1].startswith("cannot give a sign of life: refused: internal")
+
+
+def test_the_delays_follow_the_ttl(talk: Conversation) -> None:
+    """After an outage each agent has one TTL to return, and the TTL follows the fleet."""
+    talk.server.next_in = 15.0
+    talk.pass_to_next()
+    assert talk.exchange() == ["alive"]
+    for _ in range(8):
+        talk.pass_to_next()
+        talk.protocol.next_request(talk.now)
+        talk.protocol.failed(UnreachableError("no answer"), talk.now)
+    assert talk.protocol.due_in(talk.now) == 30.0
+
+
+def test_without_a_ttl_the_delays_are_up_to_a_minute() -> None:
+    """A server that has never answered is asked once a minute at last."""
+    talk = Conversation()
+    talk.observe(0)
+    for _ in range(8):
+        talk.pass_to_next()
+        talk.protocol.next_request(talk.now)
+        talk.protocol.failed(UnreachableError("no answer"), talk.now)
+    assert talk.protocol.due_in(talk.now) == 60.0
 
 
 def test_a_server_that_accepts_only_registers_is_spared() -> None:
@@ -193,6 +216,15 @@ def test_new_orders_arrive_with_the_answer_to_a_report(talk: Conversation) -> No
     talk.now += 1.0
     assert talk.exchange() == ["report"]
     assert talk.server.writes[-1].desired_generation_seen == 2
+
+
+def test_a_wrong_answer_does_not_silence_a_machine(talk: Conversation) -> None:
+    """Whatever the server answers, the next sign of life is due in a few minutes."""
+    talk.server.next_in = 1e9
+    talk.pass_to_next()
+    assert talk.exchange() == ["alive"]
+    assert talk.pass_to_next() == BEAT_SECONDS_MAX
+    assert talk.exchange() == ["alive"]
 
 
 def test_directive_register(talk: Conversation) -> None:

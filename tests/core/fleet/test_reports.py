@@ -12,7 +12,14 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports
 from moorage.core.fleet.model import Agent, Failure, Goal, Phase, Readiness, Report
-from moorage.core.limits import MAX_INT, REPORT_GENERATION_MAX
+from moorage.core.ids import ConsumerId
+from moorage.core.limits import (
+    CONFIRMED_CONSUMERS_MAX,
+    MAX_INT,
+    REPORT_GENERATION_MAX,
+    REPORTED_CONSUMERS_MAX,
+    REPORTS_SKIPPED_MAX,
+)
 from tests.core.fleet.build import (
     A1,
     BIG,
@@ -113,8 +120,32 @@ def test_generations_rise(world: World) -> None:
     assert world.report(2)
 
 
+def test_a_report_cannot_use_up_the_generations(world: World) -> None:
+    """Who had a token for a moment cannot keep the machine from reporting for ever."""
+    send(world, replace(world.next(1), report_generation=REPORTS_SKIPPED_MAX))
+    for far in (2 * REPORTS_SKIPPED_MAX + 2, REPORT_GENERATION_MAX):
+        with Refused(Code.INVALID) as refusal:
+            send(world, replace(world.next(2), report_generation=far))
+        assert f"report {REPORTS_SKIPPED_MAX + 1}" in refusal.message
+    assert world.report(2)
+
+
+def test_confirmed_consumers_do_not_grow_without_bound(world: World) -> None:
+    """A machine that lists other consumers in each report does not make its row longer for ever."""
+    for first in range(0, 5 * REPORTED_CONSUMERS_MAX, REPORTED_CONSUMERS_MAX):
+        listed = frozenset(
+            ConsumerId(f"{n:08d}-cccc-4ccc-8ccc-cccccccccccc")
+            for n in range(first, first + REPORTED_CONSUMERS_MAX)
+        )
+        agent = send(world, world.next(30, consumers=listed))
+        assert listed <= agent.confirmed
+        assert len(agent.confirmed) <= CONFIRMED_CONSUMERS_MAX
+
+
 def test_generations_are_bounded(world: World) -> None:
     """A generation that not every program can read is refused: nothing could follow it."""
+    near = replace(world.agent(), report_generation=REPORT_GENERATION_MAX - 1)
+    world.facts.agents[A1] = near
     with Refused(Code.INVALID):
         send(world, replace(world.next(1), report_generation=REPORT_GENERATION_MAX + 1))
     agent = send(world, replace(world.next(1), report_generation=REPORT_GENERATION_MAX))
@@ -336,3 +367,17 @@ def test_the_order_of_reports_does_not_matter(sent: list[int], data: st.DataObje
                 assert refusal.code == "stale_report"
         assert world.agent().report == made[-1]
         assert world.agent().parts[N0].classes[SMALL].actual == sent[-1]
+
+
+def test_what_is_registered_again_must_be_reported_again(world: World) -> None:
+    """A class that was dropped and returns within a boot has nothing until a report."""
+    world.report(10)
+    assert reports.directive(world.agent()) == "none"
+    world.register(parts=[part(**{BIG: 100})])
+    assert reports.directive(world.agent()) == "report"
+    world.report({N0: {BIG: 1}})
+    world.register()
+    assert world.agent().parts[N0].classes[SMALL].actual == 0
+    assert reports.directive(world.agent()) == "report"
+    world.report(10)
+    assert reports.directive(world.agent()) == "none"

@@ -1,15 +1,19 @@
 """The tours of README.md, run word for word against real servers.
 
-The first one is run with the stock client, and nothing it prints may differ. In the second one ids,
-times of day, tokens and measured seconds differ from run to run: the kinds of `VARYING`, no others.
+The first and the third one use the stock client, and nothing that they print may differ. In the
+second one ids, times of day, tokens and measured seconds differ from run to run: the kinds of
+`VARYING`, no others.
 """
 
 import os
 import re
+import signal
 import socket
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from platform import node
 
 import pytest
 
@@ -18,6 +22,7 @@ from tests.e2e.support.server import Server
 ROOT = Path(__file__).resolve().parents[3]
 ADDRESS = "127.0.0.1:8778"
 FOLDER = "/home/alice/moorage"
+HOST = "laptop"
 PROMPT = "$ "
 REFUSED = "(HTTP 4"
 MARK = "-- exit code of the command above: "
@@ -27,6 +32,7 @@ STAMPS = (".venv/run.stamp", ".venv-client/stamp")
 
 LEDGER = "A five-minute tour: where does it fit?"
 ADMISSION = "A second tour: may it start now?"
+FLEET = "A third tour: what do the machines really have?"
 NEAR_SECONDS = 2.5
 """How far a measured duration may be from the one that the README shows."""
 
@@ -65,6 +71,16 @@ NEEDED_OF_ADMISSION = (
     "moorage lease list",
     "moorage pool report demo",
     "MOORAGE_LEASE_TOKEN",
+)
+NEEDED_OF_THE_FLEET = (
+    "moorage agent create ",
+    "moorage token create ",
+    "moorage agent run ",
+    "moorage agent set-desired ",
+    "openstack allocation candidate list ",
+    "kill ",
+    "moorage agent show ",
+    "moorage explain ",
 )
 
 
@@ -120,16 +136,17 @@ def surroundings() -> dict[str, str]:
 
 
 def localised(lines: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
-    """Put this run's address and folder where the README shows its own."""
-    here = environment["MOORAGE_LISTEN"]
-    return [line.replace(ADDRESS, here).replace(FOLDER, str(folder)) for line in lines]
+    """Put this run's address, folder and host where the README shows its own."""
+    here = {ADDRESS: environment["MOORAGE_LISTEN"], FOLDER: str(folder), HOST: node()}
+    shown = re.compile("|".join(map(re.escape, here)))
+    return [shown.sub(lambda found: here[found[0]], line) for line in lines]
 
 
 def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
     """Run the commands in one shell; return what each wrote and its exit code."""
     script = folder / "tour.sh"
     script.write_text("".join(f"{step.command}\necho '{MARK}'$?\n" for step in steps))
-    run = subprocess.run(
+    with subprocess.Popen(
         ["bash", str(script)],
         cwd=folder,
         env=environment,
@@ -137,12 +154,18 @@ def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[t
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=TOUR_SECONDS,
-        check=True,
-    )
+        start_new_session=True,
+    ) as run:
+        try:
+            output, _ = run.communicate(timeout=TOUR_SECONDS)
+        finally:
+            # A tour that stops half-way leaves what it runs in the background.
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+    assert run.returncode == 0, output
     results: list[tuple[str, int]] = []
     said: list[str] = []
-    for line in run.stdout.splitlines():
+    for line in output.splitlines():
         if line.startswith(MARK):
             results.append(("\n".join(said), int(line.removeprefix(MARK))))
             said = []
@@ -225,6 +248,23 @@ def test_the_second_tour_word_for_word(tmp_path: Path) -> None:
     assert len(comparison.ids) == IDS_SHOWN
 
 
+def test_the_third_tour_word_for_word(tmp_path: Path) -> None:
+    """Every command of the tour of the fleet prints what the README shows, and succeeds."""
+    exports = [step for step in tour(LEDGER) if step.command.startswith("export ")]
+    steps = tour(FLEET)
+    clone(tmp_path)
+    environment = {**surroundings(), "TMPDIR": str(tmp_path)}
+    with Server(["make", "run"], environment, tmp_path):
+        results = play([*exports, *steps], tmp_path, environment)[len(exports) :]
+    comparison = Comparison()
+    for step, (said, code) in zip(steps, results, strict=True):
+        shown = localised(step.shown, tmp_path, environment)
+        difference = comparison.differs(shown, said.splitlines())
+        assert difference is None, f"{step.command}: {difference}\n{said}"
+        assert code == 0, f"{step.command}: exit code {code}"
+    assert all(shown == said for shown, said in comparison.ids.items()), comparison.ids
+
+
 @pytest.mark.parametrize("words", NEEDED)
 def test_the_tour_is_complete(words: str) -> None:
     """The tour leads past every station of a claim's life."""
@@ -236,6 +276,12 @@ def test_the_tour_is_complete(words: str) -> None:
 def test_the_second_tour_is_complete(words: str) -> None:
     """The tour of admission leads past every station of a lease's life."""
     assert any(words in f"{step.command} " for step in tour(ADMISSION))
+
+
+@pytest.mark.parametrize("words", NEEDED_OF_THE_FLEET)
+def test_the_third_tour_is_complete(words: str) -> None:
+    """The tour of the fleet leads past every station of a machine's pages."""
+    assert any(words in step.command for step in tour(FLEET))
 
 
 LEASE_1 = "01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"

@@ -249,7 +249,10 @@ async def claims(url: str, admin: str, load: AgentLoad, seconds: float) -> list[
 
 @soak
 def test_a_cut_network_loses_nobody(tmp_path: Path) -> None:
-    """4,000 of 10,000 agents are cut off for 5 minutes: one event, and nothing else changes."""
+    """4,000 of 10,000 agents are cut off for 5 minutes: one event, and nothing else changes.
+
+    Claims are measured before, meanwhile and afterwards, because the pace of the machine varies.
+    """
     database = tmp_path / "m.sqlite"
 
     async def run(server: Server) -> None:
@@ -268,9 +271,13 @@ def test_a_cut_network_loses_nobody(tmp_path: Path) -> None:
             assert await suspicions(server.url, admin) == 1
             for agent in load.agents:
                 agent.beats = True
-            print_line(f"claims: p99 {1e3 * idle:.1f} ms idle, {1e3 * cut:.1f} ms while cut off")
-            assert cut <= 2 * idle
             await healed(load, server.url)
+            again = percentile(await claims(server.url, admin, load, 20.0), 0.99)
+            print_line(
+                f"claims: p99 {1e3 * idle:.1f} and {1e3 * again:.1f} ms idle, "
+                f"{1e3 * cut:.1f} ms while cut off"
+            )
+            assert cut <= 2 * max(idle, again)
 
     with serve(database, *OPTIONS) as server:
         asyncio.run(run(server))

@@ -18,6 +18,7 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Inventory
 from moorage.service.app import Service
 from moorage.service.fleet.service import Fleet
+from moorage.service.fleet.tally import Tally
 from moorage.service.ledger import provider_cases
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import PAGES, agent_id, part_id
@@ -121,6 +122,11 @@ class Pair:
         assert (await one.index.current()).differences(await other.index.current()) == []
         known = [{a.uuid: a for a in fleet.directory.agents()} for fleet in self.fleets]
         assert known[0] == known[1]
+        for fleet in self.fleets:
+            counted = Tally()
+            for agent in fleet.directory.agents():
+                counted.change(None, agent)
+            assert vars(fleet.directory.tally) == vars(counted)
 
 
 def play(url: str, scenario: Callable[[Pair], Awaitable[None]]) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Agent, Liveness
+from tests.service.fleet.alone import play
 from tests.service.fleet.machines import agent_id, ready, report
 from tests.service.fleet.pair import outcomes
-from tests.service.fleet.test_liveness import TTL, liveness, offered, passing, play
+from tests.service.fleet.test_liveness import TTL, liveness, offered, passing
 from tests.service.running import TESTER, Running, claim
 
 SICK = agent_id(2)

@@ -1,7 +1,5 @@
 """Machines whose providers a client of the Placement API has deleted."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,21 +9,11 @@ from moorage.core.fleet.model import Liveness, State
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
 from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete
+from tests.service.fleet.alone import play
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
-from tests.service.running import TESTER, Running, running
+from tests.service.running import TESTER, Running
 
 GIVEN, CREATED = "given", "created"
-
-
-def play(path: Path, scenario: Callable[[Running], Awaitable[None]]) -> None:
-    """Play a scenario on a service that looks for silent agents only when the test wants it."""
-
-    async def run() -> None:
-        async with running(path / "m.sqlite") as one:
-            await one.service.fleet.liveness_loop.stop()
-            await scenario(one)
-
-    asyncio.run(run())
 
 
 async def deleted(one: Running, root: str) -> ProviderId:

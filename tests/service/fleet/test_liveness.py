@@ -1,7 +1,6 @@
 """Silent agents become late, then lost; signs of life write nothing; a cut network loses nobody."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -14,22 +13,12 @@ from moorage.service.app import Service
 from moorage.service.fleet.service import Fleet
 from moorage.store.api import Unavailable
 from moorage.store.open import open_engine
+from tests.service.fleet.alone import play
 from tests.service.fleet.machines import BOOT, PAGES, agent_id, part_id, ready
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, Running, fatal, running
 from tests.support import cluster
 
 TTL = 10 * SECOND
-
-
-def play(path: Path, scenario: Callable[[Running], Awaitable[None]]) -> None:
-    """Play a scenario on a service that looks for silent agents only when the test wants it."""
-
-    async def run() -> None:
-        async with running(path / "m.sqlite") as one:
-            await one.service.fleet.liveness_loop.stop()
-            await scenario(one)
-
-    asyncio.run(run())
 
 
 async def passing(one: Running, microseconds: int, *beating: int) -> None:

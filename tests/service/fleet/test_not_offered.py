@@ -1,7 +1,5 @@
 """An explanation names the agents that are in the way of a query, and only these."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from moorage.core.clock import SECOND
@@ -11,21 +9,11 @@ from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
 from moorage.service.fleet.not_offered import not_offering
+from tests.service.fleet.alone import play
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
-from tests.service.running import TESTER, Running, claim, running
+from tests.service.running import TESTER, Running, claim
 
 Found = dict[int, tuple[ProviderId, str, str]]
-
-
-def play(path: Path, scenario: Callable[[Running], Awaitable[None]]) -> None:
-    """Play a scenario on a service that looks for silent agents only when the test wants it."""
-
-    async def run() -> None:
-        async with running(path / "m.sqlite") as one:
-            await one.service.fleet.liveness_loop.stop()
-            await scenario(one)
-
-    asyncio.run(run())
 
 
 async def found(one: Running, query: CandidateQuery) -> Found:

@@ -133,7 +133,10 @@ def _count(value: Any) -> int:
 
 
 def _duration(value: Any) -> float:
-    seconds = float(value)
+    try:
+        seconds = float(value)
+    except OverflowError:
+        seconds = math.inf
     if not 0 < seconds < math.inf:
         raise ValueError(f"{value!r} is not a duration")
     return seconds

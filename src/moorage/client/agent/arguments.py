@@ -12,6 +12,10 @@ from moorage.client.transport import Transport
 
 Words = Mapping[str, Any]
 
+ANSWER_BYTES_MAX = 1 << 20
+"""Bytes in an answer to an agent; orders for as many parts as a machine may have are shorter. The
+agent has little memory: a wrong server must not make it use more."""
+
 
 def connector_of(words: Words) -> Callable[[], Transport]:
     """Return a function that prepares requests to the server, with the token as it is then.
@@ -25,7 +29,12 @@ def connector_of(words: Words) -> Callable[[], Transport]:
         raise UsageError("no server is set: set MOORAGE_URL, or use --url")
 
     def connect() -> Transport:
-        return Transport(url, token_named(words), certificate=words["certificate"])
+        return Transport(
+            url,
+            token_named(words),
+            certificate=words["certificate"],
+            answer_bytes_max=ANSWER_BYTES_MAX,
+        )
 
     try:
         connect()

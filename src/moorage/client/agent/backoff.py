@@ -31,7 +31,7 @@ class Backoff:
             uniform: returns a random number between two bounds.
         """
         self._first = first
-        self._most = most
+        self._most = self._limit = most
         self._uniform = uniform
         self.attempts = 0
 
@@ -40,10 +40,14 @@ class Backoff:
 
         `retry_after` is what the server asked for; the random delay is added to it.
         """
-        bound = min(self._most, self._first * 2 ** min(self.attempts, DOUBLINGS_MAX))
+        bound = min(self._limit, self._first * 2 ** min(self.attempts, DOUBLINGS_MAX))
         self.attempts += 1
         asked = min(max(0.0, retry_after or 0.0), RETRY_AFTER_SECONDS_MAX)
         return asked + self._uniform(0.0, bound)
+
+    def limit(self, most: float) -> None:
+        """Bound further delays by `most` seconds, from the first delay to the first limit."""
+        self._limit = max(self._first, min(self._most, most))
 
     def reset(self) -> None:
         """Begin with the first delay again: an attempt has succeeded."""

@@ -31,7 +31,8 @@ REGISTER, REPORT, ALIVE = "register", "report", "alive"
 REPORT_SECONDS = 1.0
 """The least time between two reports of progress."""
 
-BEAT_SECONDS_MIN = 0.1
+BEAT_SECONDS_MIN, BEAT_SECONDS_MAX = 0.1, 300.0
+"""Bounds of the time between signs of life: a wrong answer must not silence a machine."""
 
 DECOMMISSIONED = "decommissioned"
 SUPERSEDED_BOOT = "superseded_boot"
@@ -207,7 +208,8 @@ class Protocol:
                 f"report {request.body['report_generation']} is answered as {self._generation}"
             )
         self.desired, self.desired_generation = orders.desired, orders.desired_generation
-        self._beat_at = now + max(BEAT_SECONDS_MIN, orders.next_in)
+        self._beat_at = _beat_at(now, orders.next_in)
+        self._backoff.limit(orders.ttl)
         if request.kind == REGISTER:
             self._registered, self._register_at = True, now + REPORT_SECONDS
             self._repeat = True  # the server may have lost the last report
@@ -217,7 +219,8 @@ class Protocol:
         self._obey(request.kind, orders.directive, now)
 
     def _take_alive(self, answer: AliveAnswer, now: float) -> None:
-        self._beat_at = now + max(BEAT_SECONDS_MIN, answer.next_in)
+        self._beat_at = _beat_at(now, answer.next_in)
+        self._backoff.limit(answer.ttl)
         if answer.desired_generation != self.desired_generation:
             self._repeat = True  # the answer to a report has the new orders
         self._obey(ALIVE, answer.directive, now)
@@ -233,13 +236,17 @@ class Protocol:
             self._repeat = True
 
     def _again(self, trouble: str, now: float, retry_after: float | None = None) -> None:
-        """Register again after a back-off."""
+        """Register again after a back-off of at most one TTL, which is what an outage leaves."""
         delay = self._backoff.next(retry_after)
         self._registered, self._register_at = False, now + delay
         self.notes.append(f"{trouble}; registers again in {spoken(delay)}")
 
     def _end(self, end: End) -> None:
         self.ended, self.desired = end, None
+
+
+def _beat_at(now: float, next_in: float) -> float:
+    return now + min(max(BEAT_SECONDS_MIN, next_in), BEAT_SECONDS_MAX)
 
 
 def _cloned(boot_id: str, error: Exception) -> str:

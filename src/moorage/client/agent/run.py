@@ -29,7 +29,7 @@ from moorage.client.run.progress import Progress
 LOCK_FILE = "/run/moorage-agent/lock"
 
 REGISTER_SECONDS = (1.0, 60.0)
-"""Bounds of the delays before registering again."""
+"""Bounds of the delays before registering again; they are at most the TTL, once it is known."""
 
 PASS_SECONDS = (5.0, 300.0)
 """Bounds of the delays between passes: each may compact the memory of the whole machine."""

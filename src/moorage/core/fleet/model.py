@@ -154,8 +154,8 @@ class Agent(Struct, frozen=True):
     `number` is small and unique; liveness is kept by it. `root` is the provider at the top of the
     machine; None until it has registered. `owns_root`: the server created the root for this agent.
     `past_boots` are superseded, the latest last. `report` is the last accepted one of this boot.
-    `confirmed` are the consumers that any report of this boot has listed. `generation` rises with
-    every change that operators see.
+    `confirmed` are the consumers that reports of this boot have listed; of very many only the last.
+    `generation` rises with every change that operators see.
     """
 
     uuid: AgentId

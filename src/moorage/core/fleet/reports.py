@@ -20,13 +20,15 @@ from moorage.core.fleet.agents import (
 )
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, Failure, Phase, Readiness, Report, State
-from moorage.core.ids import AgentId, is_normal
+from moorage.core.ids import AgentId, ConsumerId, is_normal
 from moorage.core.limits import (
+    CONFIRMED_CONSUMERS_MAX,
     DETAIL_LENGTH_MAX,
     IDENTIFIER_LENGTH_MAX,
     MAX_INT,
     REPORT_GENERATION_MAX,
     REPORTED_CONSUMERS_MAX,
+    REPORTS_SKIPPED_MAX,
 )
 from moorage.core.texts import check_plain
 
@@ -77,7 +79,7 @@ def directive(agent: Agent) -> Literal["none", "report", "register", "inert"]:
         return "inert"
     if agent.boot_id is None:
         return "register"
-    return "report" if agent.report is None else "none"
+    return "none" if _is_reported(agent) else "report"
 
 
 def readiness_after(agent: Agent, phase: Phase, failed: bool) -> Readiness:
@@ -96,6 +98,14 @@ def readiness_after(agent: Agent, phase: Phase, failed: bool) -> Readiness:
     return Readiness.DEGRADED if phase is Phase.DONE else Readiness.PREPARING
 
 
+def _is_reported(agent: Agent) -> bool:
+    """Return whether the last report of this boot has everything that is registered."""
+    report = agent.report
+    return report is not None and all(
+        pair.resource_class in report.actual.get(pair.provider, ()) for pair, _ in registered(agent)
+    )
+
+
 def _accepted(before: Agent, sent: Report, now: Instant) -> Agent:
     parts = dict(before.parts)
     for uuid, amounts in sent.actual.items():
@@ -109,13 +119,23 @@ def _accepted(before: Agent, sent: Report, now: Instant) -> Agent:
         parts=parts,
         report=sent,
         report_generation=sent.report_generation,
-        confirmed=before.confirmed | (sent.consumers or frozenset()),
+        confirmed=_confirmed(before, sent),
         desired_generation_seen=min(sent.desired_generation_seen, before.desired_generation),
         phase=phase,
         failure=sent.failure,
         reported_at=now,
     )
     return replace(after, readiness=readiness_after(after, phase, sent.failure is not None))
+
+
+def _confirmed(before: Agent, sent: Report) -> frozenset[ConsumerId]:
+    """Return the consumers that were listed; beyond a bound those of earlier reports are forgotten.
+
+    A consumer that is forgotten, and was on the machine before this boot, is unconfirmed again.
+    """
+    listed = sent.consumers or frozenset()
+    known = before.confirmed | listed
+    return known if len(known) <= CONFIRMED_CONSUMERS_MAX else listed
 
 
 def _same(stored: Report, sent: Report) -> bool:
@@ -140,9 +160,12 @@ def _check_not_lower(agent: Agent, report_generation: int) -> None:
 
 
 def _check_content(agent: Agent, sent: Report) -> None:
-    if sent.report_generation > REPORT_GENERATION_MAX:
+    following = agent.report_generation + 1
+    if sent.report_generation > min(following + REPORTS_SKIPPED_MAX, REPORT_GENERATION_MAX):
         raise Error(
-            Code.INVALID, f"report_generation must be at most {REPORT_GENERATION_MAX}: add 1 each."
+            Code.INVALID,
+            f"Report {sent.report_generation} is too far above the last one: continue with report "
+            f"{following}.",
         )
     if not 0 <= sent.desired_generation_seen <= REPORT_GENERATION_MAX:
         raise Error(

@@ -53,7 +53,8 @@ class MachineOffer(Struct, frozen=True):
 
     `root_name`: create the root with this name if it does not exist; None: it must exist. `parts`
     are listed after their parents; they may include the root. `withheld` is the reason why the
-    whole tree below the root is closed; None: it is open.
+    whole tree below the root is closed; None: it is open. `retired`: the agent has ended, so the
+    names of its providers become free for another agent of the machine.
     """
 
     agent: AgentId
@@ -61,12 +62,13 @@ class MachineOffer(Struct, frozen=True):
     root_name: str | None
     parts: Mapping[ProviderId, PartOffer]
     withheld: str | None
+    retired: bool = False
 
 
 def keys_for(
     known: Mapping[ProviderId, Provider], machine: MachineOffer, *, create: bool = True
 ) -> Keys:
-    """Return what `follow` needs: the tree, and the names and classes that it may create.
+    """Return what `follow` needs: the tree, and the names and classes that it may take.
 
     `known` are the providers that have been loaded; a client may have renamed the root.
     """
@@ -75,6 +77,10 @@ def keys_for(
         keys.classes.update(vocabulary.customs(part.classes))
     if create:
         keys.names.update(_names(known, machine))
+    if machine.retired:
+        keys.names.update(_retired_name(known[uuid]) for uuid in machine.parts if uuid in known)
+        if machine.root_name is not None and machine.root in known:
+            keys.names.add(_retired_name(known[machine.root]))
     return keys
 
 
@@ -137,6 +143,8 @@ def follow(facts: Facts, now: Instant, machine: MachineOffer, *, create: bool = 
             if create or _may_follow(facts, machine, uuid):
                 _follow_part(trial, machine, uuid, part)
         _follow_root(trial, machine)
+        if machine.retired:
+            _retire(trial, machine)
         return trial.changes
     finally:
         trial.take_back()
@@ -166,6 +174,25 @@ def _follow_root(trial: Trial, machine: MachineOffer) -> None:
         trial.step(withholding.open_again(facts, subtree))
     else:
         trial.step(withholding.withhold(facts, subtree, machine.withheld))
+
+
+def _retire(trial: Trial, machine: MachineOffer) -> None:
+    """Rename the providers that were created for an agent; their UUIDs and contents stay."""
+    facts = trial.facts
+    for uuid in {machine.root, *machine.parts}:
+        provider = facts.providers.get(uuid)
+        if provider is not None and provider.agent == machine.agent:
+            name = _retired_name(provider)
+            if name not in facts.names:  # a client may have used it; nothing depends on the name
+                trial.step(providers.update(facts, trial.now, uuid, name, False, None, False)[0])
+
+
+def _retired_name(provider: Provider) -> str:
+    """Return the name of the provider of an agent that has ended; it contains its UUID."""
+    suffix = f"_decommissioned_{provider.uuid}"
+    if provider.name.endswith(suffix):
+        return provider.name
+    return provider.name[: NAME_LENGTH_MAX - len(suffix)] + suffix
 
 
 def _own_root(trial: Trial, machine: MachineOffer, name: str) -> None:

@@ -147,12 +147,12 @@ class Batches:
     ) -> Made:
         admission = None if rooms.admission is None else rooms.admission.changes
         made = Made(Changes(rooms.ledger.changes, admission, rooms.fleet.changes), when)
-        if not (rooms.ledger.changes or admission or rooms.fleet.changes or late):
-            return made
         now = when.stamp
         for item in items:
             if item.refusal is None:
                 made.rows += [row._replace(id=audit_id_new()) for row in item.work.audit(now)]
+        if not (rooms.ledger.changes or admission or rooms.fleet.changes or made.rows or late):
+            return made
         parts = [room.part() for room in rooms.all]
         raised = await transaction.run(
             batch_store.batch_save(parts, made.rows, now, rooms.world.timeline), aside=rooms.large

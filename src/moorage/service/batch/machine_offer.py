@@ -1,7 +1,7 @@
 """What the ledger takes over from an agent: the offers of its parts, as values of the ledger."""
 
 from moorage.core.fleet import offers
-from moorage.core.fleet.model import Agent, Part
+from moorage.core.fleet.model import Agent, Part, State
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 
@@ -40,6 +40,7 @@ def machine_offer(agent: Agent, before: Agent | None = None) -> MachineOffer:
             for uuid, part in agent.parts.items()
         },
         withheld=offers.why_withheld(agent),
+        retired=agent.state is State.DECOMMISSIONED,
     )
 
 

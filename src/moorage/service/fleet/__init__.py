@@ -3,8 +3,8 @@
 Start with `service.py`, the operations that faces may call. `agent_case.py` is the use case behind
 every change of an agent: the ledger follows it in the same batch. `agent_cases.py` and
 `policy_cases.py` are those of agents and of operators. `directory.py` has all agents in memory,
-`queries.py` reads rows, `not_offered.py` finds agents that offer less than a query needs.
-`signs_of_life.py` remembers when agents were heard of, `liveness_loop.py` exchanges that with other
-processes and finds silent agents, whose changes are in `liveness_cases.py`.
+`tally.py` counts them, `queries.py` reads rows, `not_offered.py` finds agents that offer less than
+a query needs. `signs_of_life.py` remembers when agents were heard of, `liveness_loop.py` exchanges
+that with other processes and finds silent agents, whose changes are in `liveness_cases.py`.
 May import: `batch`, `feed`, `access`, the root of `service`, `store`, `core`.
 """

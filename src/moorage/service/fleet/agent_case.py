@@ -37,6 +37,9 @@ class AgentCase(AuditedUseCase[Agent]):
     creates: ClassVar[bool] = False
     """Whether providers are created that are missing; only machines declare them."""
 
+    audits_repeats: ClassVar[bool] = False
+    """Whether a request that changes nothing leaves audit rows, too."""
+
     def keys(self) -> Keys:
         """Name the agent with its group, and the tree of its machine."""
         ledger = LedgerKeys(trees={ProviderId(self.agent)})
@@ -56,6 +59,8 @@ class AgentCase(AuditedUseCase[Agent]):
         after = made.agents.get(self.agent)
         if after is not None:
             self.note(before, after, when)
+        elif self.audits_repeats and before is not None:
+            self.note(before, before, when)
         ledger = followed(world, made, when, create=self.creates)
         return Changes(ledger=ledger, fleet=made)
 

@@ -1,13 +1,12 @@
 """All agents and groups in the memory of this process: enough to answer a sign of life."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.liveness import GroupCount
-from moorage.core.fleet.model import Agent, Group, Liveness, Policy, State
+from moorage.core.fleet.model import Agent, Group
 from moorage.core.ids import AgentId
 from moorage.core.service_time import When
+from moorage.service.fleet.tally import Tally
 
 
 class Directory:
@@ -17,8 +16,7 @@ class Directory:
         self._agents: dict[AgentId, Agent] = {}
         self._groups: dict[str, Group] = {}
         self._watchers: dict[AgentId, set[Callable[[], None]]] = {}
-        self._members: Counter[tuple[str, Liveness]] = Counter()
-        """The members of each group that are in service, by liveness."""
+        self.tally = Tally()
 
     def __len__(self) -> int:
         return len(self._agents)
@@ -39,23 +37,10 @@ class Directory:
         """Return all groups."""
         return [*self._groups.values()]
 
-    def groups_in_service(self) -> set[str]:
-        """Return the groups that have members in service."""
-        return {group for (group, _), members in self._members.items() if members}
-
-    def count(self, group: str) -> GroupCount:
-        """Count the members of a group that are in service and not lost."""
-        late = self._members[group, Liveness.LATE]
-        return GroupCount(self._members[group, Liveness.FRESH] + late, late)
-
     def note(self, changes: Changes, _when: When) -> None:
         """Follow a commit."""
         for uuid, agent in changes.agents.items():
-            before = self._agents.get(uuid)
-            if before is not None and _in_service(before):
-                self._members[before.group, before.liveness] -= 1
-            if _in_service(agent):
-                self._members[agent.group, agent.liveness] += 1
+            self.tally.change(self._agents.get(uuid), agent)
         self._agents.update(changes.agents)
         for name, group in changes.groups.items():
             if group is None:
@@ -82,11 +67,3 @@ class Directory:
         watchers.discard(wake)
         if not watchers:
             self._watchers.pop(uuid, None)
-
-
-def _in_service(agent: Agent) -> bool:
-    return (
-        agent.state is State.ACTIVE
-        and agent.policy is Policy.IN_SERVICE
-        and agent.boot_id is not None
-    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from moorage.core.clock import Instant
 from moorage.core.fleet import desired, groups, policy
-from moorage.core.fleet.agents import find
+from moorage.core.fleet.agents import check_reason, find
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
@@ -28,6 +28,7 @@ class AgentPolicy(AgentCase):
     reason: str
     until: Instant | None = None
     force: bool = False
+    audits_repeats = True
 
     def change(self, world: World, when: When) -> FleetChanges:
         asked = (world.fleet, when.stamp, self.agent, self.reason, self.by.who)
@@ -64,13 +65,16 @@ class AgentDesired(AgentCase):
 
     spec: DesiredSpec
     reason: str = ""
+    audits_repeats = True
 
     def change(self, world: World, when: When) -> FleetChanges:
+        check_reason(self.reason)
         return desired.set_goal(world.fleet, when.stamp, self.agent, self.spec)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
         amounts = None if before is None else desired.amounts(before)
-        entry = ("agent.desired", self.agent, amounts, desired.amounts(after))
+        done = {"desired": desired.amounts(after), "reason": self.reason}
+        entry = ("agent.desired", self.agent, {"desired": amounts}, done)
         self.rows = [audit_entry(when.stamp, self.by, *entry)]
 
 

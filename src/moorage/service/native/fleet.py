@@ -19,7 +19,7 @@ from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Place, Start
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.service.fleet.queries import AgentView, GroupView
-from moorage.service.native.bounds import microseconds, uuid_of
+from moorage.service.native.bounds import microseconds_or_none, uuid_of
 from moorage.service.native.encoding import instant_of, time_of, time_or_none
 from moorage.wire import fleet as wire
 
@@ -68,15 +68,13 @@ def report_of(asked: wire.ReportRequest, now: Instant) -> Report:
 
 
 def _failure_of(asked: wire.AgentFailure, now: Instant) -> Failure:
-    retry = asked.next_retry_in
+    retry = microseconds_or_none("next_retry_in", asked.next_retry_in)
     return Failure(
         code=asked.code,
         message=asked.message,
         attempts=asked.attempts,
         since=instant_of("since", asked.since),
-        next_retry_at=None
-        if retry is None
-        else Instant(now + microseconds("next_retry_in", retry)),
+        next_retry_at=None if retry is None else Instant(now + retry),
     )
 
 

@@ -244,7 +244,7 @@ def test_a_decommissioned_agent_must_stop(native: Native, name: str) -> None:
     check_refused(machine, answer, before, 410, "decommissioned", *words)
 
 
-@pytest.mark.parametrize("name", {*EVERYTHING} - {"enroll", "put"})
+@pytest.mark.parametrize("name", sorted({*EVERYTHING} - {"enroll", "put"}))
 def test_an_agent_that_nobody_has_created(native: Native, name: str) -> None:
     """404: an operator must create it, or it must enroll; nothing is created by itself."""
     machine = Machine(native)

@@ -1,0 +1,102 @@
+"""The next agent of a machine: the first is decommissioned, its providers stay."""
+
+import pytest
+from msgspec.structs import replace
+
+from moorage.core.errors import Code
+from moorage.core.fleet.desired import DesiredSpec
+from moorage.core.fleet.model import Goal, MachineFacts
+from moorage.core.fleet.policy import Action
+from moorage.core.fleet.registering import RegisterSpec
+from moorage.core.ids import ProviderId
+from moorage.core.limits import NAME_LENGTH_MAX
+from moorage.service.ledger.provider_cases import ProviderCreate
+from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, report
+from tests.service.fleet.pair import Pair, play, refused
+from tests.service.running import TESTER, claim
+
+GIVEN, CREATED = "given", "created"
+HOSTNAMES = ("rack-7", "x" * (NAME_LENGTH_MAX - len("_numa0")))
+
+
+def described(n: int, root: str, hostname: str) -> RegisterSpec:
+    """What the n-th agent of the same machine declares."""
+    given = ProviderId(f"{99:08d}-cccc-4ccc-8ccc-cccccccccccc") if root == GIVEN else None
+    return replace(machine(n, f"boot-{n}", root=given), facts=MachineFacts(hostname))
+
+
+async def offering(pair: Pair, n: int, spec: RegisterSpec) -> None:
+    """Let the n-th agent offer 100 pages."""
+    fleet = pair.fleets[n % 2]
+    await fleet.put(agent_id(n), "default", {}, None, TESTER)
+    await fleet.register(agent_id(n), spec, TESTER)
+    wanted = DesiredSpec(PAGES, goal=Goal(amount=100))
+    await fleet.desired(agent_id(n), wanted, "", TESTER)
+    await fleet.report(agent_id(n), report(n, 1, 100, spec.boot_id), TESTER)
+
+
+async def end(pair: Pair, n: int, *, force: bool = False) -> None:
+    """Decommission the n-th agent."""
+    fleet = pair.fleets[0]
+    await fleet.policy(agent_id(n), Action.EXPUNGE, "replaced", TESTER)
+    await fleet.policy(agent_id(n), Action.DECOMMISSION, "replaced", TESTER, force=force)
+
+
+async def names(pair: Pair, uuids: list[ProviderId]) -> list[str]:
+    """Return the names of these providers."""
+    index = await pair.services[0].index.current()
+    records = [index.record(uuid) for uuid in uuids]
+    return [record.provider.name for record in records if record is not None]
+
+
+@pytest.mark.parametrize("hostname", HOSTNAMES, ids=["short", "longest"])
+@pytest.mark.parametrize("root", [GIVEN, CREATED])
+def test_the_next_agent_gets_the_names(url: str, root: str, hostname: str) -> None:
+    """It registers under the same hostname; providers of the first say that they are former."""
+
+    async def scenario(pair: Pair) -> None:
+        specs = [described(n, root, hostname) for n in (1, 2, 3)]
+        if specs[0].root is not None:
+            await pair.submit(ProviderCreate(specs[0].root, hostname))
+        for n, spec in enumerate(specs, start=1):
+            await offering(pair, n, spec)
+            assert await pair.offered(n) == 100
+            assert await names(pair, [part_id(n)]) == [f"{hostname}_numa0"]
+            await end(pair, n)
+            assert await pair.offered(n) == 0
+            (former,) = await names(pair, [part_id(n)])
+            assert former.endswith(f"_decommissioned_{part_id(n)}")
+            assert former.startswith(hostname[:100])
+        if specs[0].root is not None:
+            assert await names(pair, [specs[0].root]) == [hostname]
+
+    play(url, scenario)
+
+
+def test_allocations_stay_on_the_former_part(url: str) -> None:
+    """A forced end moves nothing: the next agent's part is empty."""
+
+    async def scenario(pair: Pair) -> None:
+        await offering(pair, 1, described(1, CREATED, "rack-7"))
+        await pair.submit(claim(1, part_id(1), **{PAGES: 40}))
+        with refused(Code.HAS_ALLOCATIONS):
+            await end(pair, 1)
+        await end(pair, 1, force=True)
+        await offering(pair, 2, described(2, CREATED, "rack-7"))
+        assert ((await pair.pages(1)).used, (await pair.pages(2)).used) == (40, 0)
+        assert (await pair.offered(1), await pair.offered(2)) == (0, 100)
+
+    play(url, scenario)
+
+
+def test_a_name_that_is_taken_is_no_obstacle(url: str) -> None:
+    """If a client has used the name of a former part, the part keeps its own."""
+
+    async def scenario(pair: Pair) -> None:
+        await offering(pair, 1, described(1, CREATED, "rack-7"))
+        taken = f"rack-7_numa0_decommissioned_{part_id(1)}"
+        await pair.submit(ProviderCreate(part_id(50), taken))
+        await end(pair, 1)
+        assert await names(pair, [part_id(1)]) == ["rack-7_numa0"]
+
+    play(url, scenario)
