@@ -105,7 +105,7 @@ def test_answers_are_read() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    """A guest that must not start is told how much of what is missing."""
+    """The answer for a guest that must not start says how much is missing, and of what."""
     start = wire.StartAnswer(
         may_start=False,
         reason="not_there",
