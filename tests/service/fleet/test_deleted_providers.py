@@ -20,7 +20,7 @@ from moorage.service.ledger.provider_cases import (
     ProviderUpdate,
 )
 from tests.service.fleet.alone import play
-from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
+from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
 from tests.service.running import TESTER, Running
 
 GIVEN, CREATED = "given", "created"
@@ -181,12 +181,26 @@ def test_a_part_that_was_moved_away_is_closed_without_its_root(tmp_path: Path, r
     play(tmp_path, scenario)
 
 
-def test_a_register_creates_them_again(tmp_path: Path) -> None:
-    """A machine that boots again is there again."""
+@pytest.mark.parametrize("boot", [BOOT, "boot-2"])
+def test_a_register_creates_them_again(tmp_path: Path, boot: str) -> None:
+    """A machine that boots again, or whose agent restarts, is there again."""
 
     async def scenario(one: Running) -> None:
         top = await deleted(one, CREATED)
-        await one.service.fleet.register(agent_id(1), machine(1, "boot-2"), TESTER)
+        await one.service.fleet.register(agent_id(1), machine(1, boot), TESTER)
         assert exists(one, top) and exists(one, part_id(1))
+
+    play(tmp_path, scenario)
+
+
+def test_a_repeated_report_creates_them_again(tmp_path: Path) -> None:
+    """The agent need not have anything new to say; what it offers is offered again."""
+
+    async def scenario(one: Running) -> None:
+        await deleted(one, CREATED)
+        before = one.service.fleet.directory.get(agent_id(1))
+        await one.service.fleet.report(agent_id(1), report(1, 1, 10), TESTER)
+        assert capacity(one, part_id(1)) == 10
+        assert one.service.fleet.directory.get(agent_id(1)) == before
 
     play(tmp_path, scenario)

@@ -173,6 +173,15 @@ class ClientSimulation:
         await self.one.service.fleet.register(
             agent_id(n), RegisterSpec(f"boot-{self.boots[n]}", facts, parts, root), TESTER
         )
+        self.check_there(n)
+
+    def check_there(self, n: int) -> None:
+        """What a machine has just spoken of exists, and is its own."""
+        known = self.providers()
+        for uuid, part in self.agent(n).parts.items():
+            if part.present:
+                assert uuid in known, f"part {uuid} is missing"
+                assert known[uuid].agent == agent_id(n), f"part {uuid} is not managed"
 
     async def report(self, n: int) -> None:
         """A machine reports some of what is desired."""
@@ -195,6 +204,7 @@ class ClientSimulation:
             actual,
         )
         await self.one.service.fleet.report(agent_id(n), report, TESTER)
+        self.check_there(n)
 
     async def message(self) -> None:
         """A machine says something."""

@@ -63,7 +63,10 @@ class AgentCase(AuditedUseCase[Agent]):
             self.note(before, after, when)
         elif self.audits_repeats and before is not None:
             self.note(before, before, when)
-        ledger = followed(world, made, when, create=self.creates)
+        followers = made
+        if self.creates and before is not None and after is None:
+            followers = FleetChanges(agents={self.agent: before})  # a provider may be missing
+        ledger = followed(world, followers, when, create=self.creates)
         return Changes(ledger=ledger, fleet=made)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
