@@ -99,9 +99,12 @@ def _speaks_for(agent: Agent, root: tuple[Provider, dict[str, Inventory]] | None
     """Must the root of a machine be as its agent says? Clients may delete and create it."""
     if root is None:
         return False
-    if agent.state is State.DECOMMISSIONED and root[0].created_at > agent.updated_at:
-        return False
-    return not agent.owns_root or root[0].agent == agent.uuid
+    provider = root[0]
+    if agent.owns_root:
+        return provider.agent == agent.uuid
+    if agent.state is State.DECOMMISSIONED:  # nothing tells whether it was created again since
+        return provider.withheld == Withheld(agent.state, provider.uuid)
+    return True
 
 
 def _text(withheld: Withheld | None) -> str:
