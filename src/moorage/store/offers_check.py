@@ -83,15 +83,12 @@ def _withheld(agents: Iterable[Agent], held: Held) -> Iterator[str]:
         for agent in ordered
         if agent.root is not None and _speaks_for(agent, held.get(agent.root))
     }
-    created_again = {agent.root for agent in ordered if _may_be_another(agent, held)}
     for uuid, (provider, inventories) in held.items():
         reason = reasons.get(uuid)
-        above = held.get(provider.parent) if provider.parent is not None else None
-        inherited = None if above is None else above[0].withheld
-        expected = inherited if reason is None else Withheld(reason, uuid)
-        if provider.withheld != expected and not (
-            uuid in created_again and provider.withheld == inherited
-        ):
+        expected = None if reason is None else Withheld(reason, uuid)
+        if expected is None and provider.parent is not None and provider.parent in held:
+            expected = held[provider.parent][0].withheld
+        if provider.withheld != expected:
             yield f"provider {uuid}: withheld is {_text(provider.withheld)}, not {_text(expected)}"
         for name, inventory in inventories.items():
             if inventory.withheld != (provider.withheld is not None):
@@ -100,17 +97,14 @@ def _withheld(agents: Iterable[Agent], held: Held) -> Iterator[str]:
 
 def _speaks_for(agent: Agent, root: tuple[Provider, dict[str, Inventory]] | None) -> bool:
     """Must the root of a machine be as its agent says? Clients may delete and create it."""
-    return root is not None and (not agent.owns_root or root[0].agent == agent.uuid)
-
-
-def _may_be_another(agent: Agent, held: Held) -> bool:
-    """May a client have deleted and created the root since the agent was decommissioned?
-
-    Only a hint: the wall clock may have been set back.
-    """
-    if agent.state is not State.DECOMMISSIONED or agent.root is None or agent.root not in held:
+    if root is None:
         return False
-    return held[agent.root][0].created_at > agent.updated_at
+    provider = root[0]
+    if agent.owns_root:
+        return provider.agent == agent.uuid
+    if agent.state is State.DECOMMISSIONED:  # nothing tells whether it was created again since
+        return provider.withheld == Withheld(agent.state, provider.uuid)
+    return True
 
 
 def _text(withheld: Withheld | None) -> str:

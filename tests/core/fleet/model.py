@@ -95,6 +95,9 @@ class Model:
         for key in set(self.held) - set(listed):
             self.held[key].listed, self.held[key].actual = False, 0
         self._count(before[1])
+        said = {} if self.last is None else self.last.actual
+        if any(said.get(key, x.actual) != x.actual for key, x in self.held.items() if x.listed):
+            self.last = None
         return "ok" if new or self._seen() != before[0] else "same"
 
     def report(self, sent: Sent) -> str:

@@ -373,6 +373,14 @@ def test_what_is_registered_again_must_be_reported_again(world: World) -> None:
     """A class that was dropped and returns within a boot has nothing until a report."""
     world.report(10)
     assert reports.directive(world.agent()) == "none"
+    last = world.next(10, report_generation=world.agent().report_generation)
+    world.register(parts=[])
+    world.register()
+    assert reports.directive(world.agent()) == "report"
+    with Refused(Code.REPORT_CONFLICT):  # as a repeat it would be accepted, and change nothing
+        send(world, last)
+    world.report(10)
+    assert reports.directive(world.agent()) == "none"
     world.register(parts=[part(**{BIG: 100})])
     assert reports.directive(world.agent()) == "report"
     world.report({N0: {BIG: 1}})

@@ -153,7 +153,8 @@ class Agent(Struct, frozen=True):
 
     `number` is small and unique; liveness is kept by it. `root` is the provider at the top of the
     machine; None until it has registered. `owns_root`: the server created the root for this agent.
-    `past_boots` are superseded, the latest last. `report` is the last accepted one of this boot.
+    `past_boots` are superseded, the latest last. `report` is the last accepted one of this boot,
+    unless a class of it has vanished since, and is back.
     `confirmed` are the consumers that reports of this boot have listed; of very many only the last.
     `generation` rises with every change that operators see.
     """

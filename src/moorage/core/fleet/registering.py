@@ -12,7 +12,13 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import desired, groups, parts, policy
-from moorage.core.fleet.agents import changes_of, check_active, check_superseded, find_active
+from moorage.core.fleet.agents import (
+    changes_of,
+    check_active,
+    check_superseded,
+    find_active,
+    registered,
+)
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, MachineFacts, Phase, Policy, Readiness
 from moorage.core.fleet.parts import PartSpec
@@ -147,7 +153,7 @@ def register(
     labels = {**before.labels, **(spec.labels or {})}
     check_labels(labels)
     merged = parts.merged(after, spec.parts, booted=booted, born=born or {})
-    after = replace(after, facts=spec.facts, labels=labels, parts=merged)
+    after = _reported(replace(after, facts=spec.facts, labels=labels, parts=merged))
     after = desired.resolved(before, after, desired.defaults_of(facts, before.group))
     if after != before:
         after = replace(after, registered_at=now)
@@ -218,6 +224,19 @@ def _booted(agent: Agent, boot_id: str) -> Agent:
         confirmed=frozenset(),
         failure=None,
     )
+
+
+def _reported(agent: Agent) -> Agent:
+    """Return the agent without its last report, if a class of it has vanished and is back.
+
+    A repeat of the report would change nothing, so nothing of the class would be there for ever.
+    """
+    said = {} if agent.report is None else agent.report.actual
+    is_true = all(
+        said.get(pair.provider, {}).get(pair.resource_class, managed.actual) == managed.actual
+        for pair, managed in registered(agent)
+    )
+    return agent if is_true else replace(agent, report=None)
 
 
 def _check_spec(spec: RegisterSpec) -> None:
