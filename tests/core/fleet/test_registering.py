@@ -257,15 +257,21 @@ def test_a_changed_register_of_the_same_boot_is_taken_over() -> None:
     assert agent.registered_at == agent.updated_at
 
 
-def test_labels_of_an_agent_are_added(world: World) -> None:
-    """An agent changes its own labels, and keeps those of operators."""
-    world.create(labels={"rack": "7", "kernel": "old"})
-    world.register(labels={"kernel": "new"})
-    assert world.agent().labels == {"rack": "7", "kernel": "new"}
-    assert not world.register(labels=None)
+def test_a_machine_changes_its_own_labels_only(world: World) -> None:
+    """Those of operators are stronger, and a put keeps what only the machine has set."""
+    world.create(labels={"rack": "7"})
+    world.register(labels={"kernel": "old", "rack": "8"})
+    assert world.agent().labels == {"rack": "7", "kernel": "old"}
+    assert not world.create(labels={"rack": "7"})
+    world.create(labels={"service": "db"})
+    assert world.agent().labels == {"service": "db", "kernel": "old"}
+    world.register(labels={"kernel": "new", "service": "none"})
+    assert world.agent().labels == {"service": "db", "kernel": "new"}
+    world.register(labels=None)
+    assert world.agent().labels == {"service": "db"}
     assert not world.register(labels={})
     with Refused(Code.INVALID):
-        world.register(labels={f"label-{n}": "" for n in range(31)})
+        world.register(labels={f"label-{n}": "" for n in range(32)})
 
 
 def test_superseded_boots_never_return(world: World) -> None:

@@ -91,6 +91,7 @@ def whole_agent(n: int = 1) -> Agent:
         created_at=NOW,
         updated_at=when,
         labels={"rack": "a\"'{}", "ü": ""},
+        operator_labels={"ü": ""},
         root=root,
         owns_root=True,
         policy=Policy.NO_PROVISION,

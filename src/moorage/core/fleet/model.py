@@ -153,6 +153,7 @@ class Agent(Struct, frozen=True):
 
     `number` is small and unique; liveness is kept by it. `root` is the provider at the top of the
     machine; None until it has registered. `owns_root`: the server created the root for this agent.
+    `operator_labels` are those of `labels` that no machine changes; None: all of them.
     `past_boots` are superseded, the latest last. `report` is the last accepted one of this boot,
     unless a class of it has vanished since, and is back.
     `confirmed` are the consumers that reports of this boot have listed; of very many only the last.
@@ -165,6 +166,7 @@ class Agent(Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
     labels: Mapping[str, str] = field(default_factory=dict)
+    operator_labels: Mapping[str, str] | None = None
     root: ProviderId | None = None
     owns_root: bool = False
     policy: Policy = Policy.IN_SERVICE

@@ -39,8 +39,8 @@ NOT_ACCEPTED = "enrolled, not accepted"
 class RegisterSpec(Struct, frozen=True):
     """What an agent declares of its machine when it starts.
 
-    `root` None: the server creates a provider with the agent's UUID. `labels` are added to those
-    that the agent has; None: no labels.
+    `root` None: the server creates a provider with the agent's UUID. `labels` replace those of the
+    register before, and never those of operators; None: no labels.
     """
 
     boot_id: str
@@ -68,7 +68,7 @@ def create(
         now: wall-clock time.
         uuid: the agent.
         group: its group.
-        labels: all its labels; others are removed.
+        labels: all labels that operators set; those that only the machine has set stay.
         wanted: its policy; None: unchanged, of a new agent in_service.
         who: the operator.
 
@@ -82,7 +82,11 @@ def create(
         made = replace(agent, policy=wanted or Policy.IN_SERVICE, policy_by=who)
         return Changes(groups=changes.groups, agents={uuid: made})
     check_active(before)
-    after = replace(before, group=group, labels=dict(labels))
+    lasting = _operator_labels(before)
+    own = {name: value for name, value in before.labels.items() if name not in lasting}
+    together = {**own, **labels}
+    check_labels(together)
+    after = replace(before, group=group, labels=together, operator_labels=dict(labels))
     if wanted is not None:
         after = policy.wanted(after, wanted, who)
     after = desired.resolved(before, after, desired.defaults_of(facts, group))
@@ -150,10 +154,12 @@ def register(
     after = _rooted(facts, before, spec.root)
     if booted:
         after = _booted(after, spec.boot_id)
-    labels = {**before.labels, **(spec.labels or {})}
+    lasting = _operator_labels(before)
+    labels = {**(spec.labels or {}), **lasting}
     check_labels(labels)
     merged = parts.merged(after, spec.parts, booted=booted, born=born or {})
-    after = _reported(replace(after, facts=spec.facts, labels=labels, parts=merged))
+    after = _reported(replace(after, facts=spec.facts, parts=merged))
+    after = replace(after, labels=labels, operator_labels=lasting)
     after = desired.resolved(before, after, desired.defaults_of(facts, before.group))
     if after != before:
         after = replace(after, registered_at=now)
@@ -166,7 +172,21 @@ def _new(facts: Facts, now: Instant, uuid: AgentId, group: str, labels: Mapping[
             Code.INVALID,
             f"The id of an agent is a UUID in lower case with dashes, not '{uuid}'.",
         )
-    return Agent(uuid, facts.next_number, group, now, now, labels=dict(labels), generation=1)
+    return Agent(
+        uuid,
+        facts.next_number,
+        group,
+        now,
+        now,
+        labels=dict(labels),
+        operator_labels=dict(labels),
+        generation=1,
+    )
+
+
+def _operator_labels(agent: Agent) -> Mapping[str, str]:
+    """Return the labels that no machine changes; of agents of earlier releases all of them."""
+    return agent.labels if agent.operator_labels is None else agent.operator_labels
 
 
 def _rooted(facts: Facts, agent: Agent, named: ProviderId | None) -> Agent:
