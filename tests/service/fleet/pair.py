@@ -123,10 +123,15 @@ class Pair:
         known = [{a.uuid: a for a in fleet.directory.agents()} for fleet in self.fleets]
         assert known[0] == known[1]
         for fleet in self.fleets:
-            counted = Tally()
-            for agent in fleet.directory.agents():
-                counted.change(None, agent)
-            assert vars(fleet.directory.tally) == vars(counted)
+            assert vars(fleet.directory.tally) == vars(counted(fleet))
+
+
+def counted(fleet: Fleet) -> Tally:
+    """Count all agents that a service knows."""
+    tally = Tally()
+    for agent in fleet.directory.agents():
+        tally.change(None, agent)
+    return tally
 
 
 def play(url: str, scenario: Callable[[Pair], Awaitable[None]]) -> None:

@@ -15,6 +15,8 @@ from moorage.store.api import Unavailable
 from moorage.store.open import open_engine
 from tests.service.fleet.alone import play
 from tests.service.fleet.machines import BOOT, PAGES, agent_id, part_id, ready
+from tests.service.fleet.pair import Pair
+from tests.service.fleet.pair import play as play_both
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, Running, fatal, running
 from tests.support import cluster
 
@@ -250,6 +252,22 @@ def test_what_one_process_hears_the_other_knows() -> None:
                 await service.stop()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("years", [-60, 60])
+def test_a_process_with_another_wall_clock_makes_nobody_late(url: str, years: int) -> None:
+    """It hears of a machine by the register that another process has stored, by another clock."""
+
+    async def scenario(pair: Pair) -> None:
+        pair.clock.jump = years * 365 * 86_400 * SECOND
+        await ready(pair.fleets[0], 1)
+        for _ in range(4):
+            await pair.caught_up()
+            await pair.fleets[1].liveness_loop.look()
+            assert (await pair.agent(1)).liveness is Liveness.FRESH
+            pair.clock.at += 2 * SECOND
+
+    play_both(url, scenario)
 
 
 def test_a_drain_ends_at_its_time(tmp_path: Path) -> None:

@@ -278,6 +278,24 @@ def test_a_part_that_a_client_creates_again_sells_nothing_more(url: str) -> None
     play(url, scenario)
 
 
+def test_a_machine_whose_moved_part_is_used_does_not_end(url: str) -> None:
+    """Its allocations count, although the part is in another tree."""
+
+    async def scenario(pair: Pair) -> None:
+        fleet, other = pair.fleets[0], await pair.provider(9, VCPU=8)
+        await ready(fleet, 1)
+        await pair.submit(claim(1, part_id(1), **{PAGES: 10}))
+        move = ProviderUpdate(part_id(1), "moved", move=True, parent=other, free=True)
+        await pair.submit(move, at=1)
+        await fleet.policy(agent_id(1), Action.EXPUNGE, "", TESTER)
+        with refused(Code.HAS_ALLOCATIONS):
+            await fleet.policy(agent_id(1), Action.DECOMMISSION, "", TESTER)
+        ended = await fleet.policy(agent_id(1), Action.DECOMMISSION, "", TESTER, force=True)
+        assert ended.state is State.DECOMMISSIONED
+
+    play(url, scenario)
+
+
 def test_a_class_that_agents_report_is_not_renamed(url: str) -> None:
     """They would report the old name again, so the same pages would be sold under both names."""
 

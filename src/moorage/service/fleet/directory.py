@@ -1,6 +1,6 @@
 """All agents and groups in the memory of this process: enough to answer a sign of life."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import Agent, Group
@@ -50,6 +50,14 @@ class Directory:
         for uuid in changes.agents:
             for wake in [*self._watchers.get(uuid, ())]:
                 wake()
+
+    def keep(self, known: Container[AgentId]) -> list[Agent]:
+        """Forget all other agents; return them."""
+        gone = [agent for uuid, agent in self._agents.items() if uuid not in known]
+        for agent in gone:
+            self.tally.change(agent, None)
+            del self._agents[agent.uuid]
+        return gone
 
     def watch(self, uuid: AgentId, wake: Callable[[], None]) -> None:
         """Call `wake` with every change of an agent, until `unwatch`."""

@@ -77,6 +77,8 @@ class LivenessLoop:
         """A longer TTL that agents may still count on, and until when (monotonic)."""
         self._ttl = 0
         self._written_at = 0
+        self._ahead = clock.now() - clock.monotonic()
+        """By how much the database's clock was ahead of the monotonic one at the last exchange."""
         self._loop = Loop(log, "cannot look for silent agents; trying again", SWEEP_SECONDS)
 
     async def start(self) -> None:
@@ -143,6 +145,7 @@ class LivenessLoop:
         else:
             plan = RunPlan(lambda: write(kept=kept, stopped=stopped))
             exchange = await self._transactor.submit(plan)
+        self._ahead = exchange.now - self._clock.monotonic()
         down = self.signs.merge(exchange, self._process)
         longest = max((row.ttl for row in exchange.rows), default=0)
         if first and not (exchange.rows and all(row.stopped for row in exchange.rows)):
@@ -163,11 +166,15 @@ class LivenessLoop:
                 self.signs.note_age(agent.number, max(0, now - written - down))
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Follow a commit, also of another process: what an agent has written is a sign of life."""
+        """Follow a commit, also of another process: what an agent has written is a sign of life.
+
+        Its time is the database's; the wall clock of this process may be another.
+        """
+        now = self._clock.monotonic() + self._ahead
         for agent in changes.agents.values():
             written, known = written_at(agent), self._directory.get(agent.uuid)
             if written is not None and (known is None or written_at(known) != written):
-                self.signs.note_age(agent.number, max(0, self._clock.now() - written))
+                self.signs.note_age(agent.number, max(0, now - written))
 
     def _silent(self) -> Iterator[tuple[Agent, Liveness]]:
         """Yield agents whose silence makes something else of them."""

@@ -11,6 +11,7 @@ from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent, Goal, Group
 from moorage.core.fleet.policy import Action
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
@@ -46,12 +47,22 @@ class AgentPolicy(AgentCase):
         self.rows = [audit_entry(when.stamp, self.by, *entry)]
 
 
+def is_part_of(facts: LedgerFacts, uuid: ProviderId, agent: Agent) -> bool:
+    """Return whether a provider is still that of the agent: clients may create another one."""
+    provider = facts.providers.get(uuid)
+    return provider is not None and provider.agent == agent.uuid
+
+
 def is_used(facts: LedgerFacts, agent: Agent | None) -> bool:
-    """Return whether anything is allocated in the tree of an agent's machine."""
+    """Return whether anything is allocated in the tree of an agent's machine.
+
+    Its parts count wherever clients have moved them.
+    """
     if agent is None or agent.root is None:
         return False
     below = {agent.root}
-    found = [agent.root]
+    below |= {uuid for uuid in agent.parts if is_part_of(facts, uuid, agent)}
+    found = [*below]
     for uuid in found:
         children = facts.children.get(uuid, set()) - below
         below |= children

@@ -42,6 +42,10 @@ class SignsOfLife:
         if heard > self._heard.get(number, heard - 1):
             self._heard[number] = heard
 
+    def forget(self, number: int) -> None:
+        """Forget an agent: another one may get its number."""
+        self._heard.pop(number, None)
+
     def ages(self) -> dict[int, int]:
         """Return how long ago each agent was last heard of."""
         now = self._monotonic()

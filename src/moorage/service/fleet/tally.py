@@ -38,11 +38,12 @@ class Tally:
         """Sums of units over the parts of `reservoirs`; an entry may be 0."""
         self._members: Counter[tuple[str, Liveness]] = Counter()
 
-    def change(self, before: Agent | None, after: Agent) -> None:
-        """Count an agent as it is now; `before` is as it was counted, None: it is new."""
+    def change(self, before: Agent | None, after: Agent | None) -> None:
+        """Count an agent as it is now, None: it is gone; `before` as it was counted, None: new."""
         if before is not None:
             self._count(before, -1)
-        self._count(after, 1)
+        if after is not None:
+            self._count(after, 1)
 
     def groups_in_service(self) -> set[str]:
         """Return the groups that have registered members in service."""
