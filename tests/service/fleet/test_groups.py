@@ -8,6 +8,7 @@ from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import Goal
 from moorage.core.service_time import When
+from moorage.service.fleet.policy_cases import GroupPut
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready
 from tests.service.fleet.pair import ROUNDS, Pair, outcomes, play, refused
 from tests.service.running import TESTER
@@ -61,6 +62,26 @@ def test_a_group_is_deleted_while_agents_come(url: str) -> None:
             assert (found[0] is None) == (not group.desired)
             with refused(Code.GROUP_IN_USE):
                 await other.group_delete(name, TESTER)
+
+    play(url, scenario)
+
+
+def test_members_follow_although_a_process_was_killed(url: str) -> None:
+    """The defaults were stored, and the process ended before the members followed them."""
+
+    async def scenario(pair: Pair) -> None:
+        for n in (1, 2):
+            await ready(pair.fleets[0], n)
+        await pair.fleets[0].desired(agent_id(1), DesiredSpec(PAGES), "", TESTER)
+        await pair.submit(GroupPut("default", {PAGES: Goal(amount=70)}, TESTER))
+        assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == 0
+        await pair.end()
+        await pair.start()
+        async with asyncio.timeout(WAIT):
+            while (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired != 70:
+                pass
+        assert await pair.offered(1) == 70
+        assert (await pair.agent(2)).parts[part_id(2)].classes[PAGES].desired == 100
 
     play(url, scenario)
 

@@ -58,6 +58,11 @@ def follow(facts: Facts, now: Instant, uuid: AgentId) -> Changes:
     return _followed(agent, defaults_of(facts, agent.group), now)
 
 
+def follows(agent: Agent, group: Group) -> bool:
+    """Has an agent the amounts that follow from the defaults of its group?"""
+    return not _followed(agent, group.desired, agent.updated_at)
+
+
 def delete(facts: Facts, name: str, members: int) -> Changes:
     """Remove a group.
 

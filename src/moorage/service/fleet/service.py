@@ -1,6 +1,7 @@
 """The fleet: the operations on agents and groups that faces may call."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from moorage.core.clock import Clock, Instant
@@ -8,6 +9,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports, starts
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
+from moorage.core.fleet.groups import follows
 from moorage.core.fleet.liveness import TTL_RANGE, TtlRange, next_in
 from moorage.core.fleet.model import Agent, Goal, Group, Liveness, Policy, Report, State
 from moorage.core.fleet.policy import Action
@@ -17,6 +19,7 @@ from moorage.core.ids import AgentId, ConsumerId
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
+from moorage.service.background import Loop
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.followers import Followers
@@ -39,6 +42,8 @@ from moorage.service.fleet.policy_cases import (
 )
 from moorage.service.fleet.queries import FleetQueries
 from moorage.store.api import Engine
+
+log = logging.getLogger("moorage.fleet")
 
 AGAIN_SECONDS = 5.0
 """How often a wait for a start looks again: allocations before it may end without a report."""
@@ -69,6 +74,7 @@ class Fleet:
         self.queries = FleetQueries(engine)
         self.directory = Directory()
         self._closed = False
+        self._catching_up = Loop(log, "cannot make agents follow their groups", AGAIN_SECONDS)
         self.liveness_loop = LivenessLoop(
             engine,
             transactor,
@@ -86,9 +92,11 @@ class Fleet:
         if self._engine.shared:
             self._followers.start(self._reload)
         await self.liveness_loop.start()
+        self._catching_up.start(self._follow_again)
 
     async def stop(self) -> None:
         """Stop what `start` has started."""
+        await self._catching_up.stop()
         await self.liveness_loop.stop()
         await self._followers.stop()
 
@@ -234,14 +242,29 @@ class Fleet:
         """Create a group or replace its defaults; returns when its members follow them."""
         group = await self._transactor.submit(GroupPut(name, desired, by))
         await self._caught_up()
-        members = [
-            agent
-            for agent in self.directory.agents()
-            if agent.group == name and agent.state is State.ACTIVE
-        ]
+        await self._follow(
+            [
+                agent
+                for agent in self.directory.agents()
+                if agent.group == name and agent.state is State.ACTIVE
+            ]
+        )
+        return group
+
+    async def _follow(self, members: list[Agent]) -> None:
+        """Make agents follow the defaults of their groups."""
         for first in range(0, len(members), FOLLOW_MAX):
             await self._transactor.submit(GroupFollow(members[first : first + FOLLOW_MAX]))
-        return group
+
+    async def _follow_again(self) -> None:
+        """Make those agents follow before whose turn a process was killed."""
+        agents = [*self.directory.agents()]
+        for first in range(0, len(agents), FOLLOW_MAX):
+            await asyncio.sleep(0)
+            portion = [
+                (a, self.directory.group(a.group)) for a in agents[first : first + FOLLOW_MAX]
+            ]
+            await self._follow([a for a, group in portion if group and not follows(a, group)])
 
     async def group_confirm(self, name: str, by: Actor) -> Group:
         """Declare the silent members of a suspect group lost, and end the suspicion."""
