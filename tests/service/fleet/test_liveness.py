@@ -170,6 +170,29 @@ def test_a_cut_network_loses_nobody(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_an_agent_that_changes_its_group_during_a_sweep_is_not_lost(tmp_path: Path) -> None:
+    """Many members of the group that it comes to are silent, which the sweep has not counted."""
+
+    async def scenario(one: Running) -> None:
+        fleet = one.service.fleet
+        for n in range(10):
+            await ready(fleet, n, group="rack")
+        await ready(fleet, 20)
+        await passing(one, 3 * TTL, *range(6))
+        silent = fleet.directory.get(agent_id(20))
+        assert silent is not None and silent.liveness is Liveness.LATE
+        counts = fleet.liveness_loop._counts()
+        await fleet.put(agent_id(20), "rack", {}, None, TESTER)
+        await fleet.liveness_loop.sweep([(silent, Liveness.LOST)], counts)
+        assert liveness(fleet, 20) is Liveness.LATE
+        await passing(one, SECOND, *range(6))
+        assert liveness(fleet, 20) is Liveness.LATE
+        group = fleet.directory.group("rack")
+        assert group is not None and group.suspect_since is not None
+
+    play(tmp_path, scenario)
+
+
 def test_few_silent_agents_are_lost(tmp_path: Path) -> None:
     """A control: two of ten agents are lost after three TTLs."""
 

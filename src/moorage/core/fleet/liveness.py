@@ -146,7 +146,9 @@ def _brakes(
         return False
     if group.suspect_since is not None:
         return True
-    count = counts.get(agent.group, GroupCount(0, 0))
+    count = counts.get(agent.group)
+    if count is None:
+        return True  # it has just changed its group: the next sweep decides
     if count.late < threshold(count):
         return False
     changes.groups[group.name] = _changed(group, now, suspect_since=now)
