@@ -134,6 +134,8 @@ OPERATORS: dict[str, tuple[Callable[[Machine], Response], tuple[str, ...]]] = {
         lambda one: one.operate("drain", until="2030-01-01T00:00:00Z", lasts=1),
         ("`until` or `lasts`", "not both"),
     ),
+    "a resume that ends": (lambda one: one.operate("resume", lasts=1), ("omit until and lasts",)),
+    "a drain by force": (lambda one: one.operate("drain", force=True), ("omit force of drain",)),
     "a negative time": (lambda one: one.operate("drain", lasts=-1), ("lasts must be from 0",)),
     "an end after all times": (
         lambda one: one.operate("drain", until="9999-12-31T23:59:59-12:00"),

@@ -81,6 +81,10 @@ async def decommission(request: Request[wire.PolicyRequest, None]) -> wire.Agent
 
 async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> wire.Agent:
     uuid, wanted = agent_id(request), request.body
+    if action is not Action.DRAIN and (wanted.until, wanted.lasts) != (None, None):
+        raise Error(Code.INVALID, f"Only a drain ends by itself: omit until and lasts of {action}.")
+    if action is not Action.DECOMMISSION and wanted.force:
+        raise Error(Code.INVALID, f"Only a decommission can be forced: omit force of {action}.")
     until = None if wanted.until is None else instant_of("until", wanted.until)
     if wanted.lasts is not None:
         if until is not None:
