@@ -1,8 +1,9 @@
 """Moorage: the ledger of a machine fleet's capacity, and who may use it now.
 
-Floors, from the top: `cli/` is the command line, `serve/` the server process, `faces/` the APIs,
-`client/` what runs on other machines, `config/` the settings, `service/` the use cases, `store/`
-the database, `core/` the rules, `wire/` the words of the native API. Imports run downwards only.
+Floors, from the top: `cli/` is the command line, `serve/` the server process, `integrations/` what
+governs other systems, `faces/` the APIs, `client/` what runs on other machines, `config/` the
+settings, `service/` the use cases, `store/` the database, `core/` the rules, `wire/` the words of
+the native API. Imports run downwards only.
 Start reading at `serve/` for the running process and at `core/ledger/` for the rules.
 """
 

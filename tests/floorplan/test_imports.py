@@ -16,6 +16,7 @@ PLANTED = {
     "store-choice": ("service/__init__.py", "import moorage.store.sqlite"),
     "faces": ("faces/testing.py", "import moorage.faces.placement"),
     "client-alone": ("client/__init__.py", "import msgspec"),
+    "integrations-alone": ("integrations/ironic/states.py", "import moorage.core.errors"),
     "faces-see-no-store": ("faces/web.py", "import moorage.store.api"),
     "run-alone": ("client/run/lease/lease_clock.py", "import moorage.wire"),
     "wire-alone": ("wire/problems.py", "import msgspec"),

@@ -1,0 +1,101 @@
+"""Ironic's provision states: which are busy, and which verbs make a node busy.
+
+Source: `ironic/common/states.py` and `state_machine.py` of release 39; a test compares them.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+BUSY: Final = frozenset(
+    {
+        "verifying",
+        "deploying",
+        "wait call-back",
+        "deleting",
+        "cleaning",
+        "clean wait",
+        "inspecting",
+        "inspect wait",
+        "adopting",
+        "rescuing",
+        "rescue wait",
+        "unrescuing",
+        "servicing",
+        "service wait",
+    }
+)
+"""Ironic's UNSTABLE_STATES: it works on the node, or waits for the node's agent."""
+
+HOLD: Final = frozenset({"deploy hold", "clean hold", "service hold"})
+"""A person must continue the work: `unhold` makes the node busy again."""
+
+EVENTS: Final[Mapping[str, str]] = {
+    "active": "deploy",
+    "deploy": "deploy",
+    "rebuild": "rebuild",
+    "deleted": "delete",
+    "undeploy": "delete",
+    "manage": "manage",
+    "provide": "provide",
+    "inspect": "inspect",
+    "abort": "abort",
+    "clean": "clean",
+    "adopt": "adopt",
+    "rescue": "rescue",
+    "unrescue": "unrescue",
+    "unhold": "unhold",
+    "service": "service",
+}
+"""The event of each verb, that is, of each `target` of a request."""
+
+BUSY_FROM: Final[Mapping[str, frozenset[str]]] = {
+    "deploy": frozenset({"available", "deploy failed"}),
+    "rebuild": frozenset({"active", "error", "deploy failed"}),
+    "manage": frozenset({"enroll"}),
+    "provide": frozenset({"manageable"}),
+    "inspect": frozenset({"manageable", "inspect failed"}),
+    "abort": frozenset(),
+    "clean": frozenset({"manageable"}),
+    "adopt": frozenset({"manageable", "adopt failed"}),
+    "rescue": frozenset({"active", "rescue", "rescue failed", "unrescue failed", "service failed"}),
+    "unrescue": frozenset({"rescue", "rescue failed", "unrescue failed"}),
+    "unhold": HOLD,
+    "service": frozenset({"active", "service failed", "service hold"}),
+}
+"""The states, not busy themselves, from which an event makes a node busy; others of the event are
+refused by Ironic, or lead to a state that is not busy."""
+
+
+class Admission(StrEnum):
+    """What a request for a provision state needs before it is forwarded."""
+
+    UNIT = "unit"
+    """A unit of the pool: it makes the node busy."""
+    FORCED = "forced"
+    """A unit that is granted at once, over the limit if necessary."""
+    NOTHING = "nothing"
+    """Ironic refuses it, or it does not make the node busy."""
+
+
+def admission_of(verb: str, state: str) -> Admission:
+    """Return what a request needs.
+
+    A tear-down is never held back, because it goes on into cleaning without another request. A node
+    that is busy has its unit already.
+
+    Args:
+        verb: the `target` of the request.
+        state: the provision state of the node.
+    """
+    event = EVENTS.get(verb)
+    if event == "delete":
+        return Admission.FORCED
+    if event is None or state not in BUSY_FROM[event]:
+        return Admission.NOTHING
+    return Admission.UNIT
+
+
+def is_busy(state: str, *, hold_counts: bool = False) -> bool:
+    """Return whether a node in this state occupies a unit; `hold_counts`: also if it is on hold."""
+    return state in BUSY or (hold_counts and state in HOLD)
