@@ -8,6 +8,7 @@ CLIENT_VENV := .venv-client
 ORIGINAL_VENV := .venv-original
 OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
+IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
 PROMTOOL := .promtool/promtool
 SOURCES := src tests bench
@@ -19,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare generators alerts
+E2E := osc-placement nova compare generators alerts baremetal
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -40,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres test e2e osc-placement nova generators alerts compare environments check bench soak mutate \
+.PHONY: help run run-postgres ironic test e2e osc-placement nova generators alerts baremetal compare environments check bench soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -52,6 +53,9 @@ run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its databa
 
 run-postgres: $(VENV)/dev.stamp ## Start Moorage with its own PostgreSQL, in ./moorage-postgres
 	@exec $(CLUSTER) moorage-postgres $(BIN)/moorage serve $(ARGS)
+
+ironic: $(IRONIC_VENV)/stamp ## Start a real OpenStack Ironic with 50 fake nodes (ARGS="--nodes 10"; ARGS="--help")
+	@exec $(IRONIC_VENV)/bin/python -m tests.baremetal.serve $(ARGS)
 
 test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 15 minutes)
 	@failed=0; \
@@ -81,6 +85,9 @@ generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp
 alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
 
+baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Deploy a fake node of a real OpenStack Ironic with the stock clients
+	$(CLIENT_VENV)/bin/python -m tests.baremetal
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -107,13 +114,13 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(PROMTOOL)
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(IRONIC_VENV)/stamp $(PROMTOOL)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m tests.compare --agents all --seed 1 --requests 3000 --workers $(BUSY_WORKERS))
 
-client: $(CLIENT_VENV)/stamp ## Build the virtual environment of the openstack client that the README's tour uses
+client: $(CLIENT_VENV)/stamp ## Build the virtual environment of the openstack client, with the plugins for Placement and Ironic
 
 bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement, 30 minutes (ARGS="--quick": 3; ARGS="--help")
 	@$(MAKE) --no-print-directory $(ORIGINAL_VENV)/stamp || \
@@ -170,6 +177,10 @@ $(OSC_PLACEMENT_VENV)/stamp: tests/clients/requirements-osc-placement.lock scrip
 
 $(NOVA_VENV)/stamp: tests/clients/requirements-nova.lock scripts/environment
 	scripts/environment $(NOVA_VENV) tests/clients/requirements-nova.lock
+	@touch $@
+
+$(IRONIC_VENV)/stamp: tests/baremetal/requirements.lock scripts/environment
+	scripts/environment $(IRONIC_VENV) tests/baremetal/requirements.lock
 	@touch $@
 
 $(GENERATORS_VENV)/stamp: tests/generators/requirements.lock scripts/environment

@@ -31,6 +31,9 @@ class Guard:
         self._shell.communicate()
 
 
-def ended(process: int, seconds: float) -> bool:
-    """Wait for the end of a process (of `pidfd_open`), child or not; return whether it ended."""
+def ended(process: int, seconds: float | None) -> bool:
+    """Wait for the end of a process (of `pidfd_open`), child or not; return whether it ended.
+
+    `seconds` None waits without a limit.
+    """
     return bool(select.select([process], [], [], seconds)[0])
