@@ -14,7 +14,8 @@ from typing import Any
 
 import openstack
 
-from tests.support.ironic import Ironic, Setup
+from tests.baremetal.rules import check_spellings, check_states
+from tests.support.ironic import PROGRAMS, Ironic, Setup
 from tests.support.suites import print_line
 
 SETUP = Setup(nodes=5, delays={"deploy": "2"})
@@ -103,8 +104,13 @@ def main() -> int:
     with TemporaryDirectory(prefix="moorage-ironic-") as folder, Ironic(Path(folder), SETUP) as it:
         clients = Clients(it.url)
         deployed(clients)
+        check_states(PROGRAMS)
+        understood = check_spellings(it.url)
+        clients.ask("node-1", "provide")
+        clients.wait("node-1", "available")
         killed(it, clients)
         limited(it, clients)
+    print_line(f"e2e: baremetal: {understood} spellings of a request are understood alike")
     print_line(f"e2e: baremetal: the stock clients work, in {time.monotonic() - began:.0f} s")
     return 0
 
