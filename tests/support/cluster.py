@@ -24,14 +24,14 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 
 from moorage.serve.files import Files
 from moorage.store.postgres.migrate import migrate
+from tests.support.closing import Closing
 from tests.support.guard import Guard
 
 MIGRATED = "migrated"
@@ -93,7 +93,7 @@ def _version(place: Path) -> int:
     return int(found[1]) if found else 0
 
 
-class Cluster:
+class Cluster(Closing):
     """One server in a folder, reachable only through a socket there. Context manager.
 
     It ends when this process does, in any way.
@@ -256,17 +256,6 @@ class Cluster:
             self.stop("immediate" if self._temporary else "fast")
         if self._temporary:
             shutil.rmtree(self.folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 @cache

@@ -18,11 +18,11 @@ from configparser import RawConfigParser
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import SO_REUSEADDR, SOL_SOCKET, socket
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from tests.support.closing import Closing
 from tests.support.guard import Guard, ended
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +126,7 @@ def configuration(port: int, setup: Setup) -> dict[str, dict[str, str]]:
     }
 
 
-class Ironic:
+class Ironic(Closing):
     """One Ironic in a folder, with nodes named node-1 to node-N. Context manager.
 
     It ends when this process does, in any way. `url` is its address, also after another `start`.
@@ -346,14 +346,3 @@ class Ironic:
         self._reserved.close()
         if self._temporary:
             shutil.rmtree(self.folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
