@@ -7,40 +7,40 @@ from moorage.integrations.ironic.states import (
     BUSY_FROM,
     EVENTS,
     HOLD,
-    Admission,
-    admission_of,
+    Requirement,
     is_busy,
+    requirement_of,
 )
 
 
 @pytest.mark.parametrize(
     ("verb", "state", "expected"),
     [
-        ("active", "available", Admission.UNIT),
-        ("active", "active", Admission.NOTHING),
-        ("rebuild", "active", Admission.UNIT),
-        ("manage", "enroll", Admission.UNIT),
-        ("manage", "available", Admission.NOTHING),
-        ("provide", "manageable", Admission.UNIT),
-        ("abort", "clean wait", Admission.NOTHING),
-        ("unhold", "clean hold", Admission.UNIT),
-        ("deleted", "active", Admission.FORCED),
-        ("undeploy", "deploying", Admission.FORCED),
-        ("active", "deploying", Admission.NOTHING),
-        ("no-such-verb", "available", Admission.NOTHING),
+        ("active", "available", Requirement.UNIT),
+        ("active", "active", Requirement.NOTHING),
+        ("rebuild", "active", Requirement.UNIT),
+        ("manage", "enroll", Requirement.UNIT),
+        ("manage", "available", Requirement.NOTHING),
+        ("provide", "manageable", Requirement.UNIT),
+        ("abort", "clean wait", Requirement.NOTHING),
+        ("unhold", "clean hold", Requirement.UNIT),
+        ("deleted", "active", Requirement.FORCED),
+        ("undeploy", "deploying", Requirement.FORCED),
+        ("active", "deploying", Requirement.NOTHING),
+        ("no-such-verb", "available", Requirement.NOTHING),
     ],
 )
-def test_what_a_request_needs(verb: str, state: str, expected: Admission) -> None:
+def test_what_a_request_needs(verb: str, state: str, expected: Requirement) -> None:
     """Only what makes a node busy needs a unit; a tear-down is never held back."""
-    assert admission_of(verb, state) is expected
+    assert requirement_of(verb, state) is expected
 
 
 def test_a_busy_node_needs_no_second_unit() -> None:
     """It has one already, whatever is asked of it."""
     for verb in EVENTS:
-        assert {admission_of(verb, state) for state in BUSY} <= {
-            Admission.NOTHING,
-            Admission.FORCED,
+        assert {requirement_of(verb, state) for state in BUSY} <= {
+            Requirement.NOTHING,
+            Requirement.FORCED,
         }
 
 

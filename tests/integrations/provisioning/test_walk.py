@@ -17,8 +17,8 @@ from moorage.integrations.provisioning.walk import (
     WIRE_GRACE_SECONDS,
     Episode,
     NotSentError,
-    Outcome,
     Reading,
+    RequestOutcome,
     answered,
     is_over_after_answer,
     is_over_after_reading,
@@ -160,11 +160,11 @@ def test_every_episode_ends() -> None:
     silent = sent(lone, "a", 5.0)
     assert not is_over_after_reading(silent, Reading(1, 4.0 + WIRE_GRACE_SECONDS, busy=False))
     assert is_over_after_reading(silent, Reading(1, 5.0 + WIRE_GRACE_SECONDS, busy=False))
-    short = answered(silent, "a", Outcome.ACCEPTED)
+    short = answered(silent, "a", RequestOutcome.ACCEPTED)
     assert not is_over_after_answer(short)
     assert is_over_after_reading(short, Reading(2, 6.0, busy=False))
     assert not is_over_after_reading(short, Reading(2, 6.0, busy=True))
-    refused = answered(silent, "a", Outcome.REFUSED)
+    refused = answered(silent, "a", RequestOutcome.REFUSED)
     assert is_over_after_answer(refused)
     assert not is_over_after_answer(lone)
 
@@ -172,6 +172,6 @@ def test_every_episode_ends() -> None:
 def test_an_answer_belongs_to_a_request() -> None:
     """One that was not sent, or has its answer, is an error of the caller."""
     one = sent(Episode(0.0), "a", 0.0)
-    for wrong in (Episode(0.0), answered(one, "a", Outcome.ACCEPTED)):
+    for wrong in (Episode(0.0), answered(one, "a", RequestOutcome.ACCEPTED)):
         with pytest.raises(NotSentError, match="Request a"):
-            answered(wrong, "a", Outcome.ACCEPTED)
+            answered(wrong, "a", RequestOutcome.ACCEPTED)

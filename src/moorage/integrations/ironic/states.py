@@ -67,7 +67,7 @@ BUSY_FROM: Final[Mapping[str, frozenset[str]]] = {
 refused by Ironic, or lead to a state that is not busy."""
 
 
-class Admission(StrEnum):
+class Requirement(StrEnum):
     """What a request for a provision state needs before it is forwarded."""
 
     UNIT = "unit"
@@ -78,7 +78,7 @@ class Admission(StrEnum):
     """Ironic refuses it, or it does not make the node busy."""
 
 
-def admission_of(verb: str, state: str) -> Admission:
+def requirement_of(verb: str, state: str) -> Requirement:
     """Return what a request needs.
 
     A tear-down is never held back, because it goes on into cleaning without another request. A node
@@ -90,10 +90,10 @@ def admission_of(verb: str, state: str) -> Admission:
     """
     event = EVENTS.get(verb)
     if event == "delete":
-        return Admission.FORCED
+        return Requirement.FORCED
     if event is None or state not in BUSY_FROM[event]:
-        return Admission.NOTHING
-    return Admission.UNIT
+        return Requirement.NOTHING
+    return Requirement.UNIT
 
 
 def is_busy(state: str, *, hold_counts: bool = False) -> bool:

@@ -21,7 +21,7 @@ GRANT_GRACE_SECONDS = 10.0
 """A process that was granted a unit stores that it sends the request within this time."""
 
 
-class Outcome(Enum):
+class RequestOutcome(Enum):
     """What an answer says of the work that the request asked for."""
 
     ACCEPTED = "accepted"
@@ -65,25 +65,25 @@ def sent(episode: Episode, request: str, now: float) -> Episode:
     return replace(episode, version=episode.version + 1, sent={**episode.sent, request: now})
 
 
-def answered(episode: Episode, request: str, outcome: Outcome) -> Episode:
+def answered(episode: Episode, request: str, outcome: RequestOutcome) -> Episode:
     """Return the episode with the answer to a request; an unknown outcome counts as no answer.
 
     Raises NotSentError.
     """
     if request not in episode.sent:
         raise NotSentError(f"Request {request} was not sent, or was answered before.")
-    if outcome is Outcome.UNKNOWN:
+    if outcome is RequestOutcome.UNKNOWN:
         return episode
     others = {name: at for name, at in episode.sent.items() if name != request}
-    begun = episode.begun or outcome is Outcome.ACCEPTED
+    begun = episode.begun or outcome is RequestOutcome.ACCEPTED
     return replace(episode, version=episode.version + 1, sent=others, begun=begun)
 
 
-def outcome_of(status: int | None) -> Outcome:
+def outcome_of(status: int | None) -> RequestOutcome:
     """Return what the status of an answer says; None: there was no answer."""
     if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Outcome.UNKNOWN
-    return Outcome.REFUSED if status >= HTTPStatus.BAD_REQUEST else Outcome.ACCEPTED
+        return RequestOutcome.UNKNOWN
+    return RequestOutcome.REFUSED if status >= HTTPStatus.BAD_REQUEST else RequestOutcome.ACCEPTED
 
 
 def is_over_after_answer(episode: Episode) -> bool:
