@@ -1,6 +1,6 @@
 """What operators want of a machine: drain, resume, expunge and decommission.
 
-`TRANSITIONS` is the whole table. A request that asks for what is so already changes nothing.
+`TRANSITIONS` is the whole table. A request for the present policy changes nothing.
 """
 
 from collections.abc import Mapping

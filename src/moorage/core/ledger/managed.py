@@ -78,9 +78,8 @@ def keys_for(
     if create:
         keys.names.update(_names(known, machine))
     if machine.retired:
-        keys.names.update(_retired_name(known[uuid]) for uuid in machine.parts if uuid in known)
-        if machine.root_name is not None and machine.root in known:
-            keys.names.add(_retired_name(known[machine.root]))
+        present = {machine.root, *machine.parts} & known.keys()
+        keys.names.update(_retired_name(known[uuid]) for uuid in present)
     return keys
 
 

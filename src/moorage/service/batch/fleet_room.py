@@ -71,6 +71,8 @@ class FleetRoom:
 
     def _created(self, providers: Mapping[ProviderId, Provider | None]) -> None:
         """Close machines whose root somebody has deleted and now creates again."""
+        if not self.facts.roots:
+            return  # only what creates providers asks for roots, and claims do not
         ledger = self._ledger.facts
         roots = {
             uuid: self.facts.roots[uuid]
