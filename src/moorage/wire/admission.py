@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from moorage.wire.defaults import PATIENCE_SECONDS, QUEUE_MAX, TTL_SECONDS, TTL_SECONDS_MAX
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
@@ -143,8 +143,10 @@ class LeaseWanted:
 
     `key` is chosen by the caller and makes the request safe to repeat: the same key and body give
     the same lease for as long as it lasts and for 24 hours after. Higher `priority` goes first. A
-    ticket that is not polled for `patience` is withdrawn. `force` (operators only) is granted at
-    once, over the limit if necessary.
+    ticket that is not polled for `patience` is withdrawn. `force` (operators and governors) is
+    granted at once, over the limit if necessary. With `pull` the ticket is granted only while a
+    request waits for it, and passed over otherwise. With `reopen` a key whose lease has ended makes
+    a new lease.
     """
 
     needs: list[NeedWanted]
@@ -155,6 +157,8 @@ class LeaseWanted:
     labels: dict[str, str] = field(default_factory=dict)
     patience: float = PATIENCE_SECONDS
     force: bool = False
+    pull: bool = False
+    reopen: bool = False
     allocations: AllocationsWanted | None = None
 
 
@@ -182,6 +186,10 @@ class Lease:
     operators. `unheard`: it was not renewed in time and still occupies its units. A holder must
     stop before `expires_at`; null: the lease need not be renewed. `cause` is why it ended.
     `outcome` of what was started with it: ok, failed or throttled; null: not reported.
+
+    `record` is what its holder has written last; null: nothing. `record_version` is the number of
+    writes, and `record_age` the seconds since the last one, or since the grant if there was none;
+    null: it was not granted.
     """
 
     id: str
@@ -205,6 +213,9 @@ class Lease:
     outcome: Result | None
     unheard: bool
     token: str | None
+    record: dict[str, Any] | None
+    record_version: int
+    record_age: float | None
     waiting: Waiting | None
     """Of a ticket; null after it was granted or has ended."""
 
@@ -219,11 +230,15 @@ class LeasePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasesAsked(PageAsked):
-    """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner."""
+    """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner.
+
+    `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
+    """
 
     pool: str | None = None
     state: State | None = None
     owner: str | None = None
+    key_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +266,21 @@ class HolderProof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseWanted(HolderProof):
+    """With `record_version` only a lease whose record has this version is released."""
+
+    record_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordWanted(HolderProof):
+    """What the holder records, and the version that it replaces; the first one replaces 0."""
+
+    version: int
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldWanted(HolderProof):
     """The new hold in seconds from now; null: no hold."""
 
@@ -259,9 +289,16 @@ class HoldWanted(HolderProof):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryWanted(HolderProof):
-    """Release and ask again in one step. `key` is the key of the new attempt."""
+    """Release and ask again in one step. `key` is the key of the new attempt.
+
+    With `requeue` the units are given back, and the new ticket waits at the old place in line; it
+    may have the key of the old lease. With `record_version` only a lease whose record has this
+    version is given back.
+    """
 
     key: str
+    requeue: bool = False
+    record_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 An episode is the time in which one lease belongs to a host. Every step is stored before the next
 one is taken, and raises the version of the episode. A unit is released only on evidence: a reading
 of the host that began after the last step, and shows that it is not busy. "After" needs no clock:
-the reader notes the version before it reads, and the release counts only if it is still the same.
+the reader notes the episode before it reads, and the release counts only if the version is still
+the same.
 
 The host need not have been seen busy: short work never is.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from http import HTTPStatus
 
@@ -36,33 +36,24 @@ class RequestOutcome(Enum):
 class Episode:
     """The steps so far.
 
-    `granted_at` and the values of `sent` are seconds of one clock that does not jump, that of the
-    Moorage server. `sent` has the requests that have no answer yet. `begun`: a request may have
-    started work.
+    `sent` has the requests that have no answer yet. `begun`: a request may have started work, or
+    the host was found busy. `version` is the number of steps, and `age` the seconds since the last
+    one, or since the grant if there was none.
     """
 
-    granted_at: float
     version: int = 0
-    sent: Mapping[str, float] = field(default_factory=dict)
+    age: float = 0.0
+    sent: frozenset[str] = frozenset()
     begun: bool = False
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a reader has seen of a host: the version and the time were noted before it read."""
-
-    version: int
-    at: float
-    busy: bool
 
 
 class NotSentError(Exception):
     """An answer names a request that was not sent, or was answered before."""
 
 
-def sent(episode: Episode, request: str, now: float) -> Episode:
+def sent(episode: Episode, request: str) -> Episode:
     """Return the episode with one more request under way; store it before the request is sent."""
-    return replace(episode, version=episode.version + 1, sent={**episode.sent, request: now})
+    return _step(episode, episode.sent | {request}, episode.begun)
 
 
 def answered(episode: Episode, request: str, outcome: RequestOutcome) -> Episode:
@@ -74,9 +65,13 @@ def answered(episode: Episode, request: str, outcome: RequestOutcome) -> Episode
         raise NotSentError(f"Request {request} was not sent, or was answered before.")
     if outcome is RequestOutcome.UNKNOWN:
         return episode
-    others = {name: at for name, at in episode.sent.items() if name != request}
     begun = episode.begun or outcome is RequestOutcome.ACCEPTED
-    return replace(episode, version=episode.version + 1, sent=others, begun=begun)
+    return _step(episode, episode.sent - {request}, begun)
+
+
+def found_busy(episode: Episode) -> Episode:
+    """Return the episode of a host that works although nobody has asked for a unit."""
+    return _step(episode, episode.sent, begun=True)
 
 
 def outcome_of(status: int | None) -> RequestOutcome:
@@ -91,10 +86,19 @@ def is_over_after_answer(episode: Episode) -> bool:
     return episode.version > 0 and not episode.sent and not episode.begun
 
 
-def is_over_after_reading(episode: Episode, reading: Reading) -> bool:
-    """Return whether a reading proves that the host no longer works for this episode."""
-    if reading.busy or reading.version != episode.version:
+def is_over_after_reading(noted: Episode, *, busy: bool) -> bool:
+    """Return whether a reading proves that the host no longer works for this episode.
+
+    Args:
+        noted: the episode, noted before the reading began. Release only while it has this version.
+        busy: what the reading shows.
+    """
+    if busy:
         return False
-    if not episode.version:
-        return reading.at - episode.granted_at >= GRANT_GRACE_SECONDS
-    return all(reading.at - at >= WIRE_GRACE_SECONDS for at in episode.sent.values())
+    if not noted.version:
+        return noted.age >= GRANT_GRACE_SECONDS
+    return not noted.sent or noted.age >= WIRE_GRACE_SECONDS
+
+
+def _step(episode: Episode, sent: frozenset[str], begun: bool) -> Episode:
+    return replace(episode, version=episode.version + 1, age=0.0, sent=sent, begun=begun)
