@@ -67,6 +67,25 @@ BUSY_FROM: Final[Mapping[str, frozenset[str]]] = {
 refused by Ironic, or lead to a state that is not busy."""
 
 
+VERBS_OF_STATE: Final[Mapping[str, frozenset[str]]] = {
+    "verifying": frozenset({"manage"}),
+    "deploying": frozenset({"active", "deploy", "rebuild"}),
+    "wait call-back": frozenset({"active", "deploy", "rebuild"}),
+    "deleting": frozenset({"deleted", "undeploy"}),
+    "cleaning": frozenset({"clean", "provide", "deleted", "undeploy"}),
+    "clean wait": frozenset({"clean", "provide", "deleted", "undeploy"}),
+    "inspecting": frozenset({"inspect"}),
+    "inspect wait": frozenset({"inspect"}),
+    "adopting": frozenset({"adopt"}),
+    "rescuing": frozenset({"rescue"}),
+    "rescue wait": frozenset({"rescue"}),
+    "unrescuing": frozenset({"unrescue"}),
+    "servicing": frozenset({"service"}),
+    "service wait": frozenset({"service"}),
+}
+"""The verbs that lead to each busy state."""
+
+
 class Requirement(StrEnum):
     """What a request for a provision state needs before it is forwarded."""
 

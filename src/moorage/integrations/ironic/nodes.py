@@ -1,0 +1,159 @@
+"""Reads Ironic's nodes, and changes what is Moorage's own on them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import aiohttp
+
+Node = Mapping[str, Any]
+"""The fields of a node, as Ironic answers them."""
+
+VERSION_HEADER = "X-OpenStack-Ironic-API-Version"
+VERSION_MAX_HEADER = "X-OpenStack-Ironic-API-Maximum-Version"
+
+VERSION = (1, 82)
+"""The API version that is asked for, or the newest that Ironic has: from 1.82 nodes have shards."""
+
+PAGE = 1_000
+"""Nodes in one page; Ironic may answer fewer (`[api] max_limit`)."""
+
+PAGES_MAX = 1_000
+
+SECONDS_MAX = 60.0
+"""How long to wait for one answer."""
+
+
+class IronicError(Exception):
+    """Ironic did not answer, or not as Ironic does; the message says what happened."""
+
+
+class NodeReader:
+    """The nodes of one Ironic. An async context manager: it has open connections.
+
+    Every call raises IronicError.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+        """Prepare to read.
+
+        Args:
+            url: of Ironic's API, without `/v1`.
+            headers: sent with each request, such as `X-Auth-Token`.
+        """
+        self.url = url.rstrip("/")
+        self._headers = dict(headers or {})
+        self._version: str | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            headers=self._headers, timeout=aiohttp.ClientTimeout(total=SECONDS_MAX)
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def all(self, fields: Sequence[str]) -> list[Node]:
+        """Return all nodes, over all pages."""
+        nodes: list[Node] = []
+        query = {"fields": ",".join(fields), "limit": str(PAGE)}
+        for _ in range(PAGES_MAX):
+            page = await self._json(f"/v1/nodes?{urlencode(query)}")
+            found = page.get("nodes")
+            if not isinstance(found, list):
+                raise IronicError(f"{self.url} is not Ironic: its answer has no nodes")
+            nodes += found
+            if not (following := page.get("next")):
+                return nodes
+            # Only the query counts: the link has the address by which Ironic believes to be known.
+            query = dict(parse_qsl(urlsplit(str(following)).query))
+        raise IronicError(f"the list of nodes of {self.url} does not end")
+
+    async def node(self, ident: str, fields: Sequence[str]) -> Node | None:
+        """Return one node by UUID or name; None: there is none."""
+        query = urlencode({"fields": ",".join(fields)})
+        status, body = await self._ask("GET", f"/v1/nodes/{quote(ident, safe='')}?{query}")
+        if status == 404:
+            return None
+        return self._object(status, body)
+
+    async def provision(self, uuid: str, body: Mapping[str, Any]) -> tuple[int | None, str]:
+        """Ask for a provision state; return the status and the error's text; None: no answer."""
+        path = f"/v1/nodes/{quote(uuid, safe='')}/states/provision"
+        try:
+            status, answer = await self._ask("PUT", path, body)
+        except IronicError as error:
+            return None, str(error)
+        return status, fault_of(answer)
+
+    async def extra_put(self, uuid: str, name: str, value: Any) -> int:
+        """Set one member of a node's `extra`; return the status. None removes it."""
+        operation = "add" if value is not None else "remove"
+        patch = [{"op": operation, "path": f"/extra/{name}", "value": value}]
+        status, _ = await self._ask("PATCH", f"/v1/nodes/{quote(uuid, safe='')}", patch)
+        return status
+
+    async def _json(self, path: str) -> dict[str, Any]:
+        return self._object(*await self._ask("GET", path))
+
+    def _object(self, status: int, body: bytes) -> dict[str, Any]:
+        try:
+            content = json.loads(body)
+        except ValueError:
+            content = None
+        if status != 200 or not isinstance(content, dict):
+            raise IronicError(f"{self.url} answered {status}: {fault_of(body) or 'no JSON'}")
+        return content
+
+    async def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        assert self._session is not None
+        if self._version is None:
+            self._version = await self._negotiated()
+        try:
+            async with self._session.request(
+                method,
+                f"{self.url}{path}",
+                json=body,
+                headers={VERSION_HEADER: self._version},
+                allow_redirects=False,
+            ) as answer:
+                return answer.status, await answer.read()
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise IronicError(f"no answer from {self.url}: {error!r}") from error
+
+    async def _negotiated(self) -> str:
+        """Return the API version to ask for."""
+        assert self._session is not None
+        try:
+            async with self._session.get(f"{self.url}/v1", allow_redirects=False) as answer:
+                await answer.read()
+                newest = answer.headers.get(VERSION_MAX_HEADER, "")
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise IronicError(f"no answer from {self.url}: {error!r}") from error
+        major, dot, minor = newest.partition(".")
+        if not (dot and major.isdecimal() and minor.isdecimal()):
+            raise IronicError(f"{self.url} is not Ironic: it does not say which versions it has")
+        return "{}.{}".format(*min(VERSION, (int(major), int(minor))))
+
+
+def fault_of(body: bytes) -> str:
+    """Return the text of an error of Ironic's; empty: there is none.
+
+    `error_message` is an object, or the JSON text of one.
+    """
+    try:
+        message = json.loads(body)["error_message"]
+        message = json.loads(message) if isinstance(message, str) else message
+        return str(message["faultstring"])
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,133 @@
+"""Compares Ironic's nodes with the leases of hosts: adopts what is busy, releases what is not.
+
+One pass reads everything anew, and remembers nothing of earlier ones. Any number of processes may
+run it side by side: a release counts only if nobody has taken a step meanwhile, and who is adopted
+twice has one lease.
+"""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from time import monotonic
+
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.ironic.nodes import Node, NodeReader
+from moorage.integrations.ironic.rules import IMAGE, Rules, value_of, verbs_of, warm_of
+from moorage.integrations.ironic.states import is_busy
+from moorage.integrations.provisioning.episodes import EndedError, Episodes, Host
+from moorage.wire.admission import Lease
+
+SYSTEM = "ironic"
+"""The first word of the keys of its leases."""
+
+LABEL_LENGTH_MAX = 255
+
+RENEWALS = 3
+"""How many times a lease is renewed within its TTL, so that it is shown as `unheard` only if no
+process governs its host."""
+
+log = logging.getLogger("moorage.ironic")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a pass has seen and done."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    """By UUID."""
+    busy: frozenset[str] = frozenset()
+    warm: Collection[tuple[str, str]] = ()
+    """Conductors and images for which `first_of_image` is over."""
+    adopted: int = 0
+    released: int = 0
+    failed: int = 0
+    """Nodes that are busy without a unit because Moorage refused to count them."""
+
+
+def host_of_node(node: Node, verb: str) -> Host:
+    """Return a node as the holder of a lease, with labels for people."""
+    uuid = str(node["uuid"])
+    labels = {
+        "holder": value_of(node, "name") or uuid,
+        "node": uuid,
+        "verb": verb,
+        "conductor": value_of(node, "conductor") or "",
+        "image": value_of(node, IMAGE) or "",
+    }
+    plain = {name: _plain(text) for name, text in labels.items()}
+    return Host(SYSTEM, uuid, {name: text for name, text in plain.items() if text})
+
+
+class Reconciler:
+    """Passes over the nodes of one Ironic."""
+
+    def __init__(
+        self, episodes: Episodes, nodes: NodeReader, rules: Rules, *, hold_counts: bool = False
+    ) -> None:
+        self._episodes = episodes
+        self._nodes = nodes
+        self._rules = rules
+        self._hold_counts = hold_counts
+        self._renewed: dict[str, float] = {}
+        """When this process renewed each lease."""
+
+    async def run_once(self) -> Picture:
+        """Make one pass. Raises IronicError, UnreachableError, RefusedError."""
+        # The leases first: what is released must have been noted before the reading began.
+        noted = await self._episodes.working(SYSTEM)
+        nodes = {str(node["uuid"]): node for node in await self._nodes.all(self._rules.fields)}
+        busy = {uuid for uuid, node in nodes.items() if self._is_busy(node)}
+        released = 0
+        for uuid, leases in noted.items():
+            for lease in leases:
+                over = await self._episodes.release_after_reading(lease, busy=uuid in busy)
+                released += over
+                if not over:
+                    await self._renew(lease)
+        warm = warm_of(nodes.values())
+        adopted, failed = await self._adopt([nodes[uuid] for uuid in busy - noted.keys()], warm)
+        live = {lease.id for leases in noted.values() for lease in leases}
+        self._renewed = {one: at for one, at in self._renewed.items() if one in live}
+        return Picture(nodes, frozenset(busy), warm, adopted, released, failed)
+
+    async def _adopt(
+        self, nodes: Collection[Node], warm: Collection[tuple[str, str]]
+    ) -> tuple[int, int]:
+        """Count nodes that are busy without a unit; return how many are, and how many failed."""
+        if not nodes:
+            return 0, 0
+        # Again: a unit may have been granted after the first look, and before the node was read.
+        working = await self._episodes.working(SYSTEM)
+        adopted = failed = 0
+        for node in nodes:
+            needs = self._rules.needs(node, verbs_of(str(node["provision_state"])), warm)
+            if node["uuid"] in working or not needs.units:
+                continue
+            try:
+                await self._episodes.adopt(host_of_node(node, "adopted"), needs.units)
+            except (RefusedError, EndedError) as error:
+                log.error("node %s is busy and cannot be counted: %s", node["uuid"], error)
+                failed += 1
+            else:
+                log.info("node %s is %s: counted", node["uuid"], node["provision_state"])
+                adopted += 1
+        return adopted, failed
+
+    async def _renew(self, lease: Lease) -> None:
+        last = self._renewed.get(lease.id, float("-inf"))
+        if lease.ttl is None or monotonic() - last < lease.ttl / RENEWALS:
+            return
+        try:
+            await self._episodes.renew(lease)
+        except (RefusedError, UnreachableError) as error:
+            log.debug("lease %s is not renewed: %s", lease.id, error)
+            return
+        self._renewed[lease.id] = monotonic()
+
+    def _is_busy(self, node: Node) -> bool:
+        return is_busy(str(node.get("provision_state")), hold_counts=self._hold_counts)
+
+
+def _plain(text: str) -> str:
+    """Return text that may be a label."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)[:LABEL_LENGTH_MAX]

@@ -1,0 +1,214 @@
+"""Episodes in Moorage: the lease of a host, its steps in the record of the lease.
+
+`walk.py` decides; here its steps are read and written. Any number of processes may work for the
+same host: each step replaces a version, and whoever comes second reads again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from moorage.client.transport import RefusedError
+from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.provisioning import walk
+from moorage.integrations.provisioning.walk import Episode, RequestOutcome
+from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
+
+SENT_MAX = 30
+"""Requests of one episode that may be without an answer at the same time."""
+
+TRIES_MAX = 20
+"""How often a step is tried again because another process has taken one."""
+
+ADOPTED = "adopted"
+"""In place of the verb in the key of a host that was busy without a unit."""
+
+ENDED, CHANGED, GONE = "lease_ended", "record_changed", "lease_not_found"
+"""Codes of refusals: the lease has ended, its record has another version, it is forgotten."""
+
+REUSED = "key_reused"
+"""Code of a refusal: the live lease with this key has other needs, labels or another patience."""
+
+Step = Callable[[Episode], Episode]
+
+
+class EndedError(Exception):
+    """The lease has ended, so its unit may belong to another host: ask again."""
+
+
+class CrowdedError(Exception):
+    """Too many requests of the host are without an answer."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host that occupies units while it works.
+
+    `system` is a word such as `ironic`, `uuid` the host's identity there. `labels` describe it to
+    people; the label `holder` is its name.
+    """
+
+    system: str
+    uuid: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> str:
+        """The beginning of the keys of all its leases."""
+        return f"{self.system}/{self.uuid}/"
+
+
+def episode_of(lease: Lease) -> Episode:
+    """Return the steps that the record of a lease has."""
+    record = lease.record or {}
+    return Episode(
+        version=lease.record_version,
+        age=lease.record_age or 0.0,
+        sent=frozenset(record.get("sent", ())),
+        begun=bool(record.get("begun", False)),
+    )
+
+
+def host_of(lease: Lease) -> str | None:
+    """Return the UUID of the host of a lease; None: it is not the lease of a host."""
+    parts = lease.key.split("/")
+    return parts[1] if len(parts) >= 3 else None
+
+
+class Episodes:
+    """The episodes of hosts. Every call raises UnreachableError and RefusedError."""
+
+    def __init__(self, api: LeaseApi) -> None:
+        self._api = api
+
+    async def working(self, system: str) -> dict[str, list[Lease]]:
+        """Return the leases by which hosts of a system have units, by the UUID of the host."""
+        found: dict[str, list[Lease]] = {}
+        async for lease in self._api.leases(state="granted", key_prefix=f"{system}/"):
+            if (uuid := host_of(lease)) is not None:
+                found.setdefault(uuid, []).append(lease)
+        return found
+
+    async def current(self, host: Host) -> Lease | None:
+        """Return the lease by which a host has units; None: it has none."""
+        async for lease in self._api.leases(state="granted", key_prefix=host.keys):
+            return lease
+        return None
+
+    async def waiting(self, host: Host, verb: str) -> Lease | None:
+        """Return the ticket of a host for a verb; None: it has none."""
+        key = f"{host.keys}{verb}"
+        async for lease in self._api.leases(state="waiting", key_prefix=key):
+            if lease.key == key:
+                return lease
+        return None
+
+    async def ask(
+        self,
+        host: Host,
+        verb: str,
+        needs: Mapping[str, int],
+        *,
+        wait: float,
+        patience: float,
+        force: bool = False,
+    ) -> Lease:
+        """Ask for the units of a host, and wait for them; returns a lease or a ticket.
+
+        A ticket that waits for the same needs keeps its place, whatever else has changed. One with
+        other needs (a rule or the host has changed) is withdrawn.
+        """
+        wanted = LeaseWanted(
+            needs=[NeedWanted(pool=pool, units=units) for pool, units in sorted(needs.items())],
+            key=f"{host.keys}{verb}",
+            labels=dict(host.labels),
+            patience=patience,
+            force=force,
+            pull=not force,
+            reopen=True,
+        )
+        try:
+            return await self._api.ask(wanted, wait)
+        except RefusedError as refusal:
+            if refusal.code != REUSED:
+                raise
+        if (lease := await self.current(host)) is not None:
+            return lease
+        ticket = await self.waiting(host, verb)
+        if ticket is not None and {need.pool: need.units for need in ticket.needs} == needs:
+            return await self._api.lease(ticket.id, wait)
+        if ticket is not None:
+            await self._api.release(ticket.id)
+        return await self._api.ask(wanted, wait)
+
+    async def adopt(self, host: Host, needs: Mapping[str, int]) -> None:
+        """Give a host that is found busy its units, over the limit if necessary."""
+        lease = await self.ask(host, ADOPTED, needs, wait=0.0, patience=60.0, force=True)
+        await self._step(lease, walk.found_busy)
+
+    async def renew(self, lease: Lease) -> None:
+        """Show that a process governs the host of a lease."""
+        await self._api.renew(lease.id)
+
+    async def sent(self, lease: Lease, request: str) -> Lease:
+        """Store that a request is about to be sent. Raises EndedError, CrowdedError."""
+
+        def step(episode: Episode) -> Episode:
+            if len(episode.sent) >= SENT_MAX:
+                raise CrowdedError
+            return walk.sent(episode, request)
+
+        return await self._step(lease, step)
+
+    async def answered(self, lease: Lease, request: str, outcome: RequestOutcome) -> Lease:
+        """Store the answer to a request. Raises EndedError: the lease was ended by force."""
+        return await self._step(lease, lambda episode: walk.answered(episode, request, outcome))
+
+    async def release_after_answer(self, lease: Lease, *, requeue: bool) -> bool:
+        """Release the unit if all requests were refused; return whether it was.
+
+        `requeue`: the host wants to try again soon, and keeps its place in line.
+        """
+        if not walk.is_over_after_answer(episode_of(lease)):
+            return False
+        try:
+            if requeue and not lease.forced:
+                await self._api.requeue(lease.id, lease.key, lease.record_version)
+            else:
+                await self._api.release(lease.id, lease.record_version)
+        except RefusedError as refusal:
+            if refusal.code not in (CHANGED, ENDED, GONE):
+                raise
+            return False
+        return True
+
+    async def release_after_reading(self, noted: Lease, *, busy: bool) -> bool:
+        """Release the unit if a reading proves that the host no longer works.
+
+        `noted` is the lease as it was before the reading began. Returns whether it was released.
+        """
+        if not walk.is_over_after_reading(episode_of(noted), busy=busy):
+            return False
+        try:
+            await self._api.release(noted.id, noted.record_version)
+        except RefusedError as refusal:
+            if refusal.code not in (CHANGED, GONE):
+                raise
+            return False
+        return True
+
+    async def _step(self, lease: Lease, step: Step) -> Lease:
+        """Take a step, and again from a newer record if another process was faster."""
+        for _ in range(TRIES_MAX):
+            episode: Episode = step(episode_of(lease))
+            if episode.version == lease.record_version:
+                return lease
+            record = {"sent": sorted(episode.sent), "begun": episode.begun}
+            try:
+                return await self._api.record_put(lease.id, record, lease.record_version)
+            except RefusedError as refusal:
+                if refusal.code in (ENDED, GONE):
+                    raise EndedError from None
+                if refusal.code != CHANGED:
+                    raise
+            lease = await self._api.lease(lease.id)
+        raise CrowdedError
