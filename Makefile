@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare generators alerts baremetal
+E2E := osc-placement nova compare generators alerts baremetal gate
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -41,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres ironic test e2e osc-placement nova generators alerts baremetal compare environments check bench soak mutate \
+.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate compare environments check bench soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -56,6 +56,9 @@ run-postgres: $(VENV)/dev.stamp ## Start Moorage with its own PostgreSQL, in ./m
 
 ironic: $(IRONIC_VENV)/stamp ## Start a real OpenStack Ironic with 50 fake nodes (ARGS="--nodes 10"; ARGS="--help")
 	@exec $(IRONIC_VENV)/bin/python -m tests.baremetal.serve $(ARGS)
+
+gated-ironic: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp ## Start a real Ironic with 50 fake nodes behind the gate, 5 busy at once (ARGS="--help")
+	@exec $(BIN)/python -m tests.gate.serve --moorage $(BIN)/moorage $(ARGS)
 
 test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 15 minutes)
 	@failed=0; \
@@ -87,6 +90,9 @@ alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' p
 
 baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Deploy a fake node of a real OpenStack Ironic with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal
+
+gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/stamp ## Deploy 50 nodes of a real Ironic through the gate, with the stock clients
+	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.gate --moorage $(BIN)/moorage --nova $(NOVA_VENV)/bin/python
 
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)

@@ -7,6 +7,7 @@ command line, its ready line and its sockets.
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -43,8 +44,11 @@ class Server:
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
         ready: re.Pattern[str] = READY,
+        given: socket.socket | None = None,
     ) -> None:
         """Start the command and wait for the ready line, which names the address as `url`.
+
+        `given` becomes its standard input; None: that is empty.
 
         Raises:
             NotStarted: no ready line within READY_SECONDS, or the process ended before it.
@@ -58,7 +62,7 @@ class Server:
             [*command],
             env=dict(os.environ if environment is None else environment),
             cwd=directory,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if given is None else given.fileno(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
