@@ -20,6 +20,7 @@ JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 NODE, TARGET = "node_ident", "target"
 PLACE: Final = ("states", "provision")
 SUFFIX = ".json"
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OVERRIDE = "_method"
 """A parameter by which some web frameworks replace the method of a request."""
 
@@ -62,8 +63,11 @@ def place_of(method: str, address: str) -> Place | None:
     names = _segments(path)
     if OVERRIDE in dict(_parameters(query)):
         raise AmbiguousError(f"The parameter {OVERRIDE} is not allowed: send the method itself.")
-    if PLACE not in pairwise(names) or method.upper() != "PUT":
+    if PLACE not in pairwise(names) or method.upper() in READING:
         return None
+    if method.upper() != "PUT":
+        # A form may have the parameter, too.
+        raise AmbiguousError(f"{method} is not allowed here: use PUT.")
     if names[0] != "v1" or "nodes" not in names:
         raise AmbiguousError(f"'{path}' is no known address: use /v1/nodes/NODE/states/provision.")
     at = names.index("nodes")
