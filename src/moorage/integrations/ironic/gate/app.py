@@ -82,7 +82,7 @@ class Gate:
             except TooLargeError:
                 return await self._write(request, 409, "The body is too large for the gate.")
             policy = policy_of(request.headers.get("User-Agent", ""), self._rules.clients)
-            headers = end_to_end(request.headers.items())
+            headers = end_to_end(request.raw_headers)
             headers.popall("Expect", None)
             asked = Asked(
                 method=request.method,

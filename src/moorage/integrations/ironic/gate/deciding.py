@@ -123,7 +123,7 @@ class Deciding:
 
     async def _node(self, asked: Asked) -> Node | Answer:
         """Read the node as its client; return Ironic's answer if it may not, or cannot."""
-        given = credentials(asked.headers.items())
+        given = credentials(asked.headers)
         version = asked.headers.get(VERSION)
         await self._upstream.version()
         if not self._upstream.speaks(version):

@@ -20,7 +20,7 @@ HOP_BY_HOP = frozenset(
 )
 """Headers that concern one connection only (RFC 9110, 7.6.1)."""
 
-FRAMING = frozenset({"content_length", "content_type", "transfer_encoding", "host"})
+FRAMING = frozenset({"content_length", "content_type", "transfer_encoding"})
 """A WSGI server could take these for the headers with a dash."""
 
 TARGET = re.compile(r"/[\x21-\x7e]*")
@@ -63,20 +63,24 @@ def check_head(method: str, target: str, headers: CIMultiDict[str], *, old: bool
             raise BadHeadError(f"The header {name!r} has letters that are not ASCII.")
 
 
-def end_to_end(headers: Iterable[tuple[str, str]]) -> CIMultiDict[str]:
+def end_to_end(raw: Iterable[tuple[bytes, bytes]]) -> CIMultiDict[str]:
     """Return the headers that a proxy passes on, in their order, duplicates included."""
-    given = CIMultiDict(headers)
+    given = CIMultiDict((_text(name), _text(value)) for name, value in raw)
     own = HOP_BY_HOP | _connection_words(given)
     return CIMultiDict((name, value) for name, value in given.items() if name.lower() not in own)
 
 
-def credentials(headers: Iterable[tuple[str, str]]) -> CIMultiDict[str]:
-    """Return the headers with which the gate reads a node for a client."""
+def credentials(headers: CIMultiDict[str]) -> CIMultiDict[str]:
+    """Return those of the end-to-end headers with which the gate reads a node for a client."""
     return CIMultiDict(
         (name, value)
-        for name, value in end_to_end(headers).items()
+        for name, value in headers.items()
         if not CONDITIONAL.match(name.lower())
     )
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _connection_words(headers: CIMultiDict[str]) -> frozenset[str]:

@@ -71,7 +71,7 @@ async def pass_through(request: web.Request, upstream: Upstream) -> web.StreamRe
 
     If the answer breaks off, so does the connection of the client: it must not take a part for all.
     """
-    headers = end_to_end(request.headers.items())
+    headers = end_to_end(request.raw_headers)
     incoming = Incoming(request)
     body = incoming.pieces() if incoming.present else None
     try:
@@ -84,7 +84,7 @@ async def pass_through(request: web.Request, upstream: Upstream) -> web.StreamRe
 
 
 async def _streamed(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    passed = end_to_end(answer.headers.items())
+    passed = end_to_end(answer.raw_headers)
     response = Passed(answer.status, answer.reason or "", passed)
     await response.prepare(request)
     try:

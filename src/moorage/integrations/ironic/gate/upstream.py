@@ -142,7 +142,7 @@ class Upstream:
         """Send a request and read the whole answer. Raises as `open` does."""
         async with self.open(method, target, headers, body) as answer:
             content = await answer.read()
-            passed = end_to_end(answer.headers.items())
+            passed = end_to_end(answer.raw_headers)
             return Answer(answer.status, answer.reason or "", passed, content)
 
     async def node(self, ident: str, fields: Sequence[str], headers: CIMultiDict[str]) -> Answer:
