@@ -25,7 +25,7 @@ OVERRIDE = "_method"
 """A parameter by which some web frameworks replace the method of a request."""
 
 _STRANGE = re.compile(
-    r"[^\x21-\x7e]|[\\;#]|%(?![0-9a-f]{2})|%2f|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
+    r"[^\x21-\x7e]|[\\;#]|%(?![0-9a-f]{2})|%2[5f]|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
 )
 _PARENTS: Final = frozenset({(), ("chassis",)})
 

@@ -85,9 +85,7 @@ def _head(readline: "object") -> Iterator[bytes]:
 
 def _body(head: bytes, lines: "object") -> Iterator[bytes]:
     read, readline = getattr(lines, "read"), getattr(lines, "readline")
-    fields = dict(
-        line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line
-    )
+    fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
     if b"content-length" in fields:
         yield read(int(fields[b"content-length"]))
     while b"chunked" in fields.get(b"transfer-encoding", b"") and (size := int(readline(), 16)):

@@ -53,8 +53,8 @@ class Gate:
         target = request.raw_path
         self.on_request(request.transport)
         try:
-            old = tuple(request.version) < (1, 1)
-            check_head(request.method, target, CIMultiDict(request.headers), old=old)
+            version = (request.version.major, request.version.minor)
+            check_head(request.method, target, CIMultiDict(request.headers), version)
             place = place_of(request.method, target)
         except (BadHeadError, AmbiguousError) as error:
             return await self._bad(request, str(error))

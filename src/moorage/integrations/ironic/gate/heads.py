@@ -33,17 +33,22 @@ class BadHeadError(ValueError):
     """Two programs could understand the head of a request in two ways; the message says why."""
 
 
-def check_head(method: str, target: str, headers: CIMultiDict[str], *, old: bool = False) -> None:
+def check_head(
+    method: str, target: str, headers: CIMultiDict[str], version: tuple[int, int] = (1, 1)
+) -> None:
     """Refuse what Ironic's server could understand in another way than the gate.
 
     Args:
         method: as sent.
         target: of the request line, as sent.
         headers: of the request.
-        old: it is HTTP/1.0, which needs no Host.
+        version: of HTTP; 1.0 needs no Host.
 
     Raises BadHeadError.
     """
+    if version not in ((1, 0), (1, 1)):
+        raise BadHeadError("Only HTTP/1.0 and HTTP/1.1 are understood.")
+    old = version == (1, 0)
     if method == "CONNECT" or not TARGET.fullmatch(target):
         raise BadHeadError("The address must be a path in plain letters.")
     hosts = headers.getall("Host", [])

@@ -124,7 +124,7 @@ class Upstream:
             async with session.request(
                 method,
                 address,
-                headers=headers,
+                headers=_spelt_alike(headers),
                 data=body,
                 allow_redirects=False,
                 middlewares=() if method in REPEATABLE else (_once,),
@@ -175,6 +175,14 @@ class Upstream:
         if VERSIONS[0] in found:
             found[VERSION] = asked.get(VERSION, found[VERSIONS[0]])
         return found
+
+
+def _spelt_alike(headers: CIMultiDict[str]) -> CIMultiDict[str]:
+    """Return headers whose duplicates have one spelling: of others, aiohttp sends only the last."""
+    spelling: dict[str, str] = {}
+    return CIMultiDict(
+        (spelling.setdefault(name.lower(), name), value) for name, value in headers.items()
+    )
 
 
 def numbers(version: str) -> tuple[int, int] | None:
