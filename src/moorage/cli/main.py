@@ -27,6 +27,7 @@ HOMES = {
     "config": "group",
     "db": "group",
     "explain": "explain",
+    "gate": "group",
     "lease": "group",
     "pool": "group",
     "serve": "serve",

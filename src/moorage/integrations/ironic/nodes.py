@@ -1,6 +1,7 @@
 """Reads Ironic's nodes, and changes what is Moorage's own on them."""
 
 import json
+import ssl
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -36,21 +37,30 @@ class NodeReader:
     Every call raises IronicError.
     """
 
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """Prepare to read.
 
         Args:
             url: of Ironic's API, without `/v1`.
             headers: sent with each request, such as `X-Auth-Token`.
+            tls: whom to trust; None: the authorities of the system.
         """
         self.url = url.rstrip("/")
         self._headers = dict(headers or {})
+        self._tls: ssl.SSLContext | bool = tls or True
         self._version: str | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            headers=self._headers, timeout=aiohttp.ClientTimeout(total=SECONDS_MAX)
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(ssl=self._tls),
+            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX),
         )
         return self
 

@@ -6,7 +6,8 @@ twice has one lease.
 """
 
 import logging
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -42,6 +43,8 @@ class Picture:
     released: int = 0
     failed: int = 0
     """Nodes that are busy without a unit because Moorage refused to count them."""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """Units that hosts had when the pass began, by pool."""
 
 
 def host_of_node(node: Node, verb: str) -> Host:
@@ -88,7 +91,8 @@ class Reconciler:
         adopted, failed = await self._adopt([nodes[uuid] for uuid in busy - noted.keys()], warm)
         live = {lease.id for leases in noted.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
-        return Picture(nodes, frozenset(busy), warm, adopted, released, failed)
+        units = _units(lease for leases in noted.values() for lease in leases)
+        return Picture(nodes, frozenset(busy), warm, adopted, released, failed, units)
 
     async def _adopt(
         self, nodes: Collection[Node], warm: Collection[tuple[str, str]]
@@ -126,6 +130,14 @@ class Reconciler:
 
     def _is_busy(self, node: Node) -> bool:
         return is_busy(str(node.get("provision_state")), hold_counts=self._hold_counts)
+
+
+def _units(leases: Iterable[Lease]) -> Mapping[str, int]:
+    """Return the units of leases, by pool."""
+    units: Counter[str] = Counter()
+    for lease in leases:
+        units.update({need.pool: need.units for need in lease.needs})
+    return units
 
 
 def _plain(text: str) -> str:

@@ -14,6 +14,8 @@ not at all:
 
     [[exempt]]                               # counted, but never held back
     where = { boot_interface = ["*virtual-media*"] }
+
+Tables `[[client]]` say how clients of the gate wait, see `clients.py`.
 """
 
 import re
@@ -26,6 +28,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert
 
+from moorage.integrations.ironic.clients import ClientPolicy, ClientTable
 from moorage.integrations.ironic.states import EVENTS, VERBS_OF_STATE
 
 FIELD = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_.-]+)?)\}")
@@ -97,6 +100,7 @@ class Rules:
 
     rules: tuple[Rule, ...]
     exempt: tuple[Condition, ...] = ()
+    clients: tuple[ClientPolicy, ...] = ()
 
     @classmethod
     def of_pool(cls, pool: str) -> "Rules":
@@ -179,7 +183,11 @@ def parse(content: Mapping[str, Any]) -> Rules:
     exempt = tuple(_condition(one.where) for one in file.exempt)
     if not all(condition.patterns for condition in exempt):
         raise RulesError("each [[exempt]] needs 'where' with a field.")
-    return Rules(rules=tuple(_rule(one) for one in file.rule), exempt=exempt)
+    return Rules(
+        rules=tuple(_rule(one) for one in file.rule),
+        exempt=exempt,
+        clients=tuple(one.policy() for one in file.client),
+    )
 
 
 Verb = Annotated[str, Meta(pattern=f"^({'|'.join(EVENTS)})$")]
@@ -209,6 +217,7 @@ class _File(Struct, forbid_unknown_fields=True):
 
     rule: Annotated[list[_Rule], Meta(min_length=1, max_length=RULES_MAX)]
     exempt: Annotated[list[_Exempt], Meta(max_length=RULES_MAX)] = []
+    client: Annotated[list[ClientTable], Meta(max_length=RULES_MAX)] = []
 
 
 def _rule(given: _Rule) -> Rule:
