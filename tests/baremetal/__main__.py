@@ -16,7 +16,7 @@ from typing import Any
 import openstack
 
 from tests.baremetal.contract import check_contract, record
-from tests.baremetal.rules import check_spellings, check_states
+from tests.baremetal.rules import check_double, check_spellings, check_states
 from tests.support.ironic import PROGRAMS, Ironic, Setup
 from tests.support.suites import print_line
 
@@ -113,6 +113,7 @@ def main(arguments: Sequence[str]) -> int:
         clients = Clients(it.url)
         deployed(clients)
         check_states(PROGRAMS)
+        check_double(PROGRAMS)
         understood = check_spellings(it.url)
         clients.ask("node-1", "provide")
         clients.wait("node-1", "available")
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
         limited(it, clients)
     steps = check_contract()
     print_line(f"e2e: baremetal: {understood} spellings of a request are understood alike")
-    print_line(f"e2e: baremetal: Ironic answers {steps} steps as recorded")
+    print_line(f"e2e: baremetal: Ironic answers {steps} steps as recorded for its double")
     print_line(f"e2e: baremetal: the stock clients work, in {time.monotonic() - began:.0f} s")
     return 0
 
