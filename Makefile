@@ -89,7 +89,7 @@ alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' p
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
 
 baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Deploy a fake node of a real OpenStack Ironic with the stock clients
-	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal
+	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal $(ARGS)
 
 gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/stamp ## Deploy 50 nodes of a real Ironic through the gate, with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.gate --moorage $(BIN)/moorage --nova $(NOVA_VENV)/bin/python
