@@ -45,17 +45,19 @@ async def create(
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return a page of leases and tickets."""
-    asked = request.parameters
-    if request.scope is not None:
-        if asked.pool is None:
-            raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
-        roles.check_scope(request.scope, [asked.pool])
-    owner = asked.owner
-    if asked.key_prefix is not None and owner is None and request.governs:
+    asked, scope, owner = request.parameters, request.scope, request.parameters.owner
+    by_key = asked.key_prefix is not None and request.governs
+    if by_key and owner is None:
         owner = request.owner
+    if asked.pool is not None:
+        roles.check_scope(scope, [asked.pool])
+    elif scope is not None and not by_key:
+        raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
     views, following = await request.service.admission.queries.leases(
         asked.cursor, asked.limit, asked.pool, asked.state, owner, asked.key_prefix
     )
+    if scope is not None:
+        views = [view for view in views if any(map(scope.covers, _pools(view)))]
     return wire.LeasePage(leases=[_shown(request, view) for view in views], next=following)
 
 
