@@ -349,7 +349,7 @@ class Auditor:
     def _in_order(self, changes: Changes, granted: list[Lease]) -> None:
         """I8, I11, I12, I18: the granted tickets, and those that should have been granted."""
         ranked = [lease for lease in granted if not self._aside(lease)]
-        polls = (do.Poll, do.Ask)
+        polls = (do.Poll, do.Ask, do.Retry)
         scan = Scan(
             self.books,
             self.at,
