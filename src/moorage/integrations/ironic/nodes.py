@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
+CONDUCTOR = "conductor"
+
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
 
@@ -74,9 +76,12 @@ class NodeReader:
             await self._session.close()
 
     async def all(self, fields: Sequence[str]) -> list[Node]:
-        """Return all nodes, over all pages."""
+        """Return all nodes, over all pages, with at least these fields."""
         nodes: list[Node] = []
         query = {"fields": ",".join(fields), "limit": str(PAGE)}
+        if CONDUCTOR in fields:
+            # Ironic 39 answers 500 to a list with `fields=conductor`.
+            query = {"detail": "true", "limit": str(PAGE)}
         for _ in range(PAGES_MAX):
             page = await self._json(f"/v1/nodes?{urlencode(query)}")
             found = page.get("nodes")

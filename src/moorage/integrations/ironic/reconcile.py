@@ -15,7 +15,7 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.rules import IMAGE, Rules, value_of, verbs_of, warm_of
 from moorage.integrations.ironic.states import is_busy
-from moorage.integrations.provisioning.episodes import EndedError, Episodes, Host
+from moorage.integrations.provisioning.episodes import ADOPTED, EndedError, Episodes, Host
 from moorage.wire.admission import Lease
 
 SYSTEM = "ironic"
@@ -78,7 +78,7 @@ class Reconciler:
         """Make one pass. Raises IronicError, UnreachableError, RefusedError."""
         # The leases first: what is released must have been noted before the reading began.
         noted = await self._episodes.working(SYSTEM)
-        nodes = {str(node["uuid"]): node for node in await self._nodes.all(self._rules.fields)}
+        nodes = {str(node["uuid"]): node for node in await self._nodes.all(self._rules.listed)}
         busy = {uuid for uuid, node in nodes.items() if self._is_busy(node)}
         released = 0
         for uuid, leases in noted.items():
@@ -107,8 +107,12 @@ class Reconciler:
             needs = self._rules.needs(node, verbs_of(str(node["provision_state"])), warm)
             if node["uuid"] in working or not needs.units:
                 continue
+            # Alone: a list omits the conductor, which people want to see.
+            described = await self._nodes.node(str(node["uuid"]), self._rules.fields)
+            if described is None:
+                continue
             try:
-                await self._episodes.adopt(host_of_node(node, "adopted"), needs.units)
+                await self._episodes.adopt(host_of_node(described, ADOPTED), needs.units)
             except (RefusedError, EndedError) as error:
                 log.error("node %s is busy and cannot be counted: %s", node["uuid"], error)
                 failed += 1

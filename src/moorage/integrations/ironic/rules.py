@@ -29,6 +29,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, ValidationError, convert
 
 from moorage.integrations.ironic.clients import ClientPolicy, ClientTable
+from moorage.integrations.ironic.nodes import CONDUCTOR
 from moorage.integrations.ironic.states import EVENTS, VERBS_OF_STATE
 
 FIELD = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_.-]+)?)\}")
@@ -39,7 +40,7 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 IMAGE = "instance_info.image_source"
 
-FIELDS = ("uuid", "name", "provision_state", "conductor", "instance_info", "maintenance")
+FIELDS = ("uuid", "name", "provision_state", "instance_info", "maintenance")
 """Fields of a node that are read whatever the rules are."""
 
 RULES_MAX = 100
@@ -109,10 +110,17 @@ class Rules:
 
     @property
     def fields(self) -> list[str]:
-        """The fields of a node that must be read, as Ironic's parameter `fields` names them."""
+        """The fields to read of one node, as Ironic's parameter `fields` names them."""
+        return sorted({*self.listed, CONDUCTOR})
+
+    @property
+    def listed(self) -> list[str]:
+        """The fields to read of all nodes: with the conductor only if a rule needs it."""
         names = {name for rule in self.rules for name in FIELD.findall(rule.pool)}
         conditions = (*self.exempt, *(rule.where for rule in self.rules))
         names |= {name for one in conditions for name in one.patterns}
+        if any(rule.first_of_image for rule in self.rules):
+            names.add(CONDUCTOR)
         return sorted({*FIELDS, *(name.partition(".")[0] for name in names)})
 
     @property
@@ -144,7 +152,7 @@ class Rules:
 
 def image_of(node: Mapping[str, Any]) -> tuple[str, str]:
     """Return the conductor and the image of a node, each empty if there is none."""
-    return value_of(node, "conductor") or "", value_of(node, IMAGE) or ""
+    return value_of(node, CONDUCTOR) or "", value_of(node, IMAGE) or ""
 
 
 def warm_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
