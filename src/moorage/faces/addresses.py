@@ -28,6 +28,7 @@ def source_of(address: IpAddress) -> str:
     return str(address)
 
 
+@lru_cache(maxsize=4_096)
 def is_loopback(host: str) -> bool:
     """Whether an address is of this host itself; an unknown one is not."""
     address = address_of(host)

@@ -42,7 +42,7 @@ WAITED = "moorage.waited"
 """Set in a request's scope once it waits intentionally, for units or for changes."""
 
 CALLER = "moorage.caller"
-"""In a request's scope: the authenticated caller's `Caller.label`, for the access log."""
+"""In a request's scope: the authenticated `Caller`, for the access log."""
 
 ROUTINE = "moorage.routine"
 """Set in the scope of a request that the access log omits if it succeeds: a sign of life."""
@@ -152,15 +152,32 @@ class Limits(Struct, frozen=True):
 def request_id_new() -> str:
     """Return a fresh request id in OpenStack's form: `req-` and a random UUID."""
     # It need not be secret. Version 4, variant 1; uuid.UUID would take far longer.
-    text = f"{getrandbits(128):032x}"
+    text = getrandbits(128).to_bytes(16).hex()
     return f"req-{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+
+
+_NAMES = {
+    name.encode(): name
+    for name in (
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "openstack-api-version",
+        "user-agent",
+        "x-auth-token",
+    )
+}
+"""Names that most requests have."""
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
     """Return the request's headers by lower-case name; repeated ones are joined with a comma."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
-        name = raw_name.decode("latin-1").lower()
+        name = _NAMES.get(raw_name) or raw_name.decode("latin-1").lower()
         value = raw_value.decode("latin-1")
         headers[name] = f"{headers[name]},{value}" if name in headers else value
     return headers
@@ -180,8 +197,8 @@ async def body_read(
     Raises:
         RefusalError: 413 over the limit, 415 for a compressed body, 400 if it is truncated.
     """
-    encoding = headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
+    encoding = headers.get("content-encoding")
+    if encoding is not None and (encoding := encoding.strip().lower()) not in ("", "identity"):
         raise RefusalError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"Content-Encoding {encoding} is not supported: send the body uncompressed.",
@@ -250,7 +267,8 @@ def json_decode(body: bytes) -> Any:
         RefusalError: 400, `Malformed JSON: ` and the reason; 413 for more values than
             `BODY_VALUES_MAX`.
     """
-    _count_values(body)
+    if len(body) > BODY_VALUES_MAX:
+        _count_values(body)
     try:
         # Without escapes every colon of the text survives decoding, unless a key is repeated.
         value, colons = _loose(body)
@@ -274,7 +292,7 @@ def _count_values(body: bytes) -> None:
     Each value but the first follows a comma or an opening bracket.
     """
     count = 0
-    for begin in range(0, len(body), PIECE_BYTES) if len(body) > BODY_VALUES_MAX else ():
+    for begin in range(0, len(body), PIECE_BYTES):
         for mark in (b",", b"{", b"["):
             count += body.count(mark, begin, begin + PIECE_BYTES)
         if count >= BODY_VALUES_MAX:
@@ -290,7 +308,10 @@ def _loose(body: bytes, levels: int = 3) -> tuple[Any, int]:
     On the outer `levels`, long objects and lists are decoded member by member, so that other
     threads can run in between.
     """
-    first = body[:PIECE_BYTES].lstrip()[:1] if levels and len(body) > PIECE_BYTES else b""
+    if not levels or len(body) <= PIECE_BYTES:
+        value = msgspec.json.decode(body)
+        return value, msgspec.json.encode(value).count(b":")
+    first = body[:PIECE_BYTES].lstrip()[:1]
     total = 0
     if first == b"{":
         members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 
 from moorage.faces.addresses import client_of
@@ -18,22 +18,26 @@ REQUEST_ID = b"x-openstack-request-id"
 
 
 class _Watch:
-    """Passes the answer on and records its status and its request id."""
+    """Passes the answer on and records its status and its headers."""
 
-    __slots__ = ("request_id", "send_on", "status")
+    __slots__ = ("headers", "send_on", "status")
 
     def __init__(self, send_on: Send) -> None:
         self.send_on = send_on
         self.status = 0
-        self.request_id = "-"
+        self.headers: Iterable[tuple[bytes, bytes]] = ()
 
     def send(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            for name, value in message.get("headers", ()):
-                if name == REQUEST_ID:
-                    self.request_id = value.decode("latin-1")
+            self.headers = message.get("headers", ())
         return self.send_on(message)
+
+    @property
+    def request_id(self) -> str:
+        """The request id of the answer; `-`: it has none."""
+        found = [value for name, value in self.headers if name == REQUEST_ID]
+        return found[-1].decode("latin-1") if found else "-"
 
 
 class Application:
@@ -96,7 +100,7 @@ def _access(scope: Scope, watch: _Watch, seconds: float) -> AccessRecord:
         time=time_text(time.time()),  # noqa: TID251 - log lines have the machine's own time
         request_id=watch.request_id,
         client=client_of(scope) or "-",
-        caller=scope.get(CALLER, "-"),
+        caller=scope[CALLER].label if CALLER in scope else "-",
         method=scope["method"],
         target=target.decode("latin-1"),
         status=watch.status,

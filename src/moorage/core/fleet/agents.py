@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.facts import Changes, Facts
-from moorage.core.fleet.model import Agent, ManagedClass, State
+from moorage.core.fleet.model import Agent, ManagedClass, Part, State
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
 from moorage.core.texts import check_plain, is_name
@@ -93,10 +93,13 @@ def check_class_name(name: str) -> None:
 def registered(agent: Agent) -> Iterator[tuple[Pair, ManagedClass]]:
     """Yield the classes that the last register lists."""
     for uuid, part in agent.parts.items():
-        if part.present:
-            for name, managed in part.classes.items():
-                if managed.present:
-                    yield Pair(uuid, name), managed
+        for name in registered_at(part):
+            yield Pair(uuid, name), part.classes[name]
+
+
+def registered_at(part: Part) -> list[str]:
+    """Return the classes of one part that the last register lists."""
+    return [name for name, one in part.classes.items() if one.present] if part.present else []
 
 
 def changes_of(before: Agent, after: Agent, now: Instant) -> Changes:

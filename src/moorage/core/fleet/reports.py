@@ -17,6 +17,7 @@ from moorage.core.fleet.agents import (
     check_boot,
     find_active,
     registered,
+    registered_at,
 )
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, Failure, Phase, Readiness, Report, State
@@ -101,9 +102,14 @@ def readiness_after(agent: Agent, phase: Phase, failed: bool) -> Readiness:
 def _is_reported(agent: Agent) -> bool:
     """Return whether the last report of this boot has everything that is registered."""
     report = agent.report
-    return report is not None and all(
-        pair.resource_class in report.actual.get(pair.provider, ()) for pair, _ in registered(agent)
-    )
+    if report is None:
+        return False
+    for uuid, part in agent.parts.items():
+        reported = report.actual.get(uuid, {})
+        for name in registered_at(part):
+            if name not in reported:
+                return False
+    return True
 
 
 def _accepted(before: Agent, sent: Report, now: Instant) -> Agent:

@@ -147,7 +147,7 @@ class PlacementFace:
             if caller is None:
                 shown = token_of(exchange.headers)
                 raise ProblemError(HTTPStatus.UNAUTHORIZED, WRONG_TOKEN if shown else "")
-            exchange.scope[CALLER] = caller.label
+            exchange.scope[CALLER] = caller
         version = microversion.negotiate(exchange.headers.get(microversion.HEADER, ""))
         exchange.version = version
         _check_length(exchange.headers)

@@ -5,6 +5,7 @@ raw ASGI application, because this code runs for every request.
 """
 
 import logging
+from collections.abc import Awaitable
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -127,7 +128,7 @@ class V1Face:
         if not self._plain_agents:
             roles.check_connection(caller, scope["scheme"], client)
         if caller is not NOBODY:
-            scope[CALLER] = caller.label
+            scope[CALLER] = caller
         query = query_parse(scope["query_string"], self._limits)
         parameters = None
         if route.parameters is not None:
@@ -173,10 +174,10 @@ class V1Face:
             )
         return caller, roles.check_caller(caller, route.role, route.scopes, route.projects)
 
-    async def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> bytes:
+    def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> Awaitable[bytes]:
         if route.bulk:
-            return await body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
-        return await body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
+            return body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
+        return body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
 
 
 def _answered(route: Route, answer: Any) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from moorage.core.admission.owners import GOVERNORS, is_reserved
 from moorage.core.errors import Code, Error
 from moorage.faces.web import Caller
@@ -17,8 +19,7 @@ B = TypeVar("B")
 P = TypeVar("P")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Generic[B, P]):
+class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
     """The input of a handler: an authorized request, with all its input decoded.
 
     `body` is of the route's type `body`, `parameters` of its type `parameters`; None if the route
@@ -171,6 +172,12 @@ def head_of(path: str) -> str:
     return "/".join(path.split("/", HEAD_SEGMENTS)[:HEAD_SEGMENTS])
 
 
+def ends_of(path: str) -> tuple[str, str]:
+    """Return the head of a path, and its last segment; empty if that has a variable."""
+    last = path[path.rfind("/") + 1 :]
+    return head_of(path), "" if "{" in last else last
+
+
 class Table:
     """Finds routes by address; if several paths match, the first one wins.
 
@@ -179,27 +186,35 @@ class Table:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._fixed: dict[str, dict[str, Route]] = {}
-        self._heads: dict[str, dict[str, tuple[re.Pattern[str], dict[str, Route]]]] = {}
-        """The paths with variables, by their heads: few are tried for an address."""
+        varied: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
         for route in routes:
             if "{" in route.path:
-                head = head_of(route.path)
-                if "{" in head:
+                if "{" in head_of(route.path):
                     raise ValueError(f"{route.path} begins with a variable")
-                patterns = self._heads.setdefault(head, {})
-                methods = patterns.setdefault(route.path, (pattern_of(route.path), {}))[1]
+                methods = varied.setdefault(route.path, (pattern_of(route.path), {}))[1]
             else:
                 methods = self._fixed.setdefault(route.path, {})
             if route.method in methods:
                 raise ValueError(f"{route.method} {route.path} stands twice in the table")
             methods[route.method] = route
+        self._varied = {
+            (head, last): [
+                found
+                for path, found in varied.items()
+                if ends_of(path) in {(head, last), (head, "")}
+            ]
+            for head, last in map(ends_of, varied)
+        }
+        """The paths with variables that an address with these ends may match: few are tried."""
 
     def match(self, path: str) -> Match | None:
         """Return the routes at an address; None if there are none."""
         methods = self._fixed.get(path)
         if methods is not None:
             return Match(methods)
-        for pattern, methods in self._heads.get(head_of(path), {}).values():
+        head, last = ends_of(path)
+        few = self._varied.get((head, last))
+        for pattern, methods in self._varied.get((head, ""), []) if few is None else few:
             found = pattern.fullmatch(path)
             if found is not None:
                 return Match(methods, found.groupdict())

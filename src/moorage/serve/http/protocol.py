@@ -216,7 +216,7 @@ class GuardedProtocol(HoldingProtocol):
         if self.parser.should_upgrade() and self._has_body():
             self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
         self._deadline_clear()
-        super().on_headers_complete()
+        self._request_begin(version)
         scope = cast(dict[str, Any], self.scope)
         scope[ABORT] = self._reset
         if self._proxied:

@@ -5,6 +5,7 @@
 """
 
 import asyncio
+from collections.abc import Awaitable, Generator
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -20,6 +21,16 @@ from moorage.serve.http.memory_budget import ByteBudget
 
 _LINE_END = b"\r\n"
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
+
+
+class _Done(Awaitable[None]):
+    """Nothing to wait for; a coroutine for each part of each answer would take far longer."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return iter(())  # type: ignore[return-value] # it ends at once, so nothing is ever sent
+
+
+_DONE = _Done()
 
 
 class Cycle(RequestResponseCycle):
@@ -40,32 +51,32 @@ class Cycle(RequestResponseCycle):
     held_bytes = 0
     """The bytes that it has reserved."""
 
-    async def send(self, message: ASGISendEvent) -> None:
+    def send(self, message: ASGISendEvent) -> Awaitable[None]:  # type: ignore[override] # it is only awaited
         """Send a part of the answer."""
         part = cast(dict[str, Any], message)
-        if self._to_end:
-            self.expected_content_length = len(part.get("body", b""))
         held = self._held
         if held is not None:
             self._held = None
             if self._answer(held, part):
-                return
+                return _DONE
             self.response_started = False
-            await super().send(cast(ASGISendEvent, held))
-        elif self._may_wait(part):
+            return self._send_both(held, part)
+        if not self.response_started and _may_wait(part):
             self._held = part
             self.response_started = True
-            return
+            return _DONE
+        return self._send_alone(part)
+
+    async def _send_both(self, start: dict[str, Any], part: dict[str, Any]) -> None:
+        await super().send(cast(ASGISendEvent, start))
+        await super().send(cast(ASGISendEvent, part))
+
+    async def _send_alone(self, part: dict[str, Any]) -> None:
+        if self._to_end:
+            self.expected_content_length = len(part.get("body", b""))
         elif self._is_unmeasured(part):
             self._to_end, self.chunked_encoding = True, False
-        await super().send(message)
-
-    def _may_wait(self, part: dict[str, Any]) -> bool:
-        return (
-            not self.response_started
-            and part["type"] == "http.response.start"
-            and any(name == b"content-length" for name, _ in part["headers"])
-        )
+        await super().send(cast(ASGISendEvent, part))
 
     def _is_unmeasured(self, part: dict[str, Any]) -> bool:
         return (
@@ -105,6 +116,15 @@ class Cycle(RequestResponseCycle):
         return True
 
 
+def _may_wait(part: dict[str, Any]) -> bool:
+    """Return whether this is the start of an answer with a content-length."""
+    if part["type"] == "http.response.start":
+        for name, _ in part["headers"]:
+            if name == b"content-length":
+                return True
+    return False
+
+
 def _is_clean(head: bytes, lines: int) -> bool:
     """Return whether no header value adds a line or a NUL to the head."""
     return head.count(b"\n") == lines == head.count(b"\r") and b"\0" not in head
@@ -125,8 +145,11 @@ class LeanProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Pass the request to the application; no upgrade of the protocol is supported."""
+        self._request_begin(self.parser.get_http_version())
+
+    def _request_begin(self, version: str) -> None:
+        """Pass a request of this version of HTTP to the application."""
         parser, scope = self.parser, cast(dict[str, Any], self.scope)
-        version = parser.get_http_version()
         if version != "1.1":
             scope["http_version"] = version
         url = httptools.parse_url(self.url)

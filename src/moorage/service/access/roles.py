@@ -67,7 +67,7 @@ class Scope(Struct, frozen=True):
 
     def covers(self, name: str) -> bool:
         """Return whether a name is within the scope."""
-        return any(covers(one, name) for one in self.names)
+        return name in self.names or any(covers(one, name) for one in self.names)
 
 
 def permits(least: Role, role: Role | None) -> bool:
