@@ -39,8 +39,11 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 IMAGE = "instance_info.image_source"
 
-FIELDS = ("uuid", "name", "provision_state", "conductor", "instance_info", "maintenance")
+FIELDS = ("uuid", "name", "provision_state", "instance_info", "maintenance")
 """Fields of a node that are read whatever the rules are."""
+
+CONDUCTOR = "conductor"
+"""Only read if a rule needs it: Ironic 39 has it in details only, which are larger."""
 
 RULES_MAX = 100
 
@@ -113,6 +116,7 @@ class Rules:
         names = {name for rule in self.rules for name in FIELD.findall(rule.pool)}
         conditions = (*self.exempt, *(rule.where for rule in self.rules))
         names |= {name for one in conditions for name in one.patterns}
+        names |= {CONDUCTOR for rule in self.rules if rule.first_of_image}
         return sorted({*FIELDS, *(name.partition(".")[0] for name in names)})
 
     @property
@@ -144,7 +148,7 @@ class Rules:
 
 def image_of(node: Mapping[str, Any]) -> tuple[str, str]:
     """Return the conductor and the image of a node, each empty if there is none."""
-    return value_of(node, "conductor") or "", value_of(node, IMAGE) or ""
+    return value_of(node, CONDUCTOR) or "", value_of(node, IMAGE) or ""
 
 
 def warm_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
