@@ -86,7 +86,8 @@ def test_clients_wait_each_in_its_way(tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(
         '[[rule]]\npool = "deploy"\n[[client]]\nuser_agent = "*openstacksdk*"\n'
-        'hold = 0.2\nretry_after = "fitting"\n[[client]]\nuser_agent = "*ironicclient"\nhold = 0.2\n'
+        'hold = 0.2\nretry_after = "fitting"\n'
+        '[[client]]\nuser_agent = "*ironicclient"\nhold = 0.2\n'
     )
 
     async def act(world: World) -> None:

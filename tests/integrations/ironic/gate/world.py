@@ -69,7 +69,8 @@ class World:
         with urlopen(ask) as answer:
             self.token = json.loads(answer.read())["token"]
         await self._stack.enter_async_context(self.double)
-        self.session = await self._stack.enter_async_context(aiohttp.ClientSession())
+        many = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        self.session = await self._stack.enter_async_context(many)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -157,6 +158,10 @@ class Between:
     def __init__(self, moorage: str, stop: Stop | None = None) -> None:
         self._moorage, self._stop = moorage, stop
         self.older = 0.0
+
+    def stop_at(self, stop: Stop) -> None:
+        """Stop the next such request."""
+        self._stop = stop
 
     async def __aenter__(self) -> Self:
         app = web.Application()
