@@ -120,7 +120,7 @@ class _Process:
                 lambda: check_pools(api, settings.rules.pools),
                 once=not settings.watch,
             )
-            units = Units(api, episodes, watch)
+            units = Units(api, episodes, watch, meters)
             deciding = Deciding(upstream, episodes, units, watch, settings.rules, meters)
             gate = Gate(upstream, deciding, settings.rules, meters)
             watching = loop.create_task(watch.run())

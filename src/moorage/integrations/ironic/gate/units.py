@@ -11,6 +11,7 @@ from typing import Any
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.clients import ClientPolicy
+from moorage.integrations.ironic.gate.meters import Meters
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.episodes import Episodes, Host
@@ -47,10 +48,11 @@ class Want:
 class Units:
     """Units of hosts, for requests that wait."""
 
-    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch) -> None:
+    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch, meters: Meters) -> None:
         self._api = api
         self._episodes = episodes
         self._watch = watch
+        self._meters = meters
         self._asking: Counter[str] = Counter()
         self._calls: set[asyncio.Task[Lease]] = set()
         self._cleaning: set[asyncio.Task[None]] = set()
@@ -83,11 +85,12 @@ class Units:
         """
         if (lease := await self.shared(want.host, want.units)) is not None:
             return lease
-        if not want.force:
-            await self._seen_all(until)
-        if self._stopping.is_set():
-            raise HeldBackError("the gate is being restarted")
-        lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
+        with self._meters.held.track_inprogress(), self._meters.waits.time():
+            if not want.force:
+                await self._seen_all(until)
+            if self._stopping.is_set():
+                raise HeldBackError("the gate is being restarted")
+            lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
         if lease.state != "granted":
             raise _waiting(want, lease)
         return lease

@@ -45,7 +45,7 @@ async def check_pools(api: LeaseApi, names: Sequence[str]) -> None:
         if pool.expire != "keep" or pool.hold is not None:
             raise PoolError(
                 f"pool {name} frees units by time: "
-                f"moorage pool set {name} --expire keep --hold none"
+                f"moorage pool change {name} --expire keep --hold none"
             )
 
 
