@@ -1,4 +1,4 @@
-"""Never more nodes are busy than the limit allows, whoever asks, and nobody waits for ever."""
+"""Never more nodes are busy than the limit allows, and nobody waits for ever."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

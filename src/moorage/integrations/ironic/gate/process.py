@@ -206,6 +206,6 @@ class _Server:
         for one in self._listeners:
             one.close()
         units.stop()
-        await deciding.finished(FINISH_SECONDS)
+        await deciding.finish(FINISH_SECONDS)
         await units.settled()
         await self._runner.cleanup()

@@ -123,6 +123,7 @@ class Units:
             )
         )
         self._calls.add(call)
+        call.add_done_callback(_looked_at)
         self._asking[key] += 1
         try:
             await asyncio.wait({call})
@@ -158,6 +159,12 @@ class Units:
         finally:
             if not self._asking[key]:
                 self._asking.pop(key, None)
+
+
+def _looked_at(call: asyncio.Task[Lease]) -> None:
+    """Look at an error that nobody waits for any more, so that asyncio does not log it."""
+    if not call.cancelled():
+        call.exception()
 
 
 def _waiting(want: Want, ticket: Lease) -> HeldBackError:

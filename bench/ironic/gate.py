@@ -1,4 +1,4 @@
-"""What the gate adds to a request that it passes on: `python -m bench.gate`.
+"""What the gate adds to a request that it passes on: `python -m bench.ironic.gate`.
 
 Requests are sent one after the other, to a double of Ironic and through a gate before it, in turn.
 """
@@ -47,7 +47,7 @@ def measured(direct: str, proxied: str, target: str, requests: int) -> dict[str,
 
 def main() -> int:
     """Measure and print one line of JSON for each kind of request."""
-    parser = argparse.ArgumentParser(prog="python -m bench.gate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.ironic.gate", description=__doc__)
     parser.add_argument("--requests", type=int, default=REQUESTS)
     asked = parser.parse_args()
     with Server(DOUBLE, ready=READY) as double, gate(double.url) as made:
