@@ -247,3 +247,19 @@ def test_ironic_away_for_ten_minutes(tmp_path: Path) -> None:
         assert (await world.ask(gate.url, "node-2", "active")).status == 202
 
     play(tmp_path, IronicDouble(2), 1, act)
+
+
+def test_tokens(tmp_path: Path) -> None:
+    """The gate looks at nodes with its own token, and forwards requests with that of the client."""
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+
+    async def act(world: World) -> None:
+        gate = await world.gate("--ironic-token-file", str(token))
+        got = await world.ask(gate.url, "node-1", "active")
+        assert got.status == 401
+        assert await world.leases("waiting") == await world.leases() == []
+        world.session.headers["X-Auth-Token"] = "secret"
+        assert (await world.ask(gate.url, "node-1", "active")).status == 202
+
+    play(tmp_path, IronicDouble(1, token="secret"), 1, act)

@@ -158,3 +158,15 @@ def test_ironic_away() -> None:
             b'{"target": "active"}',
         )
         assert exchange(proxy.url, decided).startswith(b"HTTP/1.1 503 ")
+
+
+def test_bodies_that_are_not_valid(upstream: RawUpstream, proxy: Server) -> None:
+    """A body that ends too soon or has a bad piece is no complete request for Ironic."""
+    before = len(upstream.of("POST"))
+    head = request("POST", "/v1/bad", {"Transfer-Encoding": "chunked"})
+    found = exchange(proxy.url, head + b"3\r\nabc\r\nzz\r\n")
+    assert found[8:13] in (b" 400 ", b"")
+    with connect(proxy.url) as client:
+        client.sendall(request("POST", "/v1/short", {"Content-Length": "10"}) + b"abc")
+    exchange(proxy.url, request("GET", "/v1/after"))
+    assert not any(len(body) == 10 for _, body in upstream.of("POST")[before:])
