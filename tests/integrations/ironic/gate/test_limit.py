@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.wire.admission import PoolWanted
 from tests.integrations.ironic.gate.world import (
     COMMAND,
     OPERATOR,
@@ -263,3 +264,30 @@ def test_tokens(tmp_path: Path) -> None:
         assert (await world.ask(gate.url, "node-1", "active")).status == 202
 
     play(tmp_path, IronicDouble(1, token="secret"), 1, act)
+
+
+def test_units_of_another_verb_are_not_enough(tmp_path: Path) -> None:
+    """A node that has a unit for one verb waits for that of another, if a rule names another pool.
+
+    This also holds if its ticket has other labels than before.
+    """
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        '[[rule]]\npool = "deploy/inspect"\nverbs = ["inspect"]\n'
+        '[[rule]]\npool = "deploy"\nverbs = ["active"]\n'
+    )
+
+    async def act(world: World) -> None:
+        world.admission.pool_put("deploy/inspect", PoolWanted(limit=1, expire="keep"))
+        gate = await world.gate("--rules", str(rules))
+        assert (await world.ask(gate.url, "node-1", "active")).status == 202
+        node = world.double.fleet.find("node-2")
+        assert (await world.ask(gate.url, "node-2", "active", OPERATOR)).status == 409
+        node.state = "manageable"
+        assert (await world.ask(gate.url, "node-2", "inspect")).status == 202
+        # As if its work had just ended, and nobody had looked yet.
+        node.state, node.members["instance_info"] = "available", {"image_source": "other"}
+        assert (await world.ask(gate.url, "node-2", "active", OPERATOR)).status == 409
+        assert world.double.fleet.find("node-2").state == "available"
+
+    play(tmp_path, IronicDouble(2), 1, act)

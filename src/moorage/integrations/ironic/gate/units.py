@@ -71,8 +71,7 @@ class Units:
     async def shared(self, host: Host, units: Mapping[str, int]) -> Lease | None:
         """Return a live lease of a host that has these units; None: there is none."""
         async for lease in self._api.leases(state="granted", key_prefix=host.keys):
-            has = {need.pool: need.units for need in lease.needs}
-            if all(has.get(pool, 0) >= wanted for pool, wanted in units.items()):
+            if _covers(lease, units):
                 return lease
         return None
 
@@ -93,6 +92,10 @@ class Units:
             lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
         if lease.state != "granted":
             raise _waiting(want, lease)
+        if not _covers(lease, want.units):
+            raise HeldBackError(
+                f"node {want.name} has other units: its earlier work must end first"
+            )
         return lease
 
     async def _seen_all(self, until: float) -> None:
@@ -159,6 +162,11 @@ class Units:
         finally:
             if not self._asking[key]:
                 self._asking.pop(key, None)
+
+
+def _covers(lease: Lease, units: Mapping[str, int]) -> bool:
+    has = {need.pool: need.units for need in lease.needs}
+    return all(has.get(pool, 0) >= wanted for pool, wanted in units.items())
 
 
 def _looked_at(call: asyncio.Task[Lease]) -> None:
