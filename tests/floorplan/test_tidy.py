@@ -19,6 +19,7 @@ OVERSIZE_ALLOWED: dict[str, int] = {}
 ASYNC_ALLOWED = (
     f"{PACKAGE}/cli/support/backend.py",
     f"{PACKAGE}/faces/",
+    f"{PACKAGE}/integrations/",
     f"{PACKAGE}/serve/",
     f"{PACKAGE}/service/",
     f"{PACKAGE}/store/api.py",

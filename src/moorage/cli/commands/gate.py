@@ -43,12 +43,18 @@ MISSING = "moorage gate needs aiohttp: pip install 'moorage[ironic]'"
 @click.option(
     "--watch/--no-watch", default=True, help="Look at all nodes all the time; the default."
 )
-@click.option("--hold-counts", is_flag=True, help="Nodes in Ironic's hold states count as busy.")
+@click.option("--count-holds", is_flag=True, help="Nodes in Ironic's hold states count as busy.")
 @click.option("--metrics-listen", metavar="HOST:PORT", help="Serve /metrics for Prometheus here.")
 @click.option("--tls-cert", type=click.Path(), metavar="FILE", help="Certificate; serves HTTPS.")
 @click.option("--tls-key", type=click.Path(), metavar="FILE", help="Key of the certificate.")
 @click.option(
     "--ca-file", type=click.Path(), metavar="FILE", help="Authorities to trust for Ironic."
+)
+@click.option(
+    "--ironic-token-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="File with the X-Auth-Token of the gate's own requests to Ironic.",
 )
 @click.option(
     "--ironic-headers",
@@ -117,6 +123,8 @@ def _settings(words: dict[str, Any]) -> "Settings":
         rules = read(Path(words["rules"])) if words["rules"] else Rules.of_pool(words["pool"])
         token = token_named(words)
         headers = _headers(words["ironic_headers"])
+        if path := words["ironic_token_file"]:
+            headers["X-Auth-Token"] = token_of(Path(path).read_text("utf-8"), path)
     except (RulesError, OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
     given = ("ironic", "listen", "metrics_listen", "tls_cert", "tls_key", "ca_file")
@@ -126,7 +134,7 @@ def _settings(words: dict[str, Any]) -> "Settings":
         rules=rules,
         ironic_headers=headers,
         watch=words["watch"],
-        hold_counts=words["hold_counts"],
+        hold_counts=words["count_holds"],
         **{name: words[name] for name in given},
     )
 

@@ -1,4 +1,4 @@
-"""How long a request of each kind of client is held, and how it is told to try again.
+"""How long a request of each kind of client is held, and when it tries again.
 
 No single answer suits all clients; the defaults were measured with unmodified ones, see decision
 0029. An operator's own lines come first; each has a pattern for the header `User-Agent`:

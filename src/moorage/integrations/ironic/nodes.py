@@ -9,8 +9,6 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
-CONDUCTOR = "conductor"
-
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
 
@@ -24,6 +22,10 @@ PAGE = 1_000
 """Nodes in one page; Ironic may answer fewer (`[api] max_limit`)."""
 
 PAGES_MAX = 1_000
+
+DETAILS = frozenset({"conductor"})
+"""Fields that are not in the database: Ironic 39 answers 500 if a list is to have only some fields,
+and one of these."""
 
 SECONDS_MAX = 60.0
 """How long to wait for one answer."""
@@ -79,11 +81,11 @@ class NodeReader:
         """Return all nodes, over all pages, with at least these fields."""
         nodes: list[Node] = []
         query = {"fields": ",".join(fields), "limit": str(PAGE)}
-        if CONDUCTOR in fields:
-            # Ironic 39 answers 500 to a list with `fields=conductor`.
-            query = {"detail": "true", "limit": str(PAGE)}
+        path = "/v1/nodes"
+        if not DETAILS.isdisjoint(fields):
+            path, query = "/v1/nodes/detail", {"limit": str(PAGE)}
         for _ in range(PAGES_MAX):
-            page = await self._json(f"/v1/nodes?{urlencode(query)}")
+            page = await self._json(f"{path}?{urlencode(query)}")
             found = page.get("nodes")
             if not isinstance(found, list):
                 raise IronicError(f"{self.url} is not Ironic: its answer has no nodes")

@@ -29,7 +29,6 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, ValidationError, convert
 
 from moorage.integrations.ironic.clients import ClientPolicy, ClientTable
-from moorage.integrations.ironic.nodes import CONDUCTOR
 from moorage.integrations.ironic.states import EVENTS, VERBS_OF_STATE
 
 FIELD = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_.-]+)?)\}")
@@ -42,6 +41,9 @@ IMAGE = "instance_info.image_source"
 
 FIELDS = ("uuid", "name", "provision_state", "instance_info", "maintenance")
 """Fields of a node that are read whatever the rules are."""
+
+CONDUCTOR = "conductor"
+"""Only read if a rule needs it: Ironic 39 has it in details only, which are larger."""
 
 RULES_MAX = 100
 
@@ -119,8 +121,7 @@ class Rules:
         names = {name for rule in self.rules for name in FIELD.findall(rule.pool)}
         conditions = (*self.exempt, *(rule.where for rule in self.rules))
         names |= {name for one in conditions for name in one.patterns}
-        if any(rule.first_of_image for rule in self.rules):
-            names.add(CONDUCTOR)
+        names |= {CONDUCTOR for rule in self.rules if rule.first_of_image}
         return sorted({*FIELDS, *(name.partition(".")[0] for name in names)})
 
     @property

@@ -2,7 +2,6 @@
 
 import re
 import socket
-import sys
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 

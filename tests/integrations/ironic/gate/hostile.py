@@ -2,7 +2,7 @@
 
 PROVISION = b"/v1/nodes/node-1/states/provision"
 BODY = b'{"target": "manage"}'
-JSON = b"Content-Type: application/json\r\n"
+JSON = b"Content-Type: application/json\r\nX-OpenStack-Ironic-API-Version: 1.90\r\n"
 
 
 def _put(target: bytes = PROVISION, lines: bytes = b"", body: bytes = BODY) -> bytes:
@@ -64,6 +64,7 @@ HOSTILE = {
     "a method in a form": (
         b"POST " + PROVISION + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
         b"Content-Type: application/x-www-form-urlencoded\r\n"
+        b"X-OpenStack-Ironic-API-Version: 1.90\r\n"
         b"Content-Length: 25\r\n\r\n_method=put&target=manage"
     ),
 }

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 VERSIONS = (
     b"X-OpenStack-Ironic-API-Minimum-Version: 1.1\r\n"
@@ -66,7 +66,7 @@ class RawUpstream:
 
     def _serve(self, connection: socket.socket) -> None:
         with closing(connection), connection.makefile("rb") as lines:
-            while head := b"".join(_head(lines.readline)):
+            while head := b"".join(_head(lines)):
                 if b"expect: 100-continue" in head.lower():
                     connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
                 self.requests.append((head, b"".join(_body(head, lines))))
@@ -75,16 +75,15 @@ class RawUpstream:
                     return
 
 
-def _head(readline: "object") -> Iterator[bytes]:
-    assert callable(readline)
-    while line := readline():
+def _head(lines: IO[bytes]) -> Iterator[bytes]:
+    while line := lines.readline():
         yield line
         if line == b"\r\n":
             return
 
 
-def _body(head: bytes, lines: "object") -> Iterator[bytes]:
-    read, readline = getattr(lines, "read"), getattr(lines, "readline")
+def _body(head: bytes, lines: IO[bytes]) -> Iterator[bytes]:
+    read, readline = lines.read, lines.readline
     fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
     if b"content-length" in fields:
         yield read(int(fields[b"content-length"]))

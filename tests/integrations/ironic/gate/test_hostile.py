@@ -12,12 +12,14 @@ from tests.integrations.ironic.gate.raw_upstream import RawUpstream
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[RawUpstream]:
+    """An upstream that records what it gets."""
     with RawUpstream() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def proxy(upstream: RawUpstream) -> Iterator[Server]:
+    """A gate before it, without Moorage."""
     with gate(upstream.url) as made:
         yield made
 

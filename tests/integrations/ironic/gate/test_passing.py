@@ -26,24 +26,27 @@ ANSWERS = {
     "an encoding": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
     "twice": b"HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\na: 3\r\nContent-Length: 0\r\n\r\n",
     "pieces": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-    "an error": b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nRetry-After: 7\r\n\r\n{}",
+    "an error": b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nA: 7\r\n\r\n{}",
 }
 
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[RawUpstream]:
+    """An upstream that records what it gets."""
     with RawUpstream() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def proxy(upstream: RawUpstream) -> Iterator[Server]:
+    """A gate before it, without Moorage."""
     with gate(upstream.url) as made:
         yield made
 
 
 @pytest.fixture(autouse=True)
 def usual(upstream: RawUpstream) -> None:
+    """Let each test begin with the usual answer."""
     upstream.answer, upstream.closes = USUAL, False
 
 
@@ -155,3 +158,15 @@ def test_ironic_away() -> None:
             b'{"target": "active"}',
         )
         assert exchange(proxy.url, decided).startswith(b"HTTP/1.1 503 ")
+
+
+def test_bodies_that_are_not_valid(upstream: RawUpstream, proxy: Server) -> None:
+    """A body that ends too soon or has a bad piece is no complete request for Ironic."""
+    before = len(upstream.of("POST"))
+    head = request("POST", "/v1/bad", {"Transfer-Encoding": "chunked"})
+    found = exchange(proxy.url, head + b"3\r\nabc\r\nzz\r\n")
+    assert found[8:13] in (b" 400 ", b"")
+    with connect(proxy.url) as client:
+        client.sendall(request("POST", "/v1/short", {"Content-Length": "10"}) + b"abc")
+    exchange(proxy.url, request("GET", "/v1/after"))
+    assert not any(len(body) == 10 for _, body in upstream.of("POST")[before:])

@@ -117,7 +117,7 @@ class Gate:
 
 
 async def _unanswered(_request: web.Request) -> None:
-    """Leave `100 Continue` to whoever reads the body."""
+    """Leave `100 Continue` to the reader of the body."""
 
 
 def _request_id() -> str:

@@ -86,9 +86,11 @@ class Deciding:
         self._rules = rules
         self._meters = meters
         self._carried: set[asyncio.Task[Answer]] = set()
+        self._stopping = False
 
-    async def finished(self, seconds: float) -> None:
-        """Return when Ironic has answered everything that was forwarded, or after this time."""
+    async def finish(self, seconds: float) -> None:
+        """Forward nothing more; return when Ironic has answered the rest, or after this time."""
+        self._stopping = True
         if self._carried:
             await asyncio.wait(self._carried, timeout=seconds)
 
@@ -160,8 +162,8 @@ class Deciding:
             lease = await self._units.get(
                 self._want(asked, node, needs, requirement), asked.policy, asked.until
             )
-        if asked.left:
-            raise asyncio.CancelledError
+        if self._stopping:
+            raise HeldBackError("the gate is being restarted")
         asked.spool.__enter__()  # until Ironic has all of it, even if the client leaves
         task = asyncio.create_task(self._carry(asked, lease))
         self._carried.add(task)

@@ -78,9 +78,7 @@ def end_to_end(raw: Iterable[tuple[bytes, bytes]]) -> CIMultiDict[str]:
 def credentials(headers: CIMultiDict[str]) -> CIMultiDict[str]:
     """Return those of the end-to-end headers with which the gate reads a node for a client."""
     return CIMultiDict(
-        (name, value)
-        for name, value in headers.items()
-        if not CONDITIONAL.match(name.lower())
+        (name, value) for name, value in headers.items() if not CONDITIONAL.match(name.lower())
     )
 
 

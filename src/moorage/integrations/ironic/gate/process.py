@@ -95,6 +95,7 @@ class _Process:
         self._say = say
         self._trusted = trusted
         self._stop = asyncio.Event()
+        self._code = 0
 
     async def run(
         self, sockets: list[socket], metrics: list[socket], tls: ssl.SSLContext | None
@@ -120,10 +121,11 @@ class _Process:
                 lambda: check_pools(api, settings.rules.pools),
                 once=not settings.watch,
             )
-            units = Units(api, episodes, watch)
+            units = Units(api, episodes, watch, meters)
             deciding = Deciding(upstream, episodes, units, watch, settings.rules, meters)
             gate = Gate(upstream, deciding, settings.rules, meters)
             watching = loop.create_task(watch.run())
+            watching.add_done_callback(self._watched)
             server = await self._serve(gate, sockets, tls)
             shown = await self._metrics(meters, metrics)
             await self._ready(watch, url_of(sockets[0], tls=tls is not None), watching)
@@ -132,7 +134,14 @@ class _Process:
             watching.cancel()
             for runner in shown:
                 await runner.cleanup()
-        return 0
+        return self._code
+
+    def _watched(self, watching: asyncio.Task[None]) -> None:
+        """Stop if the passes have ended by a fault: nothing would ever be released."""
+        if not watching.cancelled() and (fault := watching.exception()) is not None:
+            log.critical("cannot go on", exc_info=fault)
+            self._code = 1
+            self._stop.set()
 
     async def _check(self, api: LeaseApi) -> None:
         try:
@@ -206,6 +215,6 @@ class _Server:
         for one in self._listeners:
             one.close()
         units.stop()
-        await deciding.finished(FINISH_SECONDS)
+        await deciding.finish(FINISH_SECONDS)
         await units.settled()
         await self._runner.cleanup()

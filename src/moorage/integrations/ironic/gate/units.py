@@ -11,6 +11,7 @@ from typing import Any
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.clients import ClientPolicy
+from moorage.integrations.ironic.gate.meters import Meters
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.episodes import Episodes, Host
@@ -47,10 +48,11 @@ class Want:
 class Units:
     """Units of hosts, for requests that wait."""
 
-    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch) -> None:
+    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch, meters: Meters) -> None:
         self._api = api
         self._episodes = episodes
         self._watch = watch
+        self._meters = meters
         self._asking: Counter[str] = Counter()
         self._calls: set[asyncio.Task[Lease]] = set()
         self._cleaning: set[asyncio.Task[None]] = set()
@@ -69,8 +71,7 @@ class Units:
     async def shared(self, host: Host, units: Mapping[str, int]) -> Lease | None:
         """Return a live lease of a host that has these units; None: there is none."""
         async for lease in self._api.leases(state="granted", key_prefix=host.keys):
-            has = {need.pool: need.units for need in lease.needs}
-            if all(has.get(pool, 0) >= wanted for pool, wanted in units.items()):
+            if _covers(lease, units):
                 return lease
         return None
 
@@ -83,13 +84,18 @@ class Units:
         """
         if (lease := await self.shared(want.host, want.units)) is not None:
             return lease
-        if not want.force:
-            await self._seen_all(until)
-        if self._stopping.is_set():
-            raise HeldBackError("the gate is being restarted")
-        lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
+        with self._meters.held.track_inprogress(), self._meters.waits.time():
+            if not want.force:
+                await self._seen_all(until)
+            if self._stopping.is_set():
+                raise HeldBackError("the gate is being restarted")
+            lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
         if lease.state != "granted":
             raise _waiting(want, lease)
+        if not _covers(lease, want.units):
+            raise HeldBackError(
+                f"node {want.name} has other units: its earlier work must end first"
+            )
         return lease
 
     async def _seen_all(self, until: float) -> None:
@@ -120,6 +126,7 @@ class Units:
             )
         )
         self._calls.add(call)
+        call.add_done_callback(_looked_at)
         self._asking[key] += 1
         try:
             await asyncio.wait({call})
@@ -155,6 +162,17 @@ class Units:
         finally:
             if not self._asking[key]:
                 self._asking.pop(key, None)
+
+
+def _covers(lease: Lease, units: Mapping[str, int]) -> bool:
+    has = {need.pool: need.units for need in lease.needs}
+    return all(has.get(pool, 0) >= wanted for pool, wanted in units.items())
+
+
+def _looked_at(call: asyncio.Task[Lease]) -> None:
+    """Look at an error that nobody waits for any more, so that asyncio does not log it."""
+    if not call.cancelled():
+        call.exception()
 
 
 def _waiting(want: Want, ticket: Lease) -> HeldBackError:

@@ -11,6 +11,7 @@ from moorage.integrations.ironic.gate.meters import Meters
 from moorage.integrations.ironic.nodes import IronicError
 from moorage.integrations.ironic.reconcile import Picture, Reconciler
 from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.provisioning.episodes import CrowdedError, EndedError
 
 INTERVALS = ((200, 1.0), (1_000, 2.0))
 """Seconds between two passes, up to this many nodes; a list of 1,000 costs Ironic 0.14 s."""
@@ -19,7 +20,14 @@ INTERVAL_MAX = 5.0
 NUDGED = 0.25
 """A pass that somebody asks for begins after this part of the interval at the earliest."""
 
-TROUBLE = (IronicError, UnreachableError, UndecodableError, RefusedError)
+TROUBLE = (
+    IronicError,
+    UnreachableError,
+    UndecodableError,
+    RefusedError,
+    CrowdedError,
+    EndedError,
+)
 
 log = logging.getLogger("moorage.gate")
 
@@ -45,7 +53,7 @@ async def check_pools(api: LeaseApi, names: Sequence[str]) -> None:
         if pool.expire != "keep" or pool.hold is not None:
             raise PoolError(
                 f"pool {name} frees units by time: "
-                f"moorage pool set {name} --expire keep --hold none"
+                f"moorage pool change {name} --expire keep --hold none"
             )
 
 
