@@ -27,6 +27,7 @@ HOMES = {
     "config": "group",
     "db": "group",
     "explain": "explain",
+    "ironic": "group",
     "lease": "group",
     "pool": "group",
     "serve": "serve",

@@ -51,8 +51,10 @@ class Picture:
     """The leases that were not released, as they were before the nodes were read."""
     adopted: int = 0
     released: int = 0
+    failed: int = 0
+    """Nodes that are busy without a unit because Moorage refused to count them."""
     uncounted: frozenset[str] = frozenset()
-    """Pools of nodes that are busy without a unit, because Moorage refused to count them."""
+    """The pools of which these need units: nothing else can be started from them."""
 
 
 def host_of_node(node: Node, verb: str) -> Host:
@@ -98,10 +100,21 @@ class Reconciler:
                 left.setdefault(uuid, []).append(lease)
                 await self._renew(lease)
         warm = warm_of(nodes.values())
-        adopted, uncounted = await self._adopt([nodes[uuid] for uuid in busy - noted.keys()], warm)
+        adopted, failed, uncounted = await self._adopt(
+            [nodes[uuid] for uuid in busy - noted.keys()], warm
+        )
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
-        return Picture(nodes, frozenset(busy), warm, left, adopted, released, uncounted)
+        return Picture(
+            nodes,
+            frozenset(busy),
+            warm,
+            left,
+            adopted=adopted,
+            released=released,
+            failed=failed,
+            uncounted=uncounted,
+        )
 
     async def _release(self, lease: Lease, node: Node | None, *, busy: bool) -> bool:
         """Release the lease of a node whose work is over; return whether it was released.
@@ -128,13 +141,16 @@ class Reconciler:
 
     async def _adopt(
         self, nodes: Collection[Node], warm: Collection[tuple[str, str]]
-    ) -> tuple[int, frozenset[str]]:
-        """Count nodes that are busy without a unit; return how many are, and pools that refused."""
+    ) -> tuple[int, int, frozenset[str]]:
+        """Count nodes that are busy without a unit.
+
+        Returns how many are counted, how many are not, and the pools of those.
+        """
         if not nodes:
-            return 0, frozenset()
+            return 0, 0, frozenset()
         # Again: a unit may have been granted after the first look, and before the node was read.
         working = await self._episodes.working(SYSTEM)
-        adopted = 0
+        adopted = failed = 0
         refused: set[str] = set()
         for node in nodes:
             needs = self._rules.needs(node, verbs_of(str(node["provision_state"])), warm)
@@ -145,10 +161,11 @@ class Reconciler:
             except (RefusedError, EndedError) as error:
                 log.error("node %s is busy and cannot be counted: %s", node["uuid"], error)
                 refused |= needs.units.keys()
+                failed += 1
             else:
                 log.info("node %s is %s: counted", node["uuid"], node["provision_state"])
                 adopted += 1
-        return adopted, frozenset(refused)
+        return adopted, failed, frozenset(refused)
 
     async def _renew(self, lease: Lease) -> None:
         last = self._renewed.get(lease.id, float("-inf"))

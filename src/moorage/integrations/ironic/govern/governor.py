@@ -5,7 +5,6 @@ So nothing is asked before everything that works is counted. If Ironic or Moorag
 no request waits for a unit until a pass has succeeded again.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -89,16 +88,6 @@ class Governor:
         self._trouble = None
         self.counts.passed_at = monotonic()
         return True
-
-    async def run(self, stop: asyncio.Event, interval: float) -> None:
-        """Make passes until `stop`; then finish the requests that are being sent."""
-        while not stop.is_set():
-            await self.tick()
-            try:
-                async with asyncio.timeout(interval):
-                    await stop.wait()
-            except TimeoutError:
-                continue
 
     async def close(self) -> None:
         """Wait for nothing more; return when requests that are being sent are answered."""

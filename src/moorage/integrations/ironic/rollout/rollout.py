@@ -84,6 +84,7 @@ class Rollout:
         self._picture = Picture()
         self._members: list[Member] = []
         self._stopped = ""
+        self._asked_to_stop = False
         self._began: dict[str, float] = {}
         """When this process has seen each node begin to work."""
         self._took: list[float] = []
@@ -101,9 +102,13 @@ class Rollout:
         ]
         return self._wave.name
 
-    def stop(self) -> None:
-        """Start nothing more; what works is followed to its end."""
+    def stop(self) -> bool:
+        """Start nothing more, and follow what works; return False if it was asked to before."""
+        if self._asked_to_stop:
+            return False
+        self._asked_to_stop = True
         self._stopped = self._stopped or ASKED_TO_STOP
+        return True
 
     async def tick(self) -> Status:
         """Make one pass."""
