@@ -59,6 +59,8 @@ class Ask(Struct, frozen=True):
     labels: dict[str, str] = {}
     forced: bool = False
     pull: bool = False
+    reopen: bool = False
+    """If the lease of its key has ended, make a new one."""
     allocations: str | None = None
     heard_until: Instant | None = None
     """Alive time until which its ticket waits without a poll; None: for ever."""

@@ -33,12 +33,15 @@ class ScopedRole(StrEnum):
     """Speaks for one machine: registers, reports, is alive, and reads its own agent."""
     ENROLLER = "enroller"
     """Creates agents of some groups that no operator has accepted yet."""
+    GOVERNOR = "governor"
+    """Asks for units of some pools on behalf of hosts, and holds the leases of all governors."""
 
 
 FIELDS: dict[ScopedRole, str] = {
     ScopedRole.JANITOR: "pool",
     ScopedRole.AGENT: "agent",
     ScopedRole.ENROLLER: "group",
+    ScopedRole.GOVERNOR: "pool",
 }
 """The kind of object that the scope of each scoped role names."""
 
