@@ -71,11 +71,20 @@ class Line:
         self,
         episodes: Episodes,
         starter: Starter,
+        is_own: Callable[[Lease], bool],
         told: Callable[[Start, Answer], None] = lambda start, answer: None,
     ) -> None:
-        """Prepare to ask. `told` is called with each answer."""
+        """Prepare to ask.
+
+        Args:
+            episodes: the leases.
+            starter: sends what was granted.
+            is_own: whether a ticket was made for a start of this line, also by an earlier process.
+            told: is called with each answer.
+        """
         self._episodes = episodes
         self._starter = starter
+        self._is_own = is_own
         self._told = told
         self._starts: dict[str, Start] = {}
         """In the order of the line, by UUID."""
@@ -90,11 +99,19 @@ class Line:
         """Why nodes could not be started, by UUID; until they ask again."""
 
     async def follow(
-        self, starts: Collection[Start], tickets: Mapping[str, Collection[Lease]]
+        self,
+        starts: Collection[Start],
+        tickets: Mapping[str, Collection[Lease]],
+        kept: Collection[str] = (),
     ) -> None:
         """Wait for these starts and no others.
 
-        `tickets` are those that wait, by the UUID of the host. Raises UnreachableError.
+        Args:
+            starts: what can be started now.
+            tickets: those that wait, by the UUID of the host.
+            kept: nodes that keep their place although they cannot be started now.
+
+        Raises UnreachableError, RefusedError.
         """
         places = {
             uuid: ticket.waiting.position
@@ -105,8 +122,9 @@ class Line:
         last = len(places) + 1
         wanted = sorted(starts, key=lambda one: places.get(one.host.uuid, last))
         now = {start.host.uuid: start for start in wanted}
-        await self._leave(now, tickets)
+        self._let_others_go(now)
         self._starts = now
+        await self._withdraw(tickets, kept)
         for memory in (self._rests, self.remarks, self._asked):
             for uuid in memory.keys() - now.keys():
                 del memory[uuid]
@@ -132,19 +150,24 @@ class Line:
         """Whether requests are being sent now."""
         return bool(self._sending)
 
-    async def _leave(
-        self, now: Mapping[str, Start], tickets: Mapping[str, Collection[Lease]]
-    ) -> None:
-        """Withdraw the tickets of starts that are wanted no more, or need something else."""
+    def _let_others_go(self, now: Mapping[str, Start]) -> None:
+        """End the open requests of starts that are wanted no more, or need something else."""
         for uuid, before in self._starts.items():
             after = now.get(uuid)
             if after is not None and (after.kind, after.verb) == (before.kind, before.verb):
                 continue
             if (task := self._held.pop(uuid, None)) is not None:
                 task.cancel()
-            key = f"{before.host.keys}{before.verb}"
-            for ticket in tickets.get(uuid, ()):
-                if uuid not in self._sending and ticket.key == key:
+
+    async def _withdraw(
+        self, tickets: Mapping[str, Collection[Lease]], kept: Collection[str]
+    ) -> None:
+        """Withdraw the tickets of nodes that wait no more."""
+        for uuid, waiting in tickets.items():
+            if uuid in self._starts or uuid in kept or uuid in self._sending:
+                continue
+            for ticket in waiting:
+                if self._is_own(ticket):
                     await self._episodes.give_back(ticket, requeue=False)
 
     def _hold(self) -> None:

@@ -8,7 +8,7 @@ no request waits for a unit until a pass has succeeded again.
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from time import monotonic
 
@@ -35,6 +35,9 @@ from moorage.wire.admission import Lease
 
 AWAY = (IronicError, UnreachableError, RefusedError, UndecodableError, EndedError, CrowdedError)
 """Why a pass may fail: the next one tries again."""
+
+WISH = "wish"
+"""The label of leases that were asked for because of a wish."""
 
 log = logging.getLogger("moorage.ironic")
 
@@ -66,7 +69,8 @@ class Governor:
         self._nodes = nodes
         self._rules = rules
         self._reconciler = Reconciler(episodes, nodes, rules, hold_counts=hold_counts)
-        self._line = Line(episodes, Starter(episodes, nodes, rules.fields, self._start_of))
+        starter = Starter(episodes, nodes, rules.fields, self._start_of)
+        self._line = Line(episodes, starter, lambda ticket: WISH in ticket.labels)
         self._notes = Notes(nodes)
         self._picture = Picture()
         self._trouble: str | None = None
@@ -98,7 +102,7 @@ class Governor:
         tickets = await self._episodes.in_line(SYSTEM)
         await self._forget_wishes(picture)
         starts, remarks = self._starts(picture)
-        await self._line.follow(starts, tickets)
+        await self._line.follow(starts, tickets, remarks)
         self._count(picture, tickets)
         notes = {uuid: remark_of(text) for uuid, text in {**self._line.remarks, **remarks}.items()}
         for uuid, waiting in tickets.items():
@@ -144,8 +148,9 @@ class Governor:
     def _start(self, node: Node, wish: Wish) -> Start:
         needs = self._rules.needs(node, {wish.verb}, self._picture.warm)
         state = str(node.get("provision_state"))
+        host = host_of_node(node, wish.verb)
         return Start(
-            host=host_of_node(node, wish.verb),
+            host=replace(host, labels={**host.labels, WISH: wish.digest}),
             verb=wish.verb,
             needs=needs.units,
             body=wish.body,

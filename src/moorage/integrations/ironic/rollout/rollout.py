@@ -21,6 +21,7 @@ from moorage.integrations.ironic.wishes import hindrance_of, is_needless, mark_o
 from moorage.integrations.provisioning.episodes import Episodes
 from moorage.integrations.provisioning.walk import RequestOutcome
 
+OPEN = (Phase.NEW, Phase.WAITING)
 ASKED_TO_STOP = "asked to stop"
 
 
@@ -77,8 +78,12 @@ class Rollout:
         self._rules = rules
         self._limits = limits
         self._reconciler = Reconciler(episodes, nodes, rules)
+        starter = Starter(episodes, nodes, rules.fields, self._start_of)
         self._line = Line(
-            episodes, Starter(episodes, nodes, rules.fields, self._start_of), self._answered
+            episodes,
+            starter,
+            lambda ticket: ticket.labels.get(WAVE) == self._wave.name,
+            self._answered,
         )
         self._wave = Wave("", verb)
         self._picture = Picture()
@@ -166,7 +171,8 @@ class Rollout:
         failed = counts(self._members)[Phase.FAILED]
         if failed > self._limits.failures and not self._stopped:
             self._stopped = f"{failed} nodes have failed"
-        await self._line.follow(self._starts(picture), tickets)
+        kept = () if self._stopped else {one.uuid for one in self._members if one.phase in OPEN}
+        await self._line.follow(self._starts(picture), tickets, kept)
 
     def _starts(self, picture: Picture) -> list[Start]:
         if self._stopped:
