@@ -96,6 +96,6 @@ def with_manual_clock(path: Path, scenario: Callable[[Running], Awaitable[None]]
 
 
 async def until_queued(admission: Admission, pool: str, tickets: int = 1) -> None:
-    """Return as soon as so many tickets wait in a pool's line."""
+    """Return as soon as at least `tickets` tickets wait in a pool's line."""
     while len((await admission.queries.leases(None, tickets, pool, "waiting"))[0]) < tickets:
         pass

@@ -21,13 +21,13 @@ def world() -> World:
 
 
 def pull(world: World, name: str, units: int = 1, wait: float = 0, **more: object) -> None:
-    """Ask for units with `pull`, and wait for so many seconds."""
+    """Ask for units with `pull`, and wait for `wait` seconds."""
     until = world.moment.alive + round(wait * SECOND) + PATIENCE
     world.ask(name, {"p": units}, pull=True, patience=PATIENCE, heard_until=until, **more)
 
 
 def poll(world: World, name: str, wait: float = 0) -> None:
-    """Poll a pull ticket, and wait for so many seconds."""
+    """Poll a pull ticket, and wait for `wait` seconds."""
     world.poll(name, 30 + wait)
 
 

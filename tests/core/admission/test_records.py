@@ -2,8 +2,8 @@
 
 import pytest
 
-from moorage.core.admission import records
-from moorage.core.admission.model import has_left_key
+from moorage.core.admission import leases
+from moorage.core.admission.model import has_left_key, record_age
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
@@ -25,7 +25,7 @@ def world() -> World:
 
 def write(world: World, key: str, text: str, version: int, proof: Proof = ME) -> int:
     """Write a record; return its version afterwards."""
-    made = records.write(world.facts, world.moment, LeaseId(key), proof, text, version)
+    made = leases.record(world.facts, world.moment, LeaseId(key), proof, text, version)
     world.do(made)
     return world.lease(key).record_version
 
@@ -65,7 +65,7 @@ def test_only_the_holder_of_a_granted_lease_writes(world: World) -> None:
     with Refused(Code.INVALID):
         write(world, "b", "{}", 0)
     with Refused(Code.LEASE_NOT_FOUND):
-        records.write(world.facts, world.moment, LeaseId("c"), ME, "{}", 0)
+        leases.record(world.facts, world.moment, LeaseId("c"), ME, "{}", 0)
     with Refused(Code.INVALID):
         write(world, "a", "{}", -1)
     longest = '"' + "x" * (RECORD_BYTES_MAX - 2) + '"'
@@ -83,12 +83,12 @@ def test_the_age_of_a_record(world: World) -> None:
     world.ask("b")
     world.now += 5 * SECOND
     at = world.moment.at
-    assert records.age_of(world.lease("a"), at) == 5 * SECOND
-    assert records.age_of(world.lease("b"), at) is None
+    assert record_age(world.lease("a"), at) == 5 * SECOND
+    assert record_age(world.lease("b"), at) is None
     write(world, "a", "{}", 0)
-    assert records.age_of(world.lease("a"), at) == 0
+    assert record_age(world.lease("a"), at) == 0
     world.now += 3 * SECOND
-    assert records.age_of(world.lease("a"), world.moment.at) == 3 * SECOND
+    assert record_age(world.lease("a"), world.moment.at) == 3 * SECOND
 
 
 def test_a_release_by_version(world: World) -> None:

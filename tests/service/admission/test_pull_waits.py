@@ -224,7 +224,7 @@ def test_a_long_line_of_absent_clients(url: str) -> None:
 
 
 def test_positions_do_not_count_absent_clients(url: str) -> None:
-    """A ticket behind an absent one is the first; the absent one is told so."""
+    """A ticket behind an absent one is the first; the reason of the absent one says so."""
 
     async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)

@@ -106,14 +106,14 @@ ADMISSION_BUGS = (
     Bug(
         "I9",
         "a repeated request is a new one",
-        f"{CORE}/lookups.py",
+        f"{CORE}/requests.py",
         "    known = facts.asked.get((wish.owner, wish.key))\n",
         "    known = None\n",
     ),
     Bug(
         "I9",
         "a key is used for another request",
-        f"{CORE}/lookups.py",
+        f"{CORE}/requests.py",
         "if known is not None and facts.leases[known].digest != wish.digest:",
         "if known is not None and not wish.digest:",
     ),

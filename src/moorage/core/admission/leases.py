@@ -1,4 +1,4 @@
-"""Operations on tickets and leases: ask, poll, renew, release; retries are in `retries.py`.
+"""Operations on tickets and leases: ask, poll, renew, record, release; retries are in `retries.py`.
 
 Each decision returns its changes and the id of its lease. Grants are made by `admit.py`, once for
 all decisions of a batch; the one exception is a retry that keeps its units.
@@ -11,9 +11,7 @@ from moorage.core.admission.bars import is_waited_for, lives_on
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.lookups import known_to, lease_of, live_lease
 from moorage.core.admission.model import Cause, Lease, Outcome, Result, key_left
-from moorage.core.admission.records import check_version
 from moorage.core.admission.requests import (
     Ask,
     Proof,
@@ -21,8 +19,12 @@ from moorage.core.admission.requests import (
     check_duration,
     check_proof,
     check_units,
+    check_version,
     hold_of,
     in_order,
+    known_to,
+    lease_of,
+    live_lease,
     pools_of,
     ttl_of,
 )
@@ -31,7 +33,7 @@ from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.limits import DETAIL_LENGTH_MAX, MAX_INT, RECORD_BYTES_MAX
 from moorage.core.service_time import Moment
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "leave",
     "outcome",
     "poll",
+    "record",
     "release",
     "renew",
     "repeat",
@@ -179,6 +182,43 @@ def hold(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, wanted: int
     if wanted is not None and found.state == "granted":
         until = Instant(moment.at + wanted)
     return Changes(leases={lease: structs.replace(found, hold=wanted, hold_until=until)}), lease
+
+
+def record(
+    facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, text: str, version: int
+) -> Answer:
+    """Replace the record of a granted lease: what its holder writes for others who share it.
+
+    Nothing here reads it. A write names the version that it replaces, so two writers cannot
+    overwrite each other. Source: docs/decisions/0028-governors-share-a-lease.md.
+    If exactly this write was made before, nothing changes: its answer may have been lost.
+
+    Args:
+        facts: with the lease.
+        moment: now.
+        lease: whose record it is.
+        proof: of the caller's right.
+        text: the record, a JSON object, always spelled alike.
+        version: that it replaces; the first record replaces 0.
+
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, RECORD_CHANGED; INVALID: the
+    lease is not granted yet, or the record is too long.
+    """
+    found = live_lease(facts, lease, proof)
+    if found.state == "waiting":
+        raise Error(Code.INVALID, f"Lease '{lease}' is not granted yet, so it has no record.")
+    if not 0 <= version < MAX_INT:
+        raise Error(Code.INVALID, f"version must be from 0 to {MAX_INT - 1}.")
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > RECORD_BYTES_MAX:
+        raise Error(
+            Code.INVALID, f"A record must have at most {RECORD_BYTES_MAX} bytes, not {size}."
+        )
+    if (found.record_version, found.record) == (version + 1, text):
+        return Changes(), lease
+    check_version(found, version)
+    written = structs.replace(found, record=text, record_version=version + 1, recorded_at=moment.at)
+    return Changes(leases={lease: written}), lease
 
 
 def outcome(

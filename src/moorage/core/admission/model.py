@@ -287,6 +287,12 @@ def is_unheard(lease: Lease, moment: Moment) -> bool:
     return due is not None and due <= moment.at
 
 
+def record_age(lease: Lease, at: Instant) -> int | None:
+    """Return how long ago (service time) a lease was recorded, or else granted; None: neither."""
+    since = lease.granted_at if lease.recorded_at is None else lease.recorded_at
+    return None if since is None else max(0, at - since)
+
+
 def _heard_due(lease: Lease, downtime: int, outage_ended_at: Instant) -> Instant | None:
     """Return the service time until which a ticket or lease must be polled or renewed.
 

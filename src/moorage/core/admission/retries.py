@@ -7,17 +7,19 @@ from moorage.core.admission.bars import quota_left
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.leases import enter, ticket_of
-from moorage.core.admission.lookups import known_to, lease_of, live_lease
 from moorage.core.admission.model import Lease, Pool, key_left
 from moorage.core.admission.owners import is_foreign
-from moorage.core.admission.records import check_version
 from moorage.core.admission.requests import (
     NEVER,
     Ask,
     Proof,
     check_ask,
     check_proof,
+    check_version,
     in_order,
+    known_to,
+    lease_of,
+    live_lease,
     pools_of,
 )
 from moorage.core.admission.units import is_over, limit_of

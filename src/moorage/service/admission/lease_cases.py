@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from moorage.core.admission import expiry, leases, lookups, records, retries
+from moorage.core.admission import expiry, leases, requests, retries
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Ask, Proof
@@ -253,7 +253,7 @@ class LeaseRecord(LeaseCase):
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.leases.get(self.lease)
-        changes, self.lease = records.write(
+        changes, self.lease = leases.record(
             facts, when.moment, self.lease, self.proof, self.record, self.version
         )
         self.leave("lease.record", before, changes, when, version=self.version)
@@ -285,7 +285,7 @@ class LeaseRetry(LeaseCase):
         facts = world.admission
         old = facts.leases.get(self.old)
         if old is None:
-            raise Error(Code.LEASE_NOT_FOUND, lookups.unknown_message(self.old))
+            raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
         wish = retries.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
         how = retries.Retry(wish, self.requeue, self.version)

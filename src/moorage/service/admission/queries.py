@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from moorage.core.admission import lookups, pacing
+from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
@@ -98,7 +98,7 @@ class AdmissionQueries:
         with errors.translated():
             seen = await self._engine.read(reads.lease_load(lease))
         if seen is None:
-            raise Error(Code.LEASE_NOT_FOUND, lookups.unknown_message(lease))
+            raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(lease))
         standing = await self.standing(seen.lease, asking=asking)
         return lease_view(seen.lease, self._when(seen.timeline), standing)
 

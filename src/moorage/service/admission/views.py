@@ -3,8 +3,7 @@
 from msgspec import Struct
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Lease, Pool, is_unheard
-from moorage.core.admission.records import age_of
+from moorage.core.admission.model import Lease, Pool, is_unheard, record_age
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
@@ -87,6 +86,6 @@ def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> Le
         hold_until=wall(lease.hold_until),
         ended_at=wall(lease.ended_at),
         unheard=is_unheard(lease, when.moment),
-        record_age=age_of(lease, when.moment.at),
+        record_age=record_age(lease, when.moment.at),
         standing=standing if lease.state == "waiting" else None,
     )
