@@ -86,7 +86,7 @@ alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' p
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
 
 baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Deploy a fake node of a real OpenStack Ironic with the stock clients
-	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal
+	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal $(ARGS)
 
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)

@@ -8,13 +8,15 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import openstack
 
-from tests.baremetal.rules import check_spellings, check_states
+from tests.baremetal.contract import check_contract, record
+from tests.baremetal.rules import check_double, check_spellings, check_states
 from tests.support.ironic import PROGRAMS, Ironic, Setup
 from tests.support.suites import print_line
 
@@ -98,22 +100,31 @@ def limited(ironic: Ironic, clients: Clients) -> None:
     clients.wait("node-3", "active")
 
 
-def main() -> int:
-    """Run all steps in a temporary folder, and say how long they took."""
+def main(arguments: Sequence[str]) -> int:
+    """Run all steps in a temporary folder, and say how long they took.
+
+    With `--record` only write down what Ironic answers, for its double.
+    """
+    if "--record" in arguments:
+        print_line(f"e2e: baremetal: recorded the answers to {record()} steps")
+        return 0
     began = time.monotonic()
     with TemporaryDirectory(prefix="moorage-ironic-") as folder, Ironic(Path(folder), SETUP) as it:
         clients = Clients(it.url)
         deployed(clients)
         check_states(PROGRAMS)
+        check_double(PROGRAMS)
         understood = check_spellings(it.url)
         clients.ask("node-1", "provide")
         clients.wait("node-1", "available")
         killed(it, clients)
         limited(it, clients)
+    steps = check_contract()
     print_line(f"e2e: baremetal: {understood} spellings of a request are understood alike")
+    print_line(f"e2e: baremetal: Ironic answers {steps} steps as recorded for its double")
     print_line(f"e2e: baremetal: the stock clients work, in {time.monotonic() - began:.0f} s")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

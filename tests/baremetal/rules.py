@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from itertools import product
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from moorage.integrations.ironic.provision_request import (
@@ -18,6 +19,8 @@ from moorage.integrations.ironic.provision_request import (
 )
 from moorage.integrations.ironic.states import BUSY, BUSY_FROM, EVENTS
 from tests.integrations.ironic.spellings import ACCEPTED
+from tests.support.ironic_double.machine import EVENTS as DOUBLED
+from tests.support.ironic_double.machine import TRANSITIONS, WORKING
 
 Spelling = tuple[str, str, str | None, bytes]
 """Method, address, content type and body."""
@@ -43,8 +46,7 @@ print(json.dumps({
 
 def check_states(programs: Path) -> None:
     """Compare busy states, verbs, and the states from which a verb makes a node busy."""
-    done = subprocess.run([programs / "python", "-c", MACHINE], capture_output=True, check=True)
-    real = json.loads(done.stdout)
+    real = _machine(programs)
     assert set(real["busy"]) == BUSY, real["busy"]
     assert {**real["verbs"], "rebuild": "rebuild"} == EVENTS, real["verbs"]
     for event, states in BUSY_FROM.items():
@@ -54,6 +56,24 @@ def check_states(programs: Path) -> None:
             if row.get(event) in BUSY and state not in BUSY
         }
         assert found == states, f"{event}: {found}"
+
+
+def _machine(programs: Path) -> Any:
+    done = subprocess.run([programs / "python", "-c", MACHINE], capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def check_double(programs: Path) -> None:
+    """Compare the transitions of the double, from states in which no node is locked."""
+    assert DOUBLED == EVENTS
+    events = _machine(programs)["events"]
+    for event, row in TRANSITIONS.items():
+        found = {
+            state: ways[event]
+            for state, ways in events.items()
+            if event in ways and state not in WORKING
+        }
+        assert found == row, f"{event}: {found}"
 
 
 def check_spellings(url: str) -> int:

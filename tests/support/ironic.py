@@ -77,7 +77,8 @@ class Setup:
     `delays` are seconds for each of DELAYS that is not instantaneous: a whole number, or two for a
     random time between them (`3,6`). Ironic applies that of `deploy` twice to each deployment.
     `max_concurrent_deploy` is Ironic's own limit, `workers` the number of its threads. `cleaning`
-    cleans nodes before they become available. `port` 0 chooses a free one.
+    cleans nodes before they become available. `port` 0 chooses a free one. `options` are added to
+    the sections of the configuration, or replace what is there.
     """
 
     nodes: int = 50
@@ -87,6 +88,7 @@ class Setup:
     cleaning: bool = False
     resource_class: str = "baremetal"
     port: int = 0
+    options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def configuration(port: int, setup: Setup) -> dict[str, dict[str, str]]:
@@ -95,7 +97,7 @@ def configuration(port: int, setup: Setup) -> dict[str, dict[str, str]]:
     Paths are relative to the folder: Ironic would substitute a `$` in its name.
     """
     interfaces = {f"enabled_{kind}_interfaces": name for kind, name in INTERFACES.items()}
-    return {
+    sections = {
         "DEFAULT": {
             "auth_strategy": "noauth",
             "rpc_transport": "none",
@@ -124,6 +126,9 @@ def configuration(port: int, setup: Setup) -> dict[str, dict[str, str]]:
         "fake": {f"{kind}_delay": delay for kind, delay in setup.delays.items()},
         "oslo_concurrency": {"lock_path": "locks"},
     }
+    for name, options in setup.options.items():
+        sections[name] = {**sections.get(name, {}), **options}
+    return sections
 
 
 class Ironic(Closing):
@@ -313,6 +318,10 @@ class Ironic(Closing):
         if status != 200:
             raise NoIronic(f"Ironic does not list its nodes: {status} {answer}")
         return {node["name"] or node["uuid"]: node["provision_state"] for node in answer["nodes"]}
+
+    def pause(self, seconds: float) -> None:
+        """Let a moment pass, as clients that ask again do; less if Ironic ends."""
+        ended(self._end, seconds)
 
     def wait(self) -> str:
         """Wait until Ironic ends by itself; return the end of its log."""
