@@ -46,7 +46,8 @@ async def create(
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return a page of leases and tickets."""
     asked = request.parameters
-    if request.scope is not None:
+    hosts = request.governs and asked.key_prefix is not None and asked.owner is None
+    if request.scope is not None and not (hosts and asked.pool is None):
         if asked.pool is None:
             raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
         roles.check_scope(request.scope, [asked.pool])
