@@ -40,7 +40,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
 @click.option(
     "--nodes",
     "listed",
-    type=click.File(),
+    type=click.File(lazy=True),
     required=True,
     metavar="FILE",
     help="Names or UUIDs, one on each line; # begins a comment; -: standard input.",
