@@ -4,7 +4,8 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -40,7 +41,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
 @click.option(
     "--nodes",
     "listed",
-    type=click.File(lazy=True),
+    type=click.Path(),
     required=True,
     metavar="FILE",
     help="Names or UUIDs, one on each line; # begins a comment; -: standard input.",
@@ -83,7 +84,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
 @json_option
 def rollout(
     target: Target,
-    listed: IO[str],
+    listed: str,
     limit: int,
     failures: str,
     verb: str,
@@ -96,7 +97,7 @@ def rollout(
 
     Exit codes: 0 all are done, 1 some have failed, 3 stopped before all were started.
     """
-    idents = list(_idents(listed))
+    idents = list(_idents(_text(listed)))
     if not idents:
         raise Failure(USAGE, "the list of nodes is empty")
     most = failures_of(failures, len(set(idents)))
@@ -176,8 +177,17 @@ def exit_code(report: "Report") -> int:
     return FAILED if report.failed else 0
 
 
-def _idents(lines: IO[str]) -> Iterator[str]:
-    for line in lines:
+def _text(file: str) -> str:
+    if file == "-":
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(USAGE, f"cannot read {file}: {error}") from None
+
+
+def _idents(text: str) -> Iterator[str]:
+    for line in text.splitlines():
         if ident := line.partition("#")[0].strip():
             yield ident
 

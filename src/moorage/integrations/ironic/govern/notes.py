@@ -59,10 +59,9 @@ def differs(old: Any, new: Mapping[str, Any] | None) -> bool:
         return old is not None
     if not isinstance(old, Mapping):
         return True
-    same_reason = old.get("reason") == new.get("reason") or (
-        "place" in new and old.get("code") == new.get("code")
-    )
-    return not same_reason or _bucket(old.get("place")) != _bucket(new.get("place"))
+    # The words of a place in line change with each grant; its code and its group of places do not.
+    told = "code" if "place" in new else "reason"
+    return old.get(told) != new.get(told) or _bucket(old.get("place")) != _bucket(new.get("place"))
 
 
 class Notes:
