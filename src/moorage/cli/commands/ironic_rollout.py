@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from moorage.cli.support.rollout_view import view
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.rollout.report import Report
+    from moorage.integrations.ironic.rollout.rollout import Rollout
 
 STOPPED_EARLY = 3
 """Exit code: nodes of the wave were not started."""
@@ -100,57 +102,82 @@ def rollout(
     idents = list(_idents(_text(listed)))
     if not idents:
         raise Failure(USAGE, "the list of nodes is empty")
-    most = failures_of(failures, len(set(idents)))
-
-    async def work() -> "Report":
-        from moorage.client.transport import RefusedError, UnreachableError
-        from moorage.integrations.ironic.nodes import IronicError
-        from moorage.integrations.ironic.rollout.rollout import (
-            Limits,
-            Rollout,
-            UnknownNodesError,
-        )
-        from moorage.integrations.provisioning.episodes import Episodes
-
-        async with opened(target) as (api, nodes):
-            await pools_checked(api, target)
-            wave = Rollout(Episodes(api), nodes, target.rules, verb, Limits(limit, most))
-            try:
-                known = await wave.prepare(idents, name)
-                say(f"moorage: rollout {known} of {len(idents)} nodes", err=True)
-                leave, awake = asyncio.Event(), asyncio.Event()
-
-                def interrupted() -> None:
-                    if not wave.stop():
-                        leave.set()
-                    awake.set()
-
-                on_signals((signal.SIGINT, signal.SIGTERM), interrupted)
-
-                async def pause() -> None:
-                    awake.clear()
-                    try:
-                        async with asyncio.timeout(interval):
-                            await awake.wait()
-                    except TimeoutError:
-                        return
-
-                with view(known, every, live=sys.stderr.isatty()) as shown:
-                    await wave.run(shown, pause, leave)
-                return await wave.report()
-            except UnknownNodesError as error:
-                raise Failure(USAGE, str(error)) from None
-            except (IronicError, UnreachableError) as error:
-                raise Failure(UNREACHABLE, str(error)) from None
-            except RefusedError as error:
-                raise Failure(FAILED, str(error), error.code) from None
-
-    report: Report = carried_out(work)
+    asked = _Asked(
+        target=target,
+        idents=idents,
+        limit=limit,
+        failures=failures_of(failures, len(set(idents))),
+        verb=verb,
+        name=name,
+        interval=interval,
+        every=every,
+    )
+    report: Report = carried_out(lambda: _reported(asked))
     if as_json:
         show_json(report.to_json())
     else:
         _print(report)
     click.get_current_context().exit(exit_code(report))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the command line asks for."""
+
+    target: Target
+    idents: list[str]
+    limit: int
+    failures: int
+    verb: str
+    name: str | None
+    interval: float
+    every: float
+
+
+async def _reported(asked: _Asked) -> "Report":
+    """Carry out a wave. Raises Failure."""
+    from moorage.client.transport import RefusedError, UnreachableError
+    from moorage.integrations.ironic.nodes import IronicError
+    from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
+    from moorage.integrations.provisioning.episodes import Episodes
+
+    async with opened(asked.target) as (api, nodes):
+        await pools_checked(api, asked.target)
+        limits = Limits(asked.limit, asked.failures)
+        wave = Rollout(Episodes(api), nodes, asked.target.rules, asked.verb, limits)
+        try:
+            known = await wave.prepare(asked.idents, asked.name)
+            say(f"moorage: rollout {known} of {len(asked.idents)} nodes", err=True)
+            await _followed(wave, known, asked)
+            return await wave.report()
+        except UnknownNodesError as error:
+            raise Failure(USAGE, str(error)) from None
+        except (IronicError, UnreachableError) as error:
+            raise Failure(UNREACHABLE, str(error)) from None
+        except RefusedError as error:
+            raise Failure(FAILED, str(error), error.code) from None
+
+
+async def _followed(wave: "Rollout", known: str, asked: _Asked) -> None:
+    """Run a wave to its end; the first signal stops new starts, the second one leaves it."""
+    leave, awake = asyncio.Event(), asyncio.Event()
+
+    def interrupted() -> None:
+        if not wave.stop():
+            leave.set()
+        awake.set()
+
+    async def pause() -> None:
+        awake.clear()
+        try:
+            async with asyncio.timeout(asked.interval):
+                await awake.wait()
+        except TimeoutError:
+            return
+
+    on_signals((signal.SIGINT, signal.SIGTERM), interrupted)
+    with view(known, asked.every, live=sys.stderr.isatty()) as shown:
+        await wave.run(shown, pause, leave)
 
 
 def failures_of(text: str, nodes: int) -> int:

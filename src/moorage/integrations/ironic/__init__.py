@@ -1,6 +1,8 @@
 """OpenStack Ironic: which requests start work on a node, and which nodes are busy.
 
 `states.py` has Ironic's provision states and verbs, `provision_request.py` recognises requests for
-a provision state in all their spellings.
+a provision state in all their spellings, `rules.py` says which units a node needs. `nodes.py` reads
+nodes, `reconcile.py` compares them with leases. `wishes.py` has what nodes wish for; `line.py`
+waits for their units, `starting.py` sends what was granted. `govern/` and `rollout/` use them all.
 May import: `provisioning`, `client`, `wire`.
 """

@@ -72,7 +72,7 @@ class Line:
         episodes: Episodes,
         starter: Starter,
         is_own: Callable[[Lease], bool],
-        told: Callable[[Start, Answer], None] = lambda start, answer: None,
+        answered: Callable[[Start, Answer], None] = lambda start, answer: None,
     ) -> None:
         """Prepare to ask.
 
@@ -80,12 +80,12 @@ class Line:
             episodes: the leases.
             starter: sends what was granted.
             is_own: whether a ticket was made for a start of this line, also by an earlier process.
-            told: is called with each answer.
+            answered: is called with each answer.
         """
         self._episodes = episodes
         self._starter = starter
         self._is_own = is_own
-        self._told = told
+        self._answered = answered
         self._starts: dict[str, Start] = {}
         """In the order of the line, by UUID."""
         self._held: dict[str, asyncio.Task[None]] = {}
@@ -263,7 +263,7 @@ class Line:
             log.warning("node %s is not started: %s", start.host.uuid, error)
             answer = NOT_SENT
         self._judge(start, answer)
-        self._told(start, answer)
+        self._answered(start, answer)
 
     def _judge(self, start: Start, answer: Answer) -> None:
         uuid, name = start.host.uuid, start.host.labels.get("holder", start.host.uuid)

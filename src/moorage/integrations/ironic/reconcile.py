@@ -1,6 +1,6 @@
 """Compares Ironic's nodes with the leases of hosts: adopts what is busy, releases what is not.
 
-One pass reads everything anew, and remembers nothing of earlier ones. Any number of processes may
+One pass reads everything again, and remembers nothing of earlier ones. Any number of processes may
 run it side by side: a release counts only if nobody has taken a step meanwhile, and who is adopted
 twice has one lease.
 """

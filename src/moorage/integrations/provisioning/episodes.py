@@ -1,7 +1,7 @@
 """Episodes in Moorage: the lease of a host, its steps in the record of the lease.
 
 `walk.py` decides; here its steps are read and written. Any number of processes may work for the
-same host: each step replaces a version, and whoever comes second reads again.
+same host: each step replaces a version, and the one that comes second reads again.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ ENDED, CHANGED, GONE = "lease_ended", "record_changed", "lease_not_found"
 REUSED = "key_reused"
 """Code of a refusal: the live lease with this key has other needs, labels or another patience."""
 
-TOLD = "outcome_told"
+REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
 
 Step = Callable[[Episode], Episode]
@@ -240,7 +240,7 @@ class Episodes:
         try:
             await self._api.outcome(lease.id, result, detail)
         except RefusedError as refusal:
-            if refusal.code not in (TOLD, GONE):
+            if refusal.code not in (REPORTED, GONE):
                 raise
 
     async def release_after_reading(self, noted: Lease, *, busy: bool) -> bool:

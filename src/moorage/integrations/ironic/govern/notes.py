@@ -60,8 +60,10 @@ def differs(old: Any, new: Mapping[str, Any] | None) -> bool:
     if not isinstance(old, Mapping):
         return True
     # The words of a place in line change with each grant; its code and its group of places do not.
-    told = "code" if "place" in new else "reason"
-    return old.get(told) != new.get(told) or _bucket(old.get("place")) != _bucket(new.get("place"))
+    compared = "code" if "place" in new else "reason"
+    return old.get(compared) != new.get(compared) or _bucket(old.get("place")) != _bucket(
+        new.get("place")
+    )
 
 
 class Notes:

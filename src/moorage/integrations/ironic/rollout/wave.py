@@ -111,7 +111,7 @@ def counts(members: Collection[Member]) -> Counter[Phase]:
 
 
 def may_start(members: Sequence[Member], limit: int) -> list[Member]:
-    """Return which nodes may wait for units: so many that at most `limit` work at once.
+    """Return which nodes may wait for units, so that at most `limit` work at once.
 
     Those that wait already come first, then the others in the order of the list.
     """
