@@ -16,6 +16,7 @@ from typing import Any
 import openstack
 
 from tests.baremetal.contract import check_contract, record
+from tests.baremetal.gate import check_gate
 from tests.baremetal.rules import check_double, check_spellings, check_states
 from tests.support.ironic import PROGRAMS, Ironic, Setup
 from tests.support.suites import print_line
@@ -115,6 +116,9 @@ def main(arguments: Sequence[str]) -> int:
         check_states(PROGRAMS)
         check_double(PROGRAMS)
         understood = check_spellings(it.url)
+        clients.ask("node-1", "provide")
+        clients.wait("node-1", "available")
+        check_gate(it, Path(folder))
         clients.ask("node-1", "provide")
         clients.wait("node-1", "available")
         killed(it, clients)

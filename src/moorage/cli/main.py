@@ -27,6 +27,7 @@ HOMES = {
     "config": "group",
     "db": "group",
     "explain": "explain",
+    "gate": "group",
     "ironic": "group",
     "lease": "group",
     "pool": "group",

@@ -90,7 +90,7 @@ class Model:
         if arrival is None:
             self.arrivals += 1
         ticket.arrival = self.arrivals if arrival is None else arrival
-        ticket.heard = self.now - self.downtime + wait
+        ticket.heard = self.now - self.downtime + (wait or -ticket.waited_for)
         self.tickets.append(ticket)
 
     def hear(self, ticket: Ticket) -> None:
@@ -99,7 +99,7 @@ class Model:
         if ticket.state == "g":
             ticket.heard = alive
         elif ticket.waited_for:
-            ticket.heard = max(ticket.heard, alive)
+            ticket.heard = max(ticket.heard, alive - 1)
         elif ticket.patience is not None and alive > ticket.heard:
             ticket.heard = alive + ticket.patience // 5
 
@@ -130,7 +130,7 @@ class Model:
     def requeue(self, ticket: Ticket, new: Ticket) -> None:
         """Release a lease and wait at its old place; nobody asks for a pull ticket yet."""
         self.end(ticket, "retried")
-        self.ask(new, ticket.arrival, -1 if new.pull else 0)
+        self.ask(new, ticket.arrival)
 
     def sweep(self) -> None:
         """End what is due."""

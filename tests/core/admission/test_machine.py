@@ -189,7 +189,7 @@ class Machine(RuleBasedStateMachine):
         wait = data.draw(st.sampled_from([0, 4, 20])) if ticket.waited_for else 0
         self.world.poll(ticket.id, PATIENCE / SECOND + wait)
         if ticket.state == "w" and ticket.waited_for:
-            ticket.heard = self.model.now - self.model.downtime + wait * SECOND
+            ticket.heard = self.model.now - self.model.downtime + (wait * SECOND or -1)
         elif ticket.state == "w":
             self.model.hear(ticket)
         self.model.admit(ticket.id)
@@ -199,7 +199,8 @@ class Machine(RuleBasedStateMachine):
         world = self.world
         world.do(leases.leave(world.facts, world.moment, LeaseId(ticket.id)))
         if ticket.state == "w" and ticket.patience is not None:
-            ticket.heard = min(ticket.heard, self.model.now - self.model.downtime)
+            alive = self.model.now - self.model.downtime - ticket.waited_for
+            ticket.heard = min(ticket.heard, alive)
         self.model.admit()
 
     def hold(self, data: st.DataObject, ticket: Ticket) -> None:

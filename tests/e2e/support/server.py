@@ -43,8 +43,16 @@ class Server:
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
         ready: re.Pattern[str] = READY,
+        passed: Sequence[int] = (),
     ) -> None:
         """Start the command and wait for the ready line, which names the address as `url`.
+
+        Args:
+            command: what to start.
+            environment: all its variables; by default those of this process.
+            directory: where it runs.
+            ready: the ready line.
+            passed: files that it inherits.
 
         Raises:
             NotStarted: no ready line within READY_SECONDS, or the process ended before it.
@@ -64,6 +72,7 @@ class Server:
             text=True,
             errors="replace",
             start_new_session=True,
+            pass_fds=passed,
         )
         self._guard = Guard(self.process.pid, group=True)
         assert self.process.stdout is not None
@@ -99,10 +108,11 @@ class Server:
             ):
                 raise TimeoutError(f"{words!r} is not among {self.said}")
 
-    def resident(self) -> int:
-        """Return the memory of the process, in bytes."""
+    def resident(self, *, most: bool = False) -> int:
+        """Return the memory of the process, in bytes; or the most that it ever had."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        name = "VmHWM:" if most else "VmRSS:"
+        (line,) = (line for line in status.splitlines() if line.startswith(name))
         return int(line.split()[1]) * 1024
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:

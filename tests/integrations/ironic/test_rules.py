@@ -100,7 +100,9 @@ def test_exempt_nodes() -> None:
 def test_fields_and_pools() -> None:
     """What must be read, and which pools must exist, follows from the rules."""
     found = rules()
-    assert found.fields == sorted({*FIELDS, "properties", "deploy_interface", "boot_interface"})
+    assert found.fields == sorted(
+        {*FIELDS, "conductor", "properties", "deploy_interface", "boot_interface"}
+    )
     assert found.pools == ["deploy", "deploy/rack-unknown"]
     assert Rules.of_pool("x").pools == ["x"]
 

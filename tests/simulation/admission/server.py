@@ -189,7 +189,7 @@ class Server:
         polled = frozenset(
             LeaseId(outcome)
             for call, outcome in zip(batch.calls, batch.outcomes, strict=True)
-            if isinstance(call, do.Ask | do.Poll) and isinstance(outcome, str)
+            if isinstance(call, do.Ask | do.Poll | do.Retry) and isinstance(outcome, str)
         )
         while True:
             left = [free]

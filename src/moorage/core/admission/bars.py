@@ -113,6 +113,11 @@ def has_ended(moment: Moment, ends: int | None) -> bool:
     return ends is not None and moment.alive > ends
 
 
+def kept_until(moment: Moment, ticket: Lease) -> Instant:
+    """Return the deadline of a ticket that keeps its place, but for which no request waits now."""
+    return Instant(moment.alive + ticket.patience - is_waited_for(ticket))
+
+
 def lives_on(moment: Moment, ticket: Lease) -> Instant | None:
     """Return the deadline that a poll gives a ticket; None: its present one suffices.
 
@@ -120,9 +125,9 @@ def lives_on(moment: Moment, ticket: Lease) -> Instant | None:
     polls ten times within its patience, about every second is. A ticket is never withdrawn before
     its patience is over.
     """
-    until = Instant(moment.alive + ticket.patience)
+    until = kept_until(moment, ticket)
     if ticket.heard_until is None or until <= ticket.heard_until:
         return None
-    if is_waited_for(ticket):  # a later deadline would say that a request waits for it
+    if is_waited_for(ticket):
         return until
     return Instant(until + ticket.patience // SPARE)

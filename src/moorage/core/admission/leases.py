@@ -7,7 +7,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 from msgspec import structs
 
 from moorage.core.admission import bounds
-from moorage.core.admission.bars import is_waited_for, lives_on
+from moorage.core.admission.bars import is_waited_for, kept_until, lives_on
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
@@ -87,6 +87,8 @@ def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer
         return changes, lease
     if is_waited_for(found):
         changes.polled.add(lease)
+        if until == moment.alive + found.patience:  # no request waits for it
+            until = kept_until(moment, found)
         if until != found.heard_until:
             changes.heard[lease] = until
     elif until <= moment.alive + found.patience:  # a short poll: the client asks repeatedly
@@ -115,7 +117,7 @@ def leave(facts: Facts, moment: Moment, lease: LeaseId, others: Instant | None =
     Raises LEASE_NOT_FOUND.
     """
     found, changes = lease_of(facts, lease), Changes()
-    until = Instant(max(moment.alive + found.patience, others or 0))
+    until = max(kept_until(moment, found), others or Instant(0))
     if found.state == "waiting" and found.heard_until is not None and until < found.heard_until:
         changes.heard[lease] = until
     return changes, lease
@@ -290,7 +292,7 @@ def enter(
 def ticket_of(draft: Draft, wish: Ask, arrival: int) -> Lease:
     """Return the ticket of a request, which is not stored yet."""
     pools = pools_of(draft.facts, wish.needs)
-    return Lease(
+    ticket = Lease(
         id=wish.id,
         owner=wish.owner,
         key=wish.key,
@@ -311,6 +313,9 @@ def ticket_of(draft: Draft, wish: Ask, arrival: int) -> Lease:
         heard_until=wish.heard_until,
         allocations=wish.allocations,
     )
+    if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
+        ticket = structs.replace(ticket, heard_until=kept_until(draft.moment, ticket))
+    return ticket
 
 
 def _renewed(moment: Moment, lease: Lease) -> Changes:

@@ -88,8 +88,6 @@ def retry(
         draft.start(ticket, held, paying=True)
         return draft.changes, new.id
     ended = draft.end(old, "retried")
-    if wish.requeue and new.pull and new.heard_until is not None:
-        new = new.heard(Instant(new.heard_until - 1))  # no request waits for it yet
     if same_key:
         draft.put(key_left(ended))
     if new.pull and not wish.requeue:

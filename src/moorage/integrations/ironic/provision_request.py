@@ -20,11 +20,12 @@ JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 NODE, TARGET = "node_ident", "target"
 PLACE: Final = ("states", "provision")
 SUFFIX = ".json"
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OVERRIDE = "_method"
 """A parameter by which some web frameworks replace the method of a request."""
 
 _STRANGE = re.compile(
-    r"[^\x21-\x7e]|[\\;#]|%(?![0-9a-f]{2})|%2f|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
+    r"[^\x21-\x7e]|[\\;#]|%(?![0-9a-f]{2})|%2[5f]|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
 )
 _PARENTS: Final = frozenset({(), ("chassis",)})
 
@@ -62,8 +63,11 @@ def place_of(method: str, address: str) -> Place | None:
     names = _segments(path)
     if OVERRIDE in dict(_parameters(query)):
         raise AmbiguousError(f"The parameter {OVERRIDE} is not allowed: send the method itself.")
-    if PLACE not in pairwise(names) or method.upper() != "PUT":
+    if PLACE not in pairwise(names) or method.upper() in READING:
         return None
+    if method.upper() != "PUT":
+        # A form may have the parameter, too.
+        raise AmbiguousError(f"{method} is not allowed here: use PUT.")
     if names[0] != "v1" or "nodes" not in names:
         raise AmbiguousError(f"'{path}' is no known address: use /v1/nodes/NODE/states/provision.")
     at = names.index("nodes")

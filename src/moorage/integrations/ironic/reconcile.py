@@ -6,7 +6,8 @@ twice has one lease.
 """
 
 import logging
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic
@@ -55,6 +56,8 @@ class Picture:
     """Nodes that are busy without a unit because Moorage refused to count them."""
     uncounted: frozenset[str] = frozenset()
     """The pools of which these need units: nothing else can be started from them."""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """Units that hosts had when the pass began, by pool."""
 
 
 def host_of_node(node: Node, verb: str) -> Host:
@@ -105,6 +108,7 @@ class Reconciler:
         )
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
+        units = _units(lease for leases in noted.values() for lease in leases)
         return Picture(
             nodes,
             frozenset(busy),
@@ -114,6 +118,7 @@ class Reconciler:
             released=released,
             failed=failed,
             uncounted=uncounted,
+            units=units,
         )
 
     async def _release(self, lease: Lease, node: Node | None, *, busy: bool) -> bool:
@@ -180,6 +185,14 @@ class Reconciler:
 
     def _is_busy(self, node: Node) -> bool:
         return is_busy(str(node.get("provision_state")), hold_counts=self._hold_counts)
+
+
+def _units(leases: Iterable[Lease]) -> Mapping[str, int]:
+    """Return the units of leases, by pool."""
+    units: Counter[str] = Counter()
+    for lease in leases:
+        units.update({need.pool: need.units for need in lease.needs})
+    return units
 
 
 def _plain(text: str) -> str:

@@ -14,6 +14,8 @@ not at all:
 
     [[exempt]]                               # counted, but never held back
     where = { boot_interface = ["*virtual-media*"] }
+
+Tables `[[client]]` say how clients of the gate wait, see `clients.py`.
 """
 
 import re
@@ -26,6 +28,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert
 
+from moorage.integrations.ironic.clients import ClientPolicy, ClientTable
 from moorage.integrations.ironic.states import EVENTS, VERBS_OF_STATE
 
 FIELD = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_.-]+)?)\}")
@@ -38,9 +41,12 @@ IMAGE = "instance_info.image_source"
 
 FIELDS = (
     *("uuid", "name", "provision_state", "provision_updated_at", "last_error", "reservation"),
-    *("conductor", "instance_info", "maintenance", "extra"),
+    *("instance_info", "maintenance", "extra"),
 )
 """Fields of a node that are read whatever the rules are."""
+
+CONDUCTOR = "conductor"
+"""Only read if a rule needs it: Ironic 39 has it in details only, which are larger."""
 
 RULES_MAX = 100
 
@@ -100,6 +106,7 @@ class Rules:
 
     rules: tuple[Rule, ...]
     exempt: tuple[Condition, ...] = ()
+    clients: tuple[ClientPolicy, ...] = ()
 
     @classmethod
     def of_pool(cls, pool: str) -> "Rules":
@@ -112,6 +119,7 @@ class Rules:
         names = {name for rule in self.rules for name in FIELD.findall(rule.pool)}
         conditions = (*self.exempt, *(rule.where for rule in self.rules))
         names |= {name for one in conditions for name in one.patterns}
+        names |= {CONDUCTOR for rule in self.rules if rule.first_of_image}
         return sorted({*FIELDS, *(name.partition(".")[0] for name in names)})
 
     @property
@@ -143,7 +151,7 @@ class Rules:
 
 def image_of(node: Mapping[str, Any]) -> tuple[str, str]:
     """Return the conductor and the image of a node, each empty if there is none."""
-    return value_of(node, "conductor") or "", value_of(node, IMAGE) or ""
+    return value_of(node, CONDUCTOR) or "", value_of(node, IMAGE) or ""
 
 
 def warm_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
@@ -182,7 +190,11 @@ def parse(content: Mapping[str, Any]) -> Rules:
     exempt = tuple(_condition(one.where) for one in file.exempt)
     if not all(condition.patterns for condition in exempt):
         raise RulesError("each [[exempt]] needs 'where' with a field.")
-    return Rules(rules=tuple(_rule(one) for one in file.rule), exempt=exempt)
+    return Rules(
+        rules=tuple(_rule(one) for one in file.rule),
+        exempt=exempt,
+        clients=tuple(one.policy() for one in file.client),
+    )
 
 
 Verb = Annotated[str, Meta(pattern=f"^({'|'.join(EVENTS)})$")]
@@ -212,6 +224,7 @@ class _File(Struct, forbid_unknown_fields=True):
 
     rule: Annotated[list[_Rule], Meta(min_length=1, max_length=RULES_MAX)]
     exempt: Annotated[list[_Exempt], Meta(max_length=RULES_MAX)] = []
+    client: Annotated[list[ClientTable], Meta(max_length=RULES_MAX)] = []
 
 
 def _rule(given: _Rule) -> Rule:

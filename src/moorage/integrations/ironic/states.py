@@ -144,6 +144,12 @@ def requirement_of(verb: str, state: str) -> Requirement:
     return Requirement.UNIT
 
 
+def synonyms_of(verb: str) -> frozenset[str]:
+    """Return the verbs with the same event, the verb included: `deploy` is `active`."""
+    event = EVENTS.get(verb)
+    return frozenset({verb, *(one for one, its in EVENTS.items() if its == event)})
+
+
 def is_busy(state: str, *, hold_counts: bool = False) -> bool:
     """Return whether a node in this state occupies a unit; `hold_counts`: also if it is on hold."""
     return state in BUSY or (hold_counts and state in HOLD)

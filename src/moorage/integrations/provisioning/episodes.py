@@ -1,7 +1,7 @@
 """Episodes in Moorage: the lease of a host, its steps in the record of the lease.
 
 `walk.py` decides; here its steps are read and written. Any number of processes may work for the
-same host: each step replaces a version, and the one that comes second reads again.
+same host: each step replaces a version, and the second one reads again.
 """
 
 from collections.abc import Callable, Mapping

@@ -27,7 +27,7 @@ POINTS = {
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three nodes one works at a time, and each is deployed once, wherever the governor was killed."""
+    """Of three nodes one works at a time, and each is deployed once, whenever it is killed."""
 
     async def play(it: World) -> None:
         fault = POINTS[point]

@@ -46,14 +46,13 @@ async def create(
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return a page of leases and tickets."""
     asked = request.parameters
-    hosts = request.governs and asked.key_prefix is not None and asked.owner is None
-    if request.scope is not None and not (hosts and asked.pool is None):
-        if asked.pool is None:
-            raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
-        roles.check_scope(request.scope, [asked.pool])
     owner = asked.owner
     if asked.key_prefix is not None and owner is None and request.governs:
         owner = request.owner
+    elif request.scope is not None and asked.pool is None:
+        raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
+    if asked.pool is not None:
+        roles.check_scope(request.scope, [asked.pool])
     views, following = await request.service.admission.queries.leases(
         asked.cursor, asked.limit, asked.pool, asked.state, owner, asked.key_prefix
     )

@@ -1,0 +1,251 @@
+"""The steps of a request that makes a node busy: its unit, the stored step, Ironic, the answer.
+
+Each step is stored before the next one is taken (`provisioning/walk.py`), so that the gate may be
+killed between any two: what may have been sent keeps its unit until a reading shows the node idle.
+"""
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from time import monotonic
+
+import aiohttp
+from multidict import CIMultiDict
+
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.ironic.clients import ClientPolicy
+from moorage.integrations.ironic.gate.answers import VERSION, Answer, fault
+from moorage.integrations.ironic.gate.heads import credentials
+from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.spool import Spool
+from moorage.integrations.ironic.gate.units import HeldBackError, Units, Want
+from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
+from moorage.integrations.ironic.gate.watch import Watch
+from moorage.integrations.ironic.nodes import Node, fault_of
+from moorage.integrations.ironic.reconcile import host_of_node
+from moorage.integrations.ironic.rules import Needs, Rules, value_of
+from moorage.integrations.ironic.states import (
+    BUSY,
+    EVENTS,
+    Requirement,
+    requirement_of,
+    synonyms_of,
+)
+from moorage.integrations.provisioning.episodes import CrowdedError, EndedError, Episodes
+from moorage.integrations.provisioning.walk import NotSentError, RequestOutcome, outcome_of
+from moorage.wire.admission import Lease
+
+TRIES = 3
+"""How often a unit is asked for again because its lease has ended before it was used."""
+
+LOCKED = "is locked by host"
+"""Part of Ironic's NodeLocked: somebody else works on the node, and the client will try again."""
+
+MOORAGE_TROUBLE = (UnreachableError, UndecodableError)
+
+log = logging.getLogger("moorage.gate")
+
+
+@dataclass
+class Asked:
+    """A request for a provision state, as its client sent it.
+
+    `headers` are its end-to-end headers. `left`: its client no longer waits for the answer.
+    """
+
+    method: str
+    target: str
+    headers: CIMultiDict[str]
+    spool: Spool
+    node: str
+    verb: str
+    id: str
+    policy: ClientPolicy
+    until: float
+    left: bool = False
+
+
+class Deciding:
+    """Decides requests for one Ironic."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        episodes: Episodes,
+        units: Units,
+        watch: Watch,
+        rules: Rules,
+        meters: Meters,
+    ) -> None:
+        self._upstream = upstream
+        self._episodes = episodes
+        self._units = units
+        self._watch = watch
+        self._rules = rules
+        self._meters = meters
+        self._carried: set[asyncio.Task[Answer]] = set()
+        self._stopping = False
+
+    async def finish(self, seconds: float) -> None:
+        """Forward nothing more; return when Ironic has answered the rest, or after this time."""
+        self._stopping = True
+        if self._carried:
+            await asyncio.wait(self._carried, timeout=seconds)
+
+    async def answer(self, asked: Asked) -> Answer:
+        """Return Ironic's answer, or a refusal of the gate.
+
+        Raises AwayError, aiohttp.ClientError and TimeoutError while nothing was forwarded.
+        """
+        try:
+            for _ in range(TRIES):
+                node = await self._node(asked)
+                if isinstance(node, Answer):
+                    return self._count(asked, "refused_by_ironic", node)
+                try:
+                    return await self._decided(asked, node)
+                except EndedError:
+                    continue
+            raise HeldBackError("its unit was taken away several times")
+        except HeldBackError as held:
+            return self._count(asked, "held_back", self._conflict(asked, str(held), held.latest))
+        except CrowdedError:
+            text = "too many requests of this node are without an answer"
+            return self._count(asked, "held_back", self._conflict(asked, text))
+        except MOORAGE_TROUBLE as error:
+            log.warning("request %s is held back: %s", asked.id, error)
+            text = "Moorage cannot be reached"
+            return self._count(asked, "moorage_away", self._conflict(asked, text))
+        except RefusedError as error:
+            log.error("Moorage refuses a unit for %s: %s", asked.node, error)
+            text = f"Moorage refuses: {error}"
+            return self._count(asked, "refused_by_moorage", self._conflict(asked, text))
+
+    async def _node(self, asked: Asked) -> Node | Answer:
+        """Read the node as its client; return Ironic's answer if it may not, or cannot."""
+        given = credentials(asked.headers)
+        version = asked.headers.get(VERSION)
+        await self._upstream.version()
+        if not self._upstream.speaks(version):
+            tried = given.copy()
+            tried[VERSION] = version or ""
+            answer = await self._upstream.send("GET", "/v1/nodes?limit=1&fields=uuid", tried)
+            if answer.status >= 400:
+                return answer
+        answer = await self._upstream.node(asked.node, self._rules.fields, given)
+        if answer.status != 200:
+            return answer
+        try:
+            node = json.loads(answer.body)
+            if isinstance(node["uuid"], str) and isinstance(node["provision_state"], str):
+                found: Node = node
+                return found
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise AwayError("Ironic's answer is no node")
+
+    async def _decided(self, asked: Asked, node: Node) -> Answer:
+        """Forward the request, with a unit if it needs one. Raises EndedError, HeldBackError."""
+        state = str(node["provision_state"])
+        requirement = requirement_of(asked.verb, state)
+        verbs = synonyms_of(asked.verb)
+        needs = self._rules.needs(node, verbs, self._watch.picture.warm)
+        host = host_of_node(node, asked.verb)
+        if requirement is Requirement.NOTHING and state in BUSY:
+            # Its work may end before Ironic reads the request, which then starts new work.
+            lease = await self._units.shared(host, {})
+        elif requirement is Requirement.NOTHING or not needs.units:
+            lease = None
+        else:
+            lease = await self._units.get(
+                self._want(asked, node, needs, requirement), asked.policy, asked.until
+            )
+        if self._stopping:
+            raise HeldBackError("the gate is being restarted")
+        asked.spool.__enter__()  # until Ironic has all of it, even if the client leaves
+        task = asyncio.create_task(self._carry(asked, lease))
+        self._carried.add(task)
+        task.add_done_callback(lambda done: self._carried_out(asked, done))
+        try:
+            answer = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            asked.left = True
+            raise
+        return self._count(asked, "forwarded" if lease is None else "forwarded_with_unit", answer)
+
+    def _carried_out(self, asked: Asked, task: asyncio.Task[Answer]) -> None:
+        asked.spool.__exit__()
+        self._carried.discard(task)
+        if asked.left and not task.cancelled() and task.exception() is not None:
+            log.warning("request %s, whose client has left: %r", asked.id, task.exception())
+
+    def _want(self, asked: Asked, node: Node, needs: Needs, requirement: Requirement) -> Want:
+        verb = min(synonyms_of(asked.verb))
+        return Want(
+            host=host_of_node(node, verb),
+            name=value_of(node, "name") or str(node["uuid"]),
+            verb=verb,
+            units=needs.units,
+            force=needs.exempt or requirement is Requirement.FORCED,
+        )
+
+    async def _carry(self, asked: Asked, lease: Lease | None) -> Answer:
+        """Send the request to Ironic, with its steps stored. Raises EndedError before it is."""
+        if lease is None:
+            return (await self._forwarded(asked))[0]
+        lease = await self._episodes.sent(lease, asked.id)
+        if asked.left:
+            # Stored, but not sent: the unit is free again.
+            answer, outcome = self._conflict(asked, "left"), RequestOutcome.REFUSED
+        else:
+            with self._meters.forwarding.track_inprogress():
+                answer, outcome = await self._forwarded(asked)
+        locked = answer.status == 409 and LOCKED in fault_of(answer.body)
+        await self._settle(lease, asked, outcome, requeue=locked)
+        return answer
+
+    async def _forwarded(self, asked: Asked) -> tuple[Answer, RequestOutcome]:
+        """Send the request to Ironic; an error is an answer, too."""
+        try:
+            answer = await self._upstream.send(
+                asked.method, asked.target, asked.headers, asked.spool.body()
+            )
+        except AwayError as error:
+            return self._away(asked, str(error)), RequestOutcome.REFUSED
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            log.warning("request %s to Ironic has no answer: %r", asked.id, error)
+            text = "The connection to Ironic was lost: the request may have been accepted."
+            return self._away(asked, text), RequestOutcome.UNKNOWN
+        return answer, outcome_of(answer.status)
+
+    async def _settle(
+        self, lease: Lease, asked: Asked, outcome: RequestOutcome, *, requeue: bool
+    ) -> None:
+        """Store the answer; without it the unit stays until a reading shows the node idle."""
+        try:
+            lease = await self._episodes.answered(lease, asked.id, outcome)
+            await self._episodes.release_after_answer(lease, requeue=requeue)
+        except (*MOORAGE_TROUBLE, RefusedError, EndedError, CrowdedError, NotSentError) as error:
+            log.warning("the answer to request %s is not stored: %s", asked.id, error)
+        self._watch.nudge()
+
+    def _conflict(self, asked: Asked, text: str, latest: float | None = None) -> Answer:
+        """Return a refusal that clients answer by trying again."""
+        versions = self._upstream.headers(asked.headers)
+        pause = asked.policy.pause_of(latest)
+        return fault(409, text[:1].upper() + text[1:], asked.id, versions, pause)
+
+    def _away(self, asked: Asked, text: str) -> Answer:
+        return fault(503, text, asked.id, self._upstream.headers(asked.headers))
+
+    def _count(self, asked: Asked, outcome: str, answer: Answer) -> Answer:
+        verb = asked.verb if asked.verb in EVENTS else "other"
+        self._meters.decided.labels(verb, outcome).inc()
+        return answer
+
+
+def hold_until(policy: ClientPolicy) -> float:
+    """Return the monotonic time until which a request of a client is held."""
+    return monotonic() + policy.hold

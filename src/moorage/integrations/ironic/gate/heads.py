@@ -1,0 +1,91 @@
+"""The heads of requests and answers: what is refused, and what a proxy passes on."""
+
+import re
+from collections.abc import Iterable
+
+from multidict import CIMultiDict
+
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that concern one connection only (RFC 9110, 7.6.1)."""
+
+FRAMING = frozenset({"content_length", "content_type", "transfer_encoding"})
+"""A WSGI server could take these for the headers with a dash."""
+
+TARGET = re.compile(r"/[\x21-\x7e]*")
+LENGTH = re.compile(r"[0-9]{1,18}")
+CONDITIONAL = re.compile(r"if-|content-|range|expect|accept|x-openstack-ironic-api-version")
+"""Headers of a request that do not belong to a reading of its node."""
+
+
+class BadHeadError(ValueError):
+    """Two programs could understand the head of a request in two ways; the message says why."""
+
+
+def check_head(
+    method: str, target: str, headers: CIMultiDict[str], version: tuple[int, int] = (1, 1)
+) -> None:
+    """Refuse what Ironic's server could understand in another way than the gate.
+
+    Args:
+        method: as sent.
+        target: of the request line, as sent.
+        headers: of the request.
+        version: of HTTP; 1.0 needs no Host.
+
+    Raises BadHeadError.
+    """
+    if version not in ((1, 0), (1, 1)):
+        raise BadHeadError("Only HTTP/1.0 and HTTP/1.1 are understood.")
+    old = version == (1, 0)
+    if method == "CONNECT" or not TARGET.fullmatch(target):
+        raise BadHeadError("The address must be a path in plain letters.")
+    hosts = headers.getall("Host", [])
+    if len(hosts) > 1 or not (hosts or old):
+        raise BadHeadError("There must be one Host.")
+    lengths, codings = headers.getall("Content-Length", []), headers.getall("Transfer-Encoding", [])
+    if len(lengths) + len(codings) > 1 or not all(map(LENGTH.fullmatch, lengths)):
+        raise BadHeadError("The body must have one length.")
+    if any(coding.strip().lower() != "chunked" for coding in codings) or (codings and old):
+        raise BadHeadError("The only transfer coding is chunked.")
+    if "Upgrade" in headers or "upgrade" in _connection_words(headers):
+        raise BadHeadError("The protocol cannot be changed.")
+    for name, value in headers.items():
+        if name.lower() in FRAMING or any(ord(letter) < 32 and letter != "\t" for letter in value):
+            raise BadHeadError(f"The header {name!r} is not valid.")
+        if not value.isascii():
+            raise BadHeadError(f"The header {name!r} has letters that are not ASCII.")
+
+
+def end_to_end(raw: Iterable[tuple[bytes, bytes]]) -> CIMultiDict[str]:
+    """Return the headers that a proxy passes on, in their order, duplicates included."""
+    given = CIMultiDict((_text(name), _text(value)) for name, value in raw)
+    own = HOP_BY_HOP | _connection_words(given)
+    return CIMultiDict((name, value) for name, value in given.items() if name.lower() not in own)
+
+
+def credentials(headers: CIMultiDict[str]) -> CIMultiDict[str]:
+    """Return those of the end-to-end headers with which the gate reads a node for a client."""
+    return CIMultiDict(
+        (name, value) for name, value in headers.items() if not CONDITIONAL.match(name.lower())
+    )
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _connection_words(headers: CIMultiDict[str]) -> frozenset[str]:
+    words = ",".join(headers.getall("Connection", []))
+    return frozenset(word.strip().lower() for word in words.split(",") if word.strip())

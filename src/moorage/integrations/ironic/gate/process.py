@@ -1,0 +1,211 @@
+"""Starts the gate, runs it until a signal, and stops it without losing a request."""
+
+import asyncio
+import logging
+import signal
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from socket import socket
+
+from aiohttp import web
+
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.ironic.gate.app import Gate
+from moorage.integrations.ironic.gate.deciding import Deciding
+from moorage.integrations.ironic.gate.listening import (
+    Doorkeeper,
+    ListenError,
+    bound,
+    listening,
+    server_tls,
+    url_of,
+)
+from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.units import Units
+from moorage.integrations.ironic.gate.upstream import Upstream
+from moorage.integrations.ironic.gate.watch import PoolError, Watch, check_pools
+from moorage.integrations.ironic.nodes import NodeReader
+from moorage.integrations.ironic.reconcile import Reconciler
+from moorage.integrations.ironic.rules import Rules
+from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.provisioning.episodes import Episodes
+
+FINISH_SECONDS = 60.0
+"""How long requests that were forwarded may take when the gate stops."""
+
+CLOSE_SECONDS = 2.0
+KEEPALIVE_SECONDS = 75.0
+HEAD_BYTES_MAX = 32 << 10
+"""Bytes in the request line, and in each header."""
+
+log = logging.getLogger("moorage.gate")
+
+
+class GateError(Exception):
+    """The gate cannot start; the message is one line and says what to change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a gate runs.
+
+    `ironic_headers` are sent with the gate's own requests to Ironic, `ca_file` has the authorities
+    that it trusts there. `watch` False: another process passes over the nodes; this one only once.
+    """
+
+    ironic: str
+    moorage: str
+    token: str | None
+    rules: Rules
+    listen: str = "127.0.0.1:6385"
+    metrics_listen: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    ca_file: str | None = None
+    ironic_headers: Mapping[str, str] = field(default_factory=dict)
+    watch: bool = True
+    hold_counts: bool = False
+
+
+def run(settings: Settings, say: Callable[[str], None]) -> int:
+    """Run a gate until SIGTERM or SIGINT; return the exit code. Raises GateError.
+
+    `say` prints the ready line.
+    """
+    try:
+        sockets = listening(settings.listen)
+        metrics = [] if settings.metrics_listen is None else bound(settings.metrics_listen)
+        tls = server_tls(settings.tls_cert, settings.tls_key)
+        trusted = None
+        if settings.ca_file is not None:
+            trusted = ssl.create_default_context(cafile=settings.ca_file)
+    except (ListenError, OSError) as error:
+        raise GateError(str(error)) from None
+    with asyncio.Runner() as runner:
+        return runner.run(_Process(settings, say, trusted).run(sockets, metrics, tls))
+
+
+class _Process:
+    def __init__(
+        self, settings: Settings, say: Callable[[str], None], trusted: ssl.SSLContext | None
+    ) -> None:
+        self._settings = settings
+        self._say = say
+        self._trusted = trusted
+        self._stop = asyncio.Event()
+
+    async def run(
+        self, sockets: list[socket], metrics: list[socket], tls: ssl.SSLContext | None
+    ) -> int:
+        settings = self._settings
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        async with AsyncExitStack() as stack:
+            upstream = await stack.enter_async_context(Upstream(settings.ironic, self._trusted))
+            api = await stack.enter_async_context(LeaseApi(settings.moorage, settings.token))
+            nodes = await stack.enter_async_context(
+                NodeReader(settings.ironic, settings.ironic_headers, self._trusted)
+            )
+            await self._check(api)
+            meters, episodes = Meters(), Episodes(api)
+            reconciler = Reconciler(
+                episodes, nodes, settings.rules, hold_counts=settings.hold_counts
+            )
+            watch = Watch(
+                reconciler,
+                meters,
+                lambda: check_pools(api, settings.rules.pools),
+                once=not settings.watch,
+            )
+            units = Units(api, episodes, watch, meters)
+            deciding = Deciding(upstream, episodes, units, watch, settings.rules, meters)
+            gate = Gate(upstream, deciding, settings.rules, meters)
+            watching = loop.create_task(watch.run())
+            server = await self._serve(gate, sockets, tls)
+            shown = await self._metrics(meters, metrics)
+            await self._ready(watch, url_of(sockets[0], tls=tls is not None), watching)
+            await self._stop.wait()
+            await server.stop(units, deciding)
+            watching.cancel()
+            for runner in shown:
+                await runner.cleanup()
+        return 0
+
+    async def _check(self, api: LeaseApi) -> None:
+        try:
+            await check_pools(api, self._settings.rules.pools)
+        except PoolError as error:
+            raise GateError(str(error)) from None
+        except UnreachableError as error:
+            log.warning("nothing is granted until Moorage can be reached: %s", error)
+        except RefusedError as error:
+            raise GateError(f"{self._settings.moorage}: {error}") from None
+
+    async def _serve(
+        self, gate: Gate, sockets: list[socket], tls: ssl.SSLContext | None
+    ) -> "_Server":
+        runner = web.AppRunner(
+            gate.application(),
+            handle_signals=False,
+            access_log=None,
+            handler_cancellation=True,
+            auto_decompress=False,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            max_line_size=HEAD_BYTES_MAX,
+            max_field_size=HEAD_BYTES_MAX,
+            shutdown_timeout=CLOSE_SECONDS,
+        )
+        await runner.setup()
+        server = runner.server
+        assert server is not None
+        door = Doorkeeper(server, lambda: len(server.connections))
+        gate.on_request = door.spoke
+        loop = asyncio.get_running_loop()
+        listeners = [await loop.create_server(door, sock=one, ssl=tls) for one in sockets]
+        return _Server(runner, listeners)
+
+    async def _metrics(self, meters: Meters, sockets: list[socket]) -> list[web.AppRunner]:
+        async def shown(_request: web.Request) -> web.Response:
+            return web.Response(body=meters.text(), content_type="text/plain", charset="utf-8")
+
+        app = web.Application()
+        app.router.add_get("/metrics", shown)
+        runners = []
+        for one in sockets:
+            runner = web.AppRunner(app, handle_signals=False, access_log=None)
+            await runner.setup()
+            await web.SockSite(runner, one).start()
+            runners.append(runner)
+        return runners
+
+    async def _ready(self, watch: Watch, url: str, watching: asyncio.Task[None]) -> None:
+        """Print the ready line when the first pass has ended, whether it succeeded or not."""
+        await asyncio.wait(
+            [watching, asyncio.ensure_future(watch.tried.wait())],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        pools = self._settings.rules.pools
+        shown = f"pool {pools[0]}" if len(pools) == 1 else f"{len(pools)} pools"
+        if watch.ready.is_set():
+            seen = f"{len(watch.picture.nodes)} nodes, {len(watch.picture.busy)} busy"
+        else:
+            seen = "nothing is granted until all nodes have been seen"
+        self._say(f"moorage: gate {url} -> {self._settings.ironic} ({shown}, {seen})")
+
+
+class _Server:
+    def __init__(self, runner: web.AppRunner, listeners: list[asyncio.Server]) -> None:
+        self._runner = runner
+        self._listeners = listeners
+
+    async def stop(self, units: Units, deciding: Deciding) -> None:
+        """Take no more requests; finish those that Ironic has; refuse those that wait."""
+        for one in self._listeners:
+            one.close()
+        units.stop()
+        await deciding.finish(FINISH_SECONDS)
+        await units.settled()
+        await self._runner.cleanup()

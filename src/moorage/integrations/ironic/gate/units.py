@@ -1,0 +1,185 @@
+"""Gets a host its unit while a client waits: shares, asks, and gives back what nobody uses."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.ironic.clients import ClientPolicy
+from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.watch import Watch
+from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.provisioning.episodes import Episodes, Host
+from moorage.wire.admission import Lease
+
+WAITED_MIN = 0.05
+"""Ask Moorage to wait at least this long: a free unit must be granted within the request."""
+
+log = logging.getLogger("moorage.gate")
+
+
+class HeldBackError(Exception):
+    """The request cannot be forwarded yet; the message says why.
+
+    `latest` is the latest estimate of the grant in seconds; None: there is none.
+    """
+
+    def __init__(self, reason: str, latest: float | None = None) -> None:
+        super().__init__(reason)
+        self.latest = latest
+
+
+@dataclass(frozen=True)
+class Want:
+    """What a host needs for a verb. `force`: at once, over the limit if necessary."""
+
+    host: Host
+    name: str
+    verb: str
+    units: Mapping[str, int]
+    force: bool
+
+
+class Units:
+    """Units of hosts, for requests that wait."""
+
+    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch, meters: Meters) -> None:
+        self._api = api
+        self._episodes = episodes
+        self._watch = watch
+        self._meters = meters
+        self._asking: Counter[str] = Counter()
+        self._calls: set[asyncio.Task[Lease]] = set()
+        self._cleaning: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Refuse all requests that wait, and all new ones that would."""
+        self._stopping.set()
+        for call in self._calls:
+            call.cancel()
+
+    async def settled(self) -> None:
+        """Return when everything that nobody uses has been given back."""
+        await asyncio.gather(*self._cleaning, return_exceptions=True)
+
+    async def shared(self, host: Host, units: Mapping[str, int]) -> Lease | None:
+        """Return a live lease of a host that has these units; None: there is none."""
+        async for lease in self._api.leases(state="granted", key_prefix=host.keys):
+            has = {need.pool: need.units for need in lease.needs}
+            if all(has.get(pool, 0) >= wanted for pool, wanted in units.items()):
+                return lease
+        return None
+
+    async def get(self, want: Want, policy: ClientPolicy, until: float) -> Lease:
+        """Return a lease with the units; wait for them until a monotonic time.
+
+        Cancelled: the client has left; its unit is free again.
+
+        Raises HeldBackError, UnreachableError, RefusedError.
+        """
+        if (lease := await self.shared(want.host, want.units)) is not None:
+            return lease
+        with self._meters.held.track_inprogress(), self._meters.waits.time():
+            if not want.force:
+                await self._seen_all(until)
+            if self._stopping.is_set():
+                raise HeldBackError("the gate is being restarted")
+            lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
+        if lease.state != "granted":
+            raise _waiting(want, lease)
+        return lease
+
+    async def _seen_all(self, until: float) -> None:
+        """Wait for the first pass: before it, what is busy does not count yet."""
+        waiting = [asyncio.ensure_future(one.wait()) for one in (self._watch.ready, self._stopping)]
+        try:
+            await asyncio.wait(
+                waiting,
+                timeout=max(0.0, until - monotonic()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            for one in waiting:
+                one.cancel()
+        if not self._watch.ready.is_set():
+            raise HeldBackError(f"the gate grants nothing: {self._watch.trouble}")
+
+    async def _asked(self, want: Want, policy: ClientPolicy, wait: float) -> Lease:
+        key = want.host.keys + want.verb
+        call = asyncio.create_task(
+            self._episodes.ask(
+                want.host,
+                want.verb,
+                want.units,
+                wait=0.0 if want.force else max(WAITED_MIN, wait),
+                patience=policy.patience,
+                force=want.force,
+            )
+        )
+        self._calls.add(call)
+        call.add_done_callback(_looked_at)
+        self._asking[key] += 1
+        try:
+            await asyncio.wait({call})
+        except asyncio.CancelledError:
+            call.cancel()
+            self._later(self._give_back(want.host, key))
+            raise
+        finally:
+            self._calls.discard(call)
+            self._asking[key] -= 1
+            if not self._asking[key]:
+                del self._asking[key]
+        if call.cancelled():
+            raise HeldBackError("the gate is being restarted")
+        return call.result()
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._cleaning.add(task)
+        task.add_done_callback(self._cleaning.discard)
+
+    async def _give_back(self, host: Host, key: str) -> None:
+        """Release the unit that was granted just when its client left, unless others wait for it.
+
+        A gate that is killed here loses nothing: a pass releases what is not used for 10 seconds.
+        """
+        try:
+            async for lease in self._api.leases(state="granted", key_prefix=host.keys):
+                if lease.key == key and not lease.record_version and not self._asking[key]:
+                    await self._api.release(lease.id, 0)
+        except (UnreachableError, UndecodableError, RefusedError) as error:
+            log.debug("unit of %s is not given back: %s", host.uuid, error)
+        finally:
+            if not self._asking[key]:
+                self._asking.pop(key, None)
+
+
+def _looked_at(call: asyncio.Task[Lease]) -> None:
+    """Look at an error that nobody waits for any more, so that asyncio does not log it."""
+    if not call.cancelled():
+        call.exception()
+
+
+def _waiting(want: Want, ticket: Lease) -> HeldBackError:
+    """Return why a ticket waits: place, estimate and reason."""
+    waiting = ticket.waiting
+    if waiting is None:
+        return HeldBackError(f"node {want.name}: its request was withdrawn; ask again")
+    pools = " and ".join(sorted(want.units))
+    estimate = "no estimate"
+    latest = None
+    if waiting.eta_seconds is not None:
+        latest = waiting.eta_seconds[1]
+        estimate = f"at most {latest:.0f} s"
+    return HeldBackError(
+        f"node {want.name} waits for its turn: place {waiting.position} of {pools}; {estimate}; "
+        f"{waiting.reason}",
+        latest,
+    )

@@ -1,0 +1,193 @@
+"""Sends requests on to Ironic, byte for byte."""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from multidict import CIMultiDict
+from yarl import URL
+
+from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
+from moorage.integrations.ironic.gate.heads import end_to_end
+from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
+
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 300.0
+"""How long Ironic may be silent: an answer that it streams, and its `rpc_response_timeout`."""
+
+IDLE_SECONDS = 5.0
+"""How long a connection is kept; shorter than Ironic's server keeps it (10 s), so that a request
+does not meet a connection that is just being closed."""
+
+CONNECTIONS_MAX = 400
+OWN_HEADERS = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
+"""Headers that aiohttp would add."""
+
+REPEATABLE = frozenset({"GET", "HEAD"})
+
+Body = AsyncIterator[bytes] | bytes | None
+
+
+class AwayError(Exception):
+    """Ironic cannot be reached: the request was not sent."""
+
+
+class LostError(aiohttp.ClientError):
+    """The connection was lost: the request may have been executed."""
+
+
+async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """Send a request once: aiohttp repeats a PUT if the connection is lost."""
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise LostError(repr(error)) from error
+
+
+class Upstream:
+    """Connections to one Ironic. An async context manager.
+
+    Readings share connections; every other request has its own, so that it cannot meet one that
+    Ironic is closing. `versions` are the version headers of Ironic's last answer.
+    """
+
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._base = URL(self.url)
+        self._tls: ssl.SSLContext | bool = tls or True
+        self.versions: dict[str, str] = {}
+
+    async def __aenter__(self) -> Self:
+        self._reading = self._session(force_close=False)
+        self._writing = self._session(force_close=True)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._reading.close()
+        await self._writing.close()
+
+    def _session(self, *, force_close: bool) -> aiohttp.ClientSession:
+        kept = None if force_close else IDLE_SECONDS
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=CONNECTIONS_MAX,
+                force_close=force_close,
+                ssl=self._tls,
+                keepalive_timeout=kept,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=OWN_HEADERS,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=CONNECT_SECONDS, sock_read=ANSWER_SECONDS
+            ),
+            max_line_size=32 << 10,
+            max_field_size=32 << 10,
+        )
+
+    @asynccontextmanager
+    async def open(
+        self, method: str, target: str, headers: CIMultiDict[str], body: Body
+    ) -> AsyncIterator[ClientResponse]:
+        """Send a request; yield the answer, whose body is still to be read.
+
+        Args:
+            method: as the client sent it.
+            target: path and query, as the client sent them.
+            headers: end-to-end headers.
+            body: pieces of the body; its length is that of the headers, otherwise it is chunked.
+
+        Raises AwayError, LostError, aiohttp.ClientError and TimeoutError.
+        """
+        session = self._reading if method in REPEATABLE else self._writing
+        # All of it is a "path" to yarl, which would drop an empty query.
+        address = URL.build(
+            scheme=self._base.scheme,
+            host=self._base.raw_host or "",
+            port=self._base.port,
+            path=self._base.raw_path.rstrip("/") + target,
+            encoded=True,
+        )
+        try:
+            async with session.request(
+                method,
+                address,
+                headers=_spelt_alike(headers),
+                data=body,
+                allow_redirects=False,
+                middlewares=() if method in REPEATABLE else (_once,),
+            ) as answer:
+                for name in VERSIONS:
+                    if name in answer.headers:
+                        self.versions[name] = answer.headers[name]
+                yield answer
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise AwayError(f"Ironic cannot be reached: {error}") from error
+
+    async def send(
+        self, method: str, target: str, headers: CIMultiDict[str], body: Body = None
+    ) -> Answer:
+        """Send a request and read the whole answer. Raises as `open` does."""
+        async with self.open(method, target, headers, body) as answer:
+            content = await answer.read()
+            passed = end_to_end(answer.raw_headers)
+            return Answer(answer.status, answer.reason or "", passed, content)
+
+    async def node(self, ident: str, fields: Sequence[str], headers: CIMultiDict[str]) -> Answer:
+        """Read a node for a client; `headers` are its credentials. Raises as `open` does."""
+        query = urlencode({"fields": ",".join(fields)})
+        target = f"/v1/nodes/{quote(ident, safe='')}?{query}"
+        given = headers.copy()
+        given[VERSION] = await self.version()
+        given["Accept"] = "application/json"
+        return await self.send("GET", target, given)
+
+    async def version(self) -> str:
+        """Return the API version in which nodes are read: permissions do not depend on it."""
+        if VERSIONS[1] not in self.versions:
+            await self.send("GET", "/v1", CIMultiDict({"Accept": "application/json"}))
+        newest = numbers(self.versions.get(VERSIONS[1], ""))
+        return "{}.{}".format(*min(VERSION_WANTED, newest or VERSION_WANTED))
+
+    def speaks(self, version: str | None) -> bool:
+        """Return whether Ironic surely accepts a client's version header."""
+        if version is None or version.strip().lower() == "latest":
+            return True
+        asked = numbers(version.strip())
+        least, newest = (numbers(self.versions.get(name, "")) for name in VERSIONS)
+        return bool(asked and least and newest and least <= asked <= newest)
+
+    def headers(self, asked: Mapping[str, str]) -> dict[str, str]:
+        """Return the version headers of an answer to a client."""
+        found = dict(self.versions)
+        if VERSIONS[0] in found:
+            found[VERSION] = asked.get(VERSION, found[VERSIONS[0]])
+        return found
+
+
+def _spelt_alike(headers: CIMultiDict[str]) -> CIMultiDict[str]:
+    """Return headers whose duplicates have one spelling: of others, aiohttp sends only the last."""
+    spelling: dict[str, str] = {}
+    return CIMultiDict(
+        (spelling.setdefault(name.lower(), name), value) for name, value in headers.items()
+    )
+
+
+def numbers(version: str) -> tuple[int, int] | None:
+    """Return the numbers of an API version; None: it is none."""
+    major, dot, minor = version.partition(".")
+    if not (dot and major.isdecimal() and minor.isdecimal()):
+        return None
+    return int(major), int(minor)

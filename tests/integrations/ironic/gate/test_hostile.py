@@ -1,0 +1,40 @@
+"""What could be understood in two ways is refused, and never reaches Ironic."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.support.server import Server
+from tests.integrations.ironic.gate.gates import connect, gate
+from tests.integrations.ironic.gate.hostile import HOSTILE
+from tests.integrations.ironic.gate.raw_upstream import RawUpstream
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[RawUpstream]:
+    """An upstream that records what it gets."""
+    with RawUpstream() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def proxy(upstream: RawUpstream) -> Iterator[Server]:
+    """A gate before it, without Moorage."""
+    with gate(upstream.url) as made:
+        yield made
+
+
+def first_line(url: str, sent: bytes) -> bytes:
+    """Return the first line of the answer to bytes after which the client sends nothing."""
+    with connect(url) as client:
+        client.sendall(sent)
+        return client.recv(65_536).partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_refused(upstream: RawUpstream, proxy: Server, name: str) -> None:
+    """The answer is 400, or the connection ends; Ironic has got no request with a body."""
+    before = len(upstream.of("PUT") + upstream.of("POST"))
+    line = first_line(proxy.url, HOSTILE[name])
+    assert line.split(b" ")[1:2] in ([b"400"], [b"404"], []), line
+    assert len(upstream.of("PUT") + upstream.of("POST")) == before
