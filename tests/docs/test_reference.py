@@ -112,6 +112,7 @@ def test_commands() -> None:
     sections = {title: body for title, _, body in (part.partition("\n") for part in parts)}
     shared = set(rows(sections["Commands for administrators"]))
     shared |= set(rows(sections["Commands with a lease"]))
+    shared |= set(rows(sections["Commands for Ironic"]))
     found = dict(commands(cli))
     assert {title for title in sections if title.startswith("moorage ")} == set(found)
     for name, command in found.items():

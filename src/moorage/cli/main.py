@@ -28,6 +28,7 @@ HOMES = {
     "db": "group",
     "explain": "explain",
     "gate": "group",
+    "ironic": "group",
     "lease": "group",
     "pool": "group",
     "serve": "serve",

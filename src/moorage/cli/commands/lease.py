@@ -8,20 +8,24 @@ from typing import get_args
 import click
 import msgspec
 
+from moorage.cli.commands.lease_why import why
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import duration_text
+from moorage.cli.support.lease_text import eta_text, needs_text, time_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.pool_text import plain_text
 from moorage.client.admission import Admission
-from moorage.client.run.durations import OVERDUE, eta_spoken
-from moorage.wire.admission import Lease, Waiting
+from moorage.wire.admission import Lease
 from moorage.wire.enums import State
 from moorage.wire.labels import holder_of
 
 COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
+
+ABOUT = ("verb", "conductor", "image")
+"""Labels that have a column if a lease has one."""
 
 
 @click.group("lease")
@@ -30,6 +34,7 @@ def group() -> None:
 
 
 attach(group)
+group.add_command(why)
 
 
 @group.command("list", epilog=example("moorage lease list --pool install/azure --state waiting"))
@@ -51,7 +56,9 @@ def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool)
     if as_json:
         show_json(msgspec.to_builtins(leases))
     else:
-        show_table(COLUMNS, [_row(lease) for lease in leases], whole=["needs"])
+        about = [name for name in ABOUT if any(name in lease.labels for lease in leases)]
+        rows = [_row(lease) + [lease.labels.get(name, "-") for name in about] for lease in leases]
+        show_table([*COLUMNS, *about], rows, whole=["needs"])
 
 
 @group.command(epilog=example("moorage lease show 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
@@ -92,18 +99,6 @@ def revoke(lease_id: str, reason: str, as_json: bool) -> None:
         say(f"{lease.id} has ended: {lease.cause}")
 
 
-def needs_text(lease: Lease) -> str:
-    """Return the needs of a lease as `POOL=UNITS ...`."""
-    return " ".join(f"{need.pool}={need.units}" for need in lease.needs)
-
-
-def eta_text(waiting: Waiting) -> str:
-    """Return when a ticket may be granted; empty if unknown."""
-    if waiting.overdue:
-        return OVERDUE
-    return "" if waiting.eta_seconds is None else eta_spoken(*waiting.eta_seconds)
-
-
 def _found(
     admission: Admission, pool: str | None, state: str | None, owner: str | None
 ) -> Iterator[Lease]:
@@ -122,15 +117,11 @@ def _row(lease: Lease) -> list[str]:
         lease.state,
         needs_text(lease),
         "-" if lease.waiting is None else str(lease.waiting.position),
-        _time(lease.asked_at),
-        "-" if until is None else _time(until),
+        time_text(lease.asked_at),
+        "-" if until is None else time_text(until),
         remark or "-",
     ]
 
 
 def _first(*times: datetime | None) -> datetime | None:
     return min((time for time in times if time is not None), default=None)
-
-
-def _time(at: datetime) -> str:
-    return at.isoformat(timespec="seconds")

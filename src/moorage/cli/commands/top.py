@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from moorage.cli.commands.lease import eta_text
 from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.lease_text import eta_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import drawn, printable, show_json, show_table
 from moorage.cli.support.pool_text import state_of
@@ -73,7 +73,7 @@ def _first(ticket: Lease | None) -> list[str]:
         return ["-", "-", "-"]
     waiting = ticket.waiting
     return [
-        f"{holder_of(ticket.owner, ticket.labels)} {ticket.key}",
+        f"{holder_of(ticket.owner, ticket.labels)} {ticket.labels.get('verb') or ticket.key}",
         eta_text(waiting) or "-",
         waiting.reason,
     ]

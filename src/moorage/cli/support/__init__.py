@@ -2,11 +2,11 @@
 
 * Target: `command.py` determines the server or database of a command, `credentials.py` its token;
   `local_server.py` finds the server of a local database. `backend.py` carries out administration at
-  that server, or in the database itself.
+  that server, or in the database itself. `ironic.py` opens Ironic and Moorage for integrations.
 * Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `pool_files.py` reads
   files of pools, `jobs.py` the jobs to simulate.
-* Output: `output.py` prints, `pool_text.py` formats properties of pools, `simulate_chart.py` draws
-  with `svg.py`.
+* Output: `output.py` prints, `pool_text.py` formats properties of pools, `lease_text.py` of leases,
+  `simulate_chart.py` draws with `svg.py`, `rollout_view.py` shows how far a rollout is.
 
 May import everything but faces.
 """

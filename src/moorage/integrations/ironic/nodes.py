@@ -115,9 +115,10 @@ class NodeReader:
 
     async def extra_put(self, uuid: str, name: str, value: Any) -> int:
         """Set one member of a node's `extra`; return the status. None removes it."""
-        operation = "add" if value is not None else "remove"
-        patch = [{"op": operation, "path": f"/extra/{name}", "value": value}]
-        status, _ = await self._ask("PATCH", f"/v1/nodes/{quote(uuid, safe='')}", patch)
+        patch: dict[str, Any] = {"op": "remove", "path": f"/extra/{name}"}
+        if value is not None:
+            patch |= {"op": "add", "value": value}
+        status, _ = await self._ask("PATCH", f"/v1/nodes/{quote(uuid, safe='')}", [patch])
         return status
 
     async def _json(self, path: str) -> dict[str, Any]:

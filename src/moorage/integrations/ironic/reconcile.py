@@ -9,13 +9,22 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from time import monotonic
 
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.rules import IMAGE, Rules, value_of, verbs_of, warm_of
-from moorage.integrations.ironic.states import is_busy
-from moorage.integrations.provisioning.episodes import ADOPTED, EndedError, Episodes, Host
+from moorage.integrations.ironic.states import FAILED, is_busy
+from moorage.integrations.ironic.wishes import WANT, is_begun
+from moorage.integrations.provisioning.episodes import (
+    ADOPTED,
+    EndedError,
+    Episodes,
+    Host,
+    episode_of,
+)
+from moorage.integrations.provisioning.walk import is_over_after_reading
 from moorage.wire.admission import Lease
 
 SYSTEM = "ironic"
@@ -39,10 +48,14 @@ class Picture:
     busy: frozenset[str] = frozenset()
     warm: Collection[tuple[str, str]] = ()
     """Conductors and images for which `first_of_image` is over."""
+    leases: dict[str, list[Lease]] = field(default_factory=dict)
+    """The leases that were not released, as they were before the nodes were read."""
     adopted: int = 0
     released: int = 0
     failed: int = 0
     """Nodes that are busy without a unit because Moorage refused to count them."""
+    uncounted: frozenset[str] = frozenset()
+    """The pools of which these need units: nothing else can be started from them."""
     units: Mapping[str, int] = field(default_factory=dict)
     """Units that hosts had when the pass began, by pool."""
 
@@ -80,29 +93,70 @@ class Reconciler:
         noted = await self._episodes.working(SYSTEM)
         nodes = {str(node["uuid"]): node for node in await self._nodes.all(self._rules.listed)}
         busy = {uuid for uuid, node in nodes.items() if self._is_busy(node)}
+        left: dict[str, list[Lease]] = {}
         released = 0
         for uuid, leases in noted.items():
             for lease in leases:
-                over = await self._episodes.release_after_reading(lease, busy=uuid in busy)
-                released += over
-                if not over:
-                    await self._renew(lease)
+                if await self._release(lease, nodes.get(uuid), busy=uuid in busy):
+                    released += 1
+                    continue
+                left.setdefault(uuid, []).append(lease)
+                await self._renew(lease)
         warm = warm_of(nodes.values())
-        adopted, failed = await self._adopt([nodes[uuid] for uuid in busy - noted.keys()], warm)
-        live = {lease.id for leases in noted.values() for lease in leases}
+        adopted, failed, uncounted = await self._adopt(
+            [nodes[uuid] for uuid in busy - noted.keys()], warm
+        )
+        live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
         units = _units(lease for leases in noted.values() for lease in leases)
-        return Picture(nodes, frozenset(busy), warm, adopted, released, failed, units)
+        return Picture(
+            nodes,
+            frozenset(busy),
+            warm,
+            left,
+            adopted=adopted,
+            released=released,
+            failed=failed,
+            uncounted=uncounted,
+            units=units,
+        )
+
+    async def _release(self, lease: Lease, node: Node | None, *, busy: bool) -> bool:
+        """Release the lease of a node whose work is over; return whether it was released.
+
+        The wish from which the work came is removed first. If it were still there after the lease
+        has ended, it would be carried out again.
+        """
+        episode = episode_of(lease)
+        if not is_over_after_reading(episode, busy=busy):
+            return False
+        if node is not None:
+            if is_begun(lease.record, node) and not await self._remove_wish(node):
+                return False
+            if episode.begun and lease.outcome is None:
+                failed = node.get("provision_state") in FAILED
+                detail = _plain(str(node.get("last_error") or "")) if failed else ""
+                await self._episodes.report(lease, "failed" if failed else "ok", detail)
+        return await self._episodes.release_after_reading(lease, busy=busy)
+
+    async def _remove_wish(self, node: Node) -> bool:
+        """Remove the wish of a node; False: it is locked, or Ironic has failed."""
+        status = await self._nodes.extra_put(str(node["uuid"]), WANT, None)
+        return status < HTTPStatus.BAD_REQUEST or status == HTTPStatus.NOT_FOUND
 
     async def _adopt(
         self, nodes: Collection[Node], warm: Collection[tuple[str, str]]
-    ) -> tuple[int, int]:
-        """Count nodes that are busy without a unit; return how many are, and how many failed."""
+    ) -> tuple[int, int, frozenset[str]]:
+        """Count nodes that are busy without a unit.
+
+        Returns how many are counted, how many are not, and the pools of those.
+        """
         if not nodes:
-            return 0, 0
+            return 0, 0, frozenset()
         # Again: a unit may have been granted after the first look, and before the node was read.
         working = await self._episodes.working(SYSTEM)
         adopted = failed = 0
+        refused: set[str] = set()
         for node in nodes:
             needs = self._rules.needs(node, verbs_of(str(node["provision_state"])), warm)
             if node["uuid"] in working or not needs.units:
@@ -115,11 +169,12 @@ class Reconciler:
                 await self._episodes.adopt(host_of_node(described, ADOPTED), needs.units)
             except (RefusedError, EndedError) as error:
                 log.error("node %s is busy and cannot be counted: %s", node["uuid"], error)
+                refused |= needs.units.keys()
                 failed += 1
             else:
                 log.info("node %s is %s: counted", node["uuid"], node["provision_state"])
                 adopted += 1
-        return adopted, failed
+        return adopted, failed, frozenset(refused)
 
     async def _renew(self, lease: Lease) -> None:
         last = self._renewed.get(lease.id, float("-inf"))

@@ -39,7 +39,10 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 IMAGE = "instance_info.image_source"
 
-FIELDS = ("uuid", "name", "provision_state", "instance_info", "maintenance")
+FIELDS = (
+    *("uuid", "name", "provision_state", "provision_updated_at", "last_error", "reservation"),
+    *("instance_info", "maintenance", "extra"),
+)
 """Fields of a node that are read whatever the rules are."""
 
 CONDUCTOR = "conductor"

@@ -86,6 +86,35 @@ VERBS_OF_STATE: Final[Mapping[str, frozenset[str]]] = {
 """The verbs that lead to each busy state."""
 
 
+DONE: Final[Mapping[str, str]] = {
+    "active": "active",
+    "deploy": "active",
+    "adopt": "active",
+    "unrescue": "active",
+    "rescue": "rescue",
+    "deleted": "available",
+    "undeploy": "available",
+    "provide": "available",
+    "manage": "manageable",
+}
+"""The state in which there is nothing left to do for a verb; other verbs can always be repeated."""
+
+FAILED: Final = frozenset(
+    {
+        "enroll",
+        "deploy failed",
+        "clean failed",
+        "inspect failed",
+        "adopt failed",
+        "rescue failed",
+        "unrescue failed",
+        "service failed",
+        "error",
+    }
+)
+"""Where work leads that fails; `enroll`: the node could not be verified."""
+
+
 class Requirement(StrEnum):
     """What a request for a provision state needs before it is forwarded."""
 

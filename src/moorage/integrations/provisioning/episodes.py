@@ -6,6 +6,7 @@ same host: each step replaces a version, and the second one reads again.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from moorage.client.transport import RefusedError
 from moorage.integrations.lease_api import LeaseApi
@@ -28,6 +29,9 @@ ENDED, CHANGED, GONE = "lease_ended", "record_changed", "lease_not_found"
 REUSED = "key_reused"
 """Code of a refusal: the live lease with this key has other needs, labels or another patience."""
 
+REPORTED = "outcome_told"
+"""Code of a refusal: another outcome was reported before."""
+
 Step = Callable[[Episode], Episode]
 
 
@@ -37,6 +41,10 @@ class EndedError(Exception):
 
 class CrowdedError(Exception):
     """Too many requests of the host are without an answer."""
+
+
+class TakenError(Exception):
+    """Another process has sent a request for this lease already."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,11 @@ def host_of(lease: Lease) -> str | None:
     return parts[1] if len(parts) >= 3 else None
 
 
+def _members(episode: Episode) -> dict[str, Any]:
+    """Return what the record of a lease says of the steps; other members of it stay."""
+    return {"sent": sorted(episode.sent), "begun": episode.begun}
+
+
 class Episodes:
     """The episodes of hosts. Every call raises UnreachableError and RefusedError."""
 
@@ -82,8 +95,19 @@ class Episodes:
 
     async def working(self, system: str) -> dict[str, list[Lease]]:
         """Return the leases by which hosts of a system have units, by the UUID of the host."""
+        return await self._by_host(system, "granted")
+
+    async def in_line(self, system: str) -> dict[str, list[Lease]]:
+        """Return the tickets of hosts of a system that wait, by the UUID of the host."""
+        return await self._by_host(system, "waiting")
+
+    async def past(self, system: str) -> dict[str, list[Lease]]:
+        """Return the leases of hosts that have ended in the last 24 hours, oldest first."""
+        return await self._by_host(system, "ended")
+
+    async def _by_host(self, system: str, state: str) -> dict[str, list[Lease]]:
         found: dict[str, list[Lease]] = {}
-        async for lease in self._api.leases(state="granted", key_prefix=f"{system}/"):
+        async for lease in self._api.leases(state=state, key_prefix=f"{system}/"):
             if (uuid := host_of(lease)) is not None:
                 found.setdefault(uuid, []).append(lease)
         return found
@@ -159,6 +183,22 @@ class Episodes:
 
         return await self._step(lease, step)
 
+    async def sent_first(self, lease: Lease, request: str, marks: Mapping[str, Any]) -> Lease:
+        """Store that the first request of a lease is about to be sent, with marks in its record.
+
+        Raises TakenError: another process was first. EndedError: the lease has ended.
+        """
+        episode = walk.sent(Episode(), request)
+        record = {**marks, **_members(episode)}
+        try:
+            return await self._api.record_put(lease.id, record, 0)
+        except RefusedError as refusal:
+            if refusal.code in (ENDED, GONE):
+                raise EndedError from None
+            if refusal.code != CHANGED:
+                raise
+            raise TakenError from None
+
     async def answered(self, lease: Lease, request: str, outcome: RequestOutcome) -> Lease:
         """Store the answer to a request. Raises EndedError: the lease was ended by force."""
         return await self._step(lease, lambda episode: walk.answered(episode, request, outcome))
@@ -181,6 +221,28 @@ class Episodes:
             return False
         return True
 
+    async def give_back(self, lease: Lease, *, requeue: bool) -> None:
+        """Release a unit for which no request was sent, or withdraw a ticket.
+
+        `requeue`: the host wants to try again soon, and keeps its place in line.
+        """
+        try:
+            if requeue and not lease.forced:
+                await self._api.requeue(lease.id, lease.key, 0)
+            else:
+                await self._api.release(lease.id, 0)
+        except RefusedError as refusal:
+            if refusal.code not in (CHANGED, ENDED, GONE):
+                raise
+
+    async def report(self, lease: Lease, result: str, detail: str) -> None:
+        """Report what became of the work: ok or failed; the first report counts."""
+        try:
+            await self._api.outcome(lease.id, result, detail)
+        except RefusedError as refusal:
+            if refusal.code not in (REPORTED, GONE):
+                raise
+
     async def release_after_reading(self, noted: Lease, *, busy: bool) -> bool:
         """Release the unit if a reading proves that the host no longer works.
 
@@ -202,7 +264,7 @@ class Episodes:
             episode: Episode = step(episode_of(lease))
             if episode.version == lease.record_version:
                 return lease
-            record = {"sent": sorted(episode.sent), "begun": episode.begun}
+            record = {**(lease.record or {}), **_members(episode)}
             try:
                 return await self._api.record_put(lease.id, record, lease.record_version)
             except RefusedError as refusal:

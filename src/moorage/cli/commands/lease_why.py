@@ -1,0 +1,79 @@
+"""`moorage lease why`: why somebody waits, or since when and for what somebody holds units."""
+
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import click
+import msgspec
+
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.lease_text import eta_text, needs_text, time_text
+from moorage.cli.support.options import example, json_option
+from moorage.cli.support.output import FAILED, Failure, show_json, show_table
+from moorage.client.admission import Admission
+from moorage.client.transport import RefusedError
+from moorage.wire.admission import Lease
+from moorage.wire.labels import HOLDER, holder_of
+
+SEARCHED_MAX = 50_000
+"""Leases and tickets that are searched for a name."""
+
+NAMED_BY = (HOLDER, "node")
+"""Labels that name the holder."""
+
+ABOUT = ("verb", "image", "conductor", "wave")
+"""Labels that say what the units are for."""
+
+
+@click.command(epilog=example("moorage lease why node-7"))
+@administering
+@click.argument("name", metavar="NAME", shell_complete=completion.leases)
+@json_option
+def why(name: str, as_json: bool) -> None:
+    """Print why NAME waits, or since when it holds units: the id of a lease, or a holder.
+
+    A holder is named by the label `holder` or `node` of its leases: the name or UUID of a host.
+    """
+    with at_server() as admission:
+        found = list(_found(admission, name))
+    if not found:
+        raise Failure(FAILED, f"there is no lease and no ticket of '{name}'")
+    if as_json:
+        show_json(msgspec.to_builtins(found))
+        return
+    for lease in found:
+        show_table(["property", "value"], [*_rows(lease)])
+
+
+def _found(admission: Admission, name: str) -> Iterator[Lease]:
+    """Yield the lease with an id, or else those of a holder that have not ended."""
+    try:
+        yield admission.lease(name)
+        return
+    except RefusedError as refusal:
+        if refusal.code not in ("lease_not_found", "invalid"):
+            raise
+    live = chain(admission.leases(state="granted"), admission.leases(state="waiting"))
+    for lease in islice(live, SEARCHED_MAX):
+        if name == lease.owner or name in (lease.labels.get(label) for label in NAMED_BY):
+            yield lease
+
+
+def _rows(lease: Lease) -> Iterator[list[str]]:
+    yield ["holder", holder_of(lease.owner, lease.labels)]
+    yield ["state", f"{lease.state}, unheard" if lease.unheard else lease.state]
+    yield ["needs", needs_text(lease)]
+    for name in ABOUT:
+        if name in lease.labels:
+            yield [name, lease.labels[name]]
+    if lease.waiting is not None:
+        yield ["place", str(lease.waiting.position)]
+        yield ["eta", eta_text(lease.waiting) or "-"]
+        yield ["why", lease.waiting.reason]
+        yield ["since", time_text(lease.asked_at)]
+    elif lease.granted_at is not None:
+        yield ["since", time_text(lease.granted_at)]
+    if lease.ended_at is not None:
+        yield ["ended", f"{time_text(lease.ended_at)}, {lease.cause}"]
+    yield ["id", lease.id]

@@ -1,0 +1,193 @@
+"""The governor: one pass after the other, each from what Ironic and Moorage say now.
+
+A pass adopts what is busy and releases what is over; then it asks for the nodes that wish to start.
+So nothing is asked before everything that works is counted. If Ironic or Moorage does not answer,
+no request waits for a unit until a pass has succeeded again.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from time import monotonic
+
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
+from moorage.integrations.ironic.line import Line
+from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
+from moorage.integrations.ironic.reconcile import SYSTEM, Picture, Reconciler, host_of_node
+from moorage.integrations.ironic.rules import Rules, value_of
+from moorage.integrations.ironic.starting import Start, Starter
+from moorage.integrations.ironic.states import Requirement, requirement_of
+from moorage.integrations.ironic.wishes import (
+    WANT,
+    InvalidWishError,
+    Wish,
+    hindrance_of,
+    is_needless,
+    mark_of,
+    wish_of,
+)
+from moorage.integrations.provisioning.episodes import CrowdedError, EndedError, Episodes
+from moorage.wire.admission import Lease
+
+AWAY = (IronicError, UnreachableError, RefusedError, UndecodableError, EndedError, CrowdedError)
+"""Why a pass may fail: the next one tries again."""
+
+WISH = "wish"
+"""The label of leases that were asked for because of a wish."""
+
+log = logging.getLogger("moorage.ironic")
+
+
+@dataclass
+class Counts:
+    """What the governor has done and seen, for metrics."""
+
+    nodes: int = 0
+    busy: int = 0
+    leases: Counter[str] = field(default_factory=Counter)
+    """Units that hosts have, by pool."""
+    waiting: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Nodes that wait, by pool and conductor."""
+    adopted: int = 0
+    released: int = 0
+    passes_failed: int = 0
+    passed_at: float | None = None
+    """When the last pass succeeded, by the monotonic clock."""
+
+
+class Governor:
+    """Governs the nodes of one Ironic."""
+
+    def __init__(
+        self, episodes: Episodes, nodes: NodeReader, rules: Rules, *, hold_counts: bool = False
+    ) -> None:
+        self._episodes = episodes
+        self._nodes = nodes
+        self._rules = rules
+        self._reconciler = Reconciler(episodes, nodes, rules, hold_counts=hold_counts)
+        starter = Starter(episodes, nodes, rules.fields, self._start_of)
+        self._line = Line(episodes, starter, lambda ticket: WISH in ticket.labels)
+        self._notes = Notes(nodes)
+        self._picture = Picture()
+        self._trouble: str | None = None
+        self.counts = Counts()
+
+    async def tick(self) -> bool:
+        """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
+        try:
+            await self._pass()
+        except AWAY as error:
+            self._line.pause()
+            self.counts.passes_failed += 1
+            if self._trouble is None:
+                log.warning("nothing is started or released: %s", error)
+            self._trouble = str(error)
+            return False
+        if self._trouble is not None:
+            log.warning("works again")
+        self._trouble = None
+        self.counts.passed_at = monotonic()
+        return True
+
+    async def close(self) -> None:
+        """Wait for nothing more; return when requests that are being sent are answered."""
+        await self._line.close()
+
+    async def _pass(self) -> None:
+        picture = self._picture = await self._reconciler.run_once()
+        tickets = await self._episodes.in_line(SYSTEM)
+        await self._forget_wishes(picture)
+        starts, remarks = self._starts(picture)
+        await self._line.follow(starts, tickets, remarks)
+        self._count(picture, tickets)
+        notes = {uuid: remark_of(text) for uuid, text in {**self._line.remarks, **remarks}.items()}
+        for uuid, waiting in tickets.items():
+            if (ticket := in_line(waiting)) is not None and uuid not in picture.busy:
+                notes[uuid] = note_of(ticket)
+        await self._notes.write(picture.nodes, notes)
+
+    async def _forget_wishes(self, picture: Picture) -> None:
+        """Remove wishes of nodes that do already what they wish for, or have done it."""
+        for uuid, node in picture.nodes.items():
+            wish = _valid_wish(node)
+            if wish is None or not is_needless(node, wish.verb) or node.get("reservation"):
+                continue
+            status = await self._nodes.extra_put(uuid, WANT, None)
+            if status >= HTTPStatus.BAD_REQUEST:
+                log.debug("the wish of node %s stays for now: Ironic answers %s", uuid, status)
+
+    def _starts(self, picture: Picture) -> tuple[list[Start], dict[str, str]]:
+        """Return what can be started now, and why other wishes cannot, by UUID."""
+        starts, remarks = [], {}
+        for uuid, node in picture.nodes.items():
+            try:
+                wish = wish_of(node)
+            except InvalidWishError as error:
+                remarks[uuid] = str(error)
+                continue
+            if wish is None or is_needless(node, wish.verb) or uuid in picture.busy:
+                continue
+            if (hindrance := hindrance_of(node, wish.verb)) is not None:
+                remarks[uuid] = hindrance
+                continue
+            start = self._start(node, wish)
+            if picture.uncounted.isdisjoint(start.needs) and not _works(picture, uuid, start):
+                starts.append(start)
+        return starts, remarks
+
+    def _start_of(self, node: Node) -> Start | None:
+        wish = _valid_wish(node)
+        if wish is None or is_needless(node, wish.verb) or hindrance_of(node, wish.verb):
+            return None
+        return self._start(node, wish)
+
+    def _start(self, node: Node, wish: Wish) -> Start:
+        needs = self._rules.needs(node, {wish.verb}, self._picture.warm)
+        state = str(node.get("provision_state"))
+        host = host_of_node(node, wish.verb)
+        return Start(
+            host=replace(host, labels={**host.labels, WISH: wish.digest}),
+            verb=wish.verb,
+            needs=needs.units,
+            body=wish.body,
+            forced=needs.exempt or requirement_of(wish.verb, state) is Requirement.FORCED,
+            marks=mark_of(node, wish.digest),
+        )
+
+    def _count(self, picture: Picture, tickets: Mapping[str, Collection[Lease]]) -> None:
+        counts = self.counts
+        counts.nodes, counts.busy = len(picture.nodes), len(picture.busy)
+        counts.leases = Counter()
+        for lease in _flat(picture.leases):
+            for need in lease.needs:
+                counts.leases[need.pool] += need.units
+        counts.waiting = Counter(
+            (need.pool, value_of(picture.nodes.get(uuid, {}), "conductor") or "")
+            for uuid, waiting in tickets.items()
+            for ticket in waiting
+            for need in ticket.needs
+        )
+        counts.adopted += picture.adopted
+        counts.released += picture.released
+
+
+def _valid_wish(node: Node) -> Wish | None:
+    try:
+        return wish_of(node)
+    except InvalidWishError:
+        return None
+
+
+def _works(picture: Picture, uuid: str, start: Start) -> bool:
+    """Return whether a node still has a unit for which a request was sent, or for another verb."""
+    key = f"{start.host.keys}{start.verb}"
+    return any(lease.record_version or lease.key != key for lease in picture.leases.get(uuid, ()))
+
+
+def _flat(leases: Mapping[str, Collection[Lease]]) -> Iterator[Lease]:
+    for some in leases.values():
+        yield from some

@@ -1,0 +1,103 @@
+"""Sends the request that starts work on a node which has its units: the walk, once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from uuid import uuid4
+
+from moorage.integrations.ironic.nodes import Node, NodeReader
+from moorage.integrations.ironic.states import is_busy
+from moorage.integrations.provisioning import walk
+from moorage.integrations.provisioning.episodes import EndedError, Episodes, Host, TakenError
+from moorage.integrations.provisioning.walk import RequestOutcome
+from moorage.wire.admission import Lease
+
+LOCKED = HTTPStatus.CONFLICT
+"""Ironic's answer while something works on the node: the request can be sent again soon."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Work that a node waits to start.
+
+    `needs`: units by pool; empty: it is not limited. `forced`: granted over the limit if necessary.
+    `marks`: what the record says before the request is sent.
+    """
+
+    host: Host
+    verb: str
+    needs: Mapping[str, int]
+    body: Mapping[str, Any]
+    forced: bool = False
+    marks: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> tuple[tuple[str, int], ...]:
+        """What it needs: of two starts of one kind, the first in line can always be granted."""
+        return tuple(sorted(self.needs.items()))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a start. `outcome` None: nothing was sent, because it was not necessary."""
+
+    outcome: RequestOutcome | None
+    status: int | None = None
+    text: str = ""
+
+
+NOT_SENT = Answer(None)
+
+Wanted = Callable[[Node], Start | None]
+"""Returns what a node, read again, wants to start; None: nothing any more."""
+
+
+class Starter:
+    """Starts work. Every call raises IronicError, UnreachableError and RefusedError."""
+
+    def __init__(self, episodes: Episodes, nodes: NodeReader, fields: list[str], wanted: Wanted):
+        self._episodes = episodes
+        self._nodes = nodes
+        self._fields = fields
+        self._wanted = wanted
+
+    async def begin(self, start: Start, lease: Lease) -> Answer:
+        """Send the request of a start, unless another process was first or it is out of date.
+
+        The node is read again after its units were granted. Another process may have carried out
+        the same start meanwhile, and it has then ended what the start was made from.
+        """
+        if lease.key != f"{start.host.keys}{start.verb}" or lease.record_version:
+            return NOT_SENT
+        node = await self._nodes.node(start.host.uuid, self._fields)
+        if node is not None and is_busy(str(node.get("provision_state")), hold_counts=True):
+            return NOT_SENT  # somebody else has started it, so it needs its unit
+        now = None if node is None else self._wanted(node)
+        if now is None or (now.kind, now.verb) != (start.kind, start.verb):
+            locked = node is not None and bool(node.get("reservation"))
+            await self._episodes.give_back(lease, requeue=locked)
+            return NOT_SENT
+        request = uuid4().hex
+        try:
+            lease = await self._episodes.sent_first(lease, request, now.marks)
+        except (TakenError, EndedError):
+            return NOT_SENT
+        answer = await self._send(now)
+        assert answer.outcome is not None
+        try:
+            lease = await self._episodes.answered(lease, request, answer.outcome)
+        except EndedError:
+            return answer
+        await self._episodes.release_after_answer(lease, requeue=answer.status == LOCKED)
+        return answer
+
+    async def begin_without_units(self, start: Start) -> Answer:
+        """Send the request of a start that is not limited."""
+        node = await self._nodes.node(start.host.uuid, self._fields)
+        now = None if node is None else self._wanted(node)
+        return NOT_SENT if now is None or now.needs else await self._send(now)
+
+    async def _send(self, start: Start) -> Answer:
+        status, text = await self._nodes.provision(start.host.uuid, start.body)
+        return Answer(walk.outcome_of(status), status, text)

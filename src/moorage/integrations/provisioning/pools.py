@@ -1,0 +1,44 @@
+"""Checks that pools can hold the units of hosts that work.
+
+A host works until it is seen not to, however long that takes. So no lease may end by itself.
+"""
+
+from collections.abc import Iterable
+
+from moorage.client.transport import RefusedError
+from moorage.integrations.lease_api import LeaseApi
+from moorage.wire.admission import Pool
+
+UNKNOWN = "pool_not_found"
+"""Code of a refusal: there is no such pool."""
+
+
+class PoolError(ValueError):
+    """A pool cannot be used; the message says what to change, in one line."""
+
+
+async def check(api: LeaseApi, names: Iterable[str]) -> list[Pool]:
+    """Return pools that can be used. Raises PoolError, UnreachableError, RefusedError."""
+    return [await _checked(api, name) for name in names]
+
+
+async def _checked(api: LeaseApi, name: str) -> Pool:
+    try:
+        pool = await api.pool(name)
+    except RefusedError as refusal:
+        if refusal.code != UNKNOWN:
+            raise
+        raise PoolError(
+            f"there is no pool '{name}': run `moorage pool create {name} --limit N --expire keep`"
+        ) from None
+    if pool.expire != "keep":
+        raise PoolError(
+            f"leases of pool '{name}' end while hosts still work if nobody renews them: run"
+            f" `moorage pool change {name} --expire keep`"
+        )
+    if pool.hold is not None:
+        raise PoolError(
+            f"leases of pool '{name}' end after its hold while hosts still work: run"
+            f" `moorage pool change {name} --hold none`"
+        )
+    return pool

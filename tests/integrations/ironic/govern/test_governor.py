@@ -1,0 +1,217 @@
+"""A governor starts what nodes wish for, never above the limit, and each wish once."""
+
+from moorage.integrations.ironic.govern.governor import Governor
+from moorage.integrations.ironic.wishes import WANT
+from moorage.integrations.provisioning import walk
+from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
+from tests.support.ironic_double.faults import Fault
+
+
+async def carried_out(it: World, governor: Governor, nodes: int, limit: int) -> None:
+    """Let time pass until all nodes have been deployed."""
+    for wave in range(limit, nodes + limit, limit):
+        most = min(wave, nodes)
+        await it.started(most, governor.tick)
+        await it.double.advance(DEPLOY_SECONDS)
+    await until(lambda: not it.leases(), governor.tick)
+    assert not any(WANT in it.extra(number) for number in range(1, nodes + 1))
+    assert it.double.fleet.busiest <= limit
+    assert sorted(it.entered("active")) == sorted(f"node-{n}" for n in range(1, nodes + 1))
+
+
+@played(10, 3)
+async def test_never_above_the_limit(it: World) -> None:
+    """Of ten nodes at most three work at once, and each is deployed once."""
+    async with it.governor() as governor:
+        it.wish(*range(1, 11))
+        await carried_out(it, governor, 10, 3)
+    assert it.double.fleet.busiest == 3
+    assert {lease.outcome for lease in it.leases("ended")} == {"ok"}
+
+
+@played(9, 3)
+async def test_two_governors(it: World) -> None:
+    """Two governors send each request once, and keep the limit."""
+    async with it.governor() as one, it.governor() as other:
+        it.wish(*range(1, 10))
+
+        async def both() -> None:
+            await one.tick()
+            await other.tick()
+
+        for wave in (3, 6, 9):
+            await it.started(wave, both)
+            await it.double.advance(DEPLOY_SECONDS)
+        await until(lambda: not it.leases(), both)
+    assert it.double.fleet.busiest == 3
+    assert it.double.counts["provision"] == 9
+
+
+@played(6, 2)
+async def test_foreign_work_counts(it: World) -> None:
+    """Nodes that others have started get units above the limit; nothing starts until it is kept."""
+    for number in (1, 2, 3):
+        it.double.fleet.ask(it.node(number), "deploy", [])
+    it.wish(4, 5, 6)
+    async with it.governor() as governor:
+        assert await governor.tick()
+        pool = it.operator.pool(POOL)
+        assert (pool.occupied, pool.over) == (3, True)
+        await until(lambda: it.operator.pool(POOL).waiting == 3, governor.tick)
+        assert len(it.entered("deploying")) == 3
+        await it.double.advance(DEPLOY_SECONDS)
+        await it.started(5, governor.tick)
+        await it.double.advance(DEPLOY_SECONDS)
+        await it.started(6, governor.tick)
+        await it.double.advance(DEPLOY_SECONDS)
+        await until(lambda: not it.leases(), governor.tick)
+
+
+@played(3, 1)
+async def test_waiting_nodes_say_why(it: World) -> None:
+    """A node that waits has its place and the reason in `extra.moorage`, and nothing else."""
+    it.wish(1, 2)
+    before = dict(it.node(3).members)
+    async with it.governor() as governor:
+        await it.started(1, governor.tick)
+        second = it.node(1) if it.node(2).state == "deploying" else it.node(2)
+        await until(lambda: "moorage" in second.members["extra"], governor.tick)
+        note = second.members["extra"]["moorage"]["waiting"]
+        assert (note["pool"], note["place"]) == (POOL, 1)
+        assert "1 of 1" in note["reason"] or note["reason"]
+        patches = it.double.counts["patch"]
+        for _ in range(5):
+            await governor.tick()
+        assert it.double.counts["patch"] == patches
+        await it.double.advance(DEPLOY_SECONDS)
+        await until(lambda: second.state == "deploying", governor.tick)
+        await it.double.advance(DEPLOY_SECONDS)
+        await until(lambda: "moorage" not in second.members["extra"], governor.tick)
+    assert it.node(3).members == before
+
+
+@played(4, 1)
+async def test_nodes_that_change_while_they_wait(it: World) -> None:
+    """One is deleted, one renamed, one locked: the others go on, and the lock holds up only one."""
+    it.wish(1, 2, 3, 4)
+    async with it.governor() as governor:
+        await it.started(1, governor.tick)
+        waiting = [number for number in range(1, 5) if it.node(number).state == "available"]
+        gone, renamed, locked = waiting
+        it.double.fleet.remove(it.node(gone))
+        it.node(renamed).members["name"] = "other"
+        it.double.fleet.lock(f"node-{locked}")
+        await it.double.advance(DEPLOY_SECONDS)
+        await until(lambda: "other" in it.entered("deploying"), governor.tick)
+        await it.double.advance(DEPLOY_SECONDS)
+        await until(lambda: not it.leases(), governor.tick)
+        await until(lambda: it.operator.pool(POOL).waiting == 1, governor.tick)
+        it.node(locked).lock = None
+        await it.started(3, governor.tick)
+
+
+@played(4, 2)
+async def test_ironic_is_away(it: World) -> None:
+    """While Ironic answers 503 nothing is released or started; afterwards it goes on."""
+    it.wish(1, 2, 3, 4)
+    async with it.governor() as governor:
+        await it.started(2, governor.tick)
+        await until(
+            lambda: not any((lease.record or {})["sent"] for lease in it.leases()), governor.tick
+        )
+        it.double.outage(600.0)
+        for _ in range(10):
+            assert not await governor.tick()
+            await it.double.advance(59.0)
+        assert (len(it.leases()), len(it.entered("deploying"))) == (2, 2)
+        assert it.operator.pool(POOL).waiting == 2
+        await it.double.advance(10.0)
+        await it.started(4, governor.tick)
+    assert it.double.fleet.busiest == 2
+
+
+@played(3, 1, ttl=1.0)
+async def test_nobody_governs(it: World) -> None:
+    """Leases that nobody renews are shown as unheard, occupy their units, and are taken over."""
+    it.wish(1, 2)
+    async with it.governor() as governor:
+        await it.started(1, governor.tick)
+
+    async def look() -> None:
+        it.operator.pool(POOL)
+
+    await until(lambda: it.operator.pool(POOL).unheard == 1, look)
+    assert it.operator.pool(POOL).occupied == 1
+    async with it.governor() as governor:
+        await until(lambda: it.operator.pool(POOL).unheard == 0, governor.tick)
+        assert len(it.entered("deploying")) == 1
+
+
+@played(4, 1)
+async def test_short_work(it: World) -> None:
+    """Work that is never seen busy gives its unit back, and each wish is carried out once."""
+    it.double.fleet.seconds["deploying"] = 0.0
+    it.wish(1, 2, 3, 4)
+    async with it.governor() as governor:
+        await until(lambda: len(it.entered("active")) == 4 and not it.leases(), governor.tick)
+    assert it.double.fleet.busiest == 1
+    assert it.double.counts["provision"] == 4
+
+
+@played(2, 1)
+async def test_cleaning_after_a_deletion(it: World) -> None:
+    """A tear-down is never held back, and has its unit until the node is clean."""
+    for number in (1, 2):
+        it.node(number).state = "active"
+    it.wish(1, 2, target="deleted")
+    async with it.governor() as governor:
+        await until(lambda: len(it.entered("deleting")) == 2, governor.tick)
+        assert it.operator.pool(POOL).occupied == 2
+        await it.double.advance(60.0)
+        assert len(it.entered("cleaning")) == 2
+        await governor.tick()
+        assert it.operator.pool(POOL).occupied == 2
+        await it.double.advance(60.0)
+        await until(lambda: not it.leases(), governor.tick)
+    assert it.double.counts["provision"] == 2
+
+
+@played(1, 1)
+async def test_a_wish_that_can_be_repeated_is_carried_out_once(it: World) -> None:
+    """`rebuild` leads to the state in which the node was; it is not sent again."""
+    it.node(1).state = "active"
+    it.wish(1, target="rebuild")
+    async with it.governor() as governor:
+        await it.started(1, governor.tick)
+        await it.double.advance(DEPLOY_SECONDS)
+        await until(lambda: not it.leases() and WANT not in it.extra(1), governor.tick)
+        for _ in range(3):
+            await governor.tick()
+    assert it.double.counts["provision"] == 1
+
+
+@played(2, 1)
+async def test_refused_requests(it: World) -> None:
+    """What Ironic refuses gives its unit to the next node, and the node says why."""
+    it.double.faults.pending.append(Fault("provision", work="never", answer=400))
+    it.wish(1, 2)
+    async with it.governor() as governor:
+        await it.started(1, governor.tick)
+        other = next(n for n in (1, 2) if it.node(n).state == "available")
+        await until(lambda: "moorage" in it.extra(other), governor.tick)
+        assert "refuses" in it.extra(other)["moorage"]["waiting"]["reason"]
+
+
+@played(2, 1)
+async def test_wishes_that_make_no_sense(it: World) -> None:
+    """A wish with an unknown target starts nothing, and the node says why."""
+    it.wish(1, target="fly")
+    async with it.governor() as governor:
+        await until(lambda: "moorage" in it.extra(1), governor.tick)
+        assert "target" in it.extra(1)["moorage"]["waiting"]["reason"]
+    assert it.double.counts["provision"] == 0
+
+
+def test_the_grace_is_longer_than_a_request_of_ironic() -> None:
+    """Ironic's RPC may deliver a request for 60 seconds."""
+    assert walk.WIRE_GRACE_SECONDS > 60.0

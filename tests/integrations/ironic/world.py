@@ -1,0 +1,149 @@
+"""A real Moorage server, a double of Ironic whose time a test moves, and governors of both."""
+
+import asyncio
+import functools
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moorage.client.admission import Admission
+from moorage.client.transport import Transport
+from moorage.integrations.ironic.govern.governor import Governor
+from moorage.integrations.ironic.nodes import NodeReader
+from moorage.integrations.ironic.rules import Rules
+from moorage.integrations.ironic.wishes import WANT
+from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.provisioning.episodes import Episodes
+from moorage.wire.admission import Lease, PoolWanted
+from tests.e2e.support.server import Server, serve
+from tests.support.ironic_double.fleet import Node
+from tests.support.ironic_double.server import IronicDouble
+
+POOL = "deploy"
+DEPLOY_SECONDS = 300.0
+Play = Callable[["World"], Awaitable[None]]
+
+PATIENCE_SECONDS = 30.0
+"""How long a test waits for what must happen."""
+
+
+@dataclass
+class World:
+    """Both sides of a governor."""
+
+    server: Server
+    double: IronicDouble
+    operator: Admission
+    token: str
+    rules: Rules
+
+    @asynccontextmanager
+    async def governor(self) -> AsyncIterator[Governor]:
+        """Yield one more governor; it ends as after SIGTERM."""
+        async with self.episodes() as (episodes, nodes):
+            governor = Governor(episodes, nodes, self.rules)
+            try:
+                yield governor
+            finally:
+                await governor.close()
+
+    @asynccontextmanager
+    async def episodes(self) -> AsyncIterator[tuple[Episodes, NodeReader]]:
+        """Yield access to the leases, and to the nodes."""
+        async with (
+            LeaseApi(self.server.url, self.token) as api,
+            NodeReader(self.double.url) as nodes,
+        ):
+            yield Episodes(api), nodes
+
+    def node(self, number: int) -> Node:
+        """Return a node."""
+        return self.double.fleet.find(f"node-{number}")
+
+    def wish(self, *numbers: int, target: str = "active") -> None:
+        """Let nodes wish for something."""
+        for number in numbers:
+            self.extra(number)[WANT] = {"target": target}
+
+    def extra(self, number: int) -> dict[str, Any]:
+        """Return the field `extra` of a node."""
+        extra: dict[str, Any] = self.node(number).members.setdefault("extra", {})
+        return extra
+
+    def entered(self, state: str) -> list[str]:
+        """Return which nodes have entered a state, each as often as it has."""
+        return [name for _, name, entered in self.double.busy_history if entered == state]
+
+    async def started(self, number: int, progress: Callable[[], Awaitable[object]]) -> None:
+        """Return when Ironic has begun this many deployments."""
+        await until(lambda: len(self.entered("deploying")) == number, progress)
+
+    @asynccontextmanager
+    async def process(self, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Yield `moorage ironic govern` as a process of its own, which is killed at the end."""
+        words = ["--ironic", self.double.url, "--url", self.server.url, "--pool", POOL]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "moorage", "ironic", "govern", *words, *options),
+            env={**os.environ, "MOORAGE_TOKEN": self.token},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    def leases(self, state: str = "granted") -> list[Lease]:
+        """Return leases, of whatever owner."""
+        return list(self.operator.leases(POOL, state))
+
+
+@asynccontextmanager
+async def world(
+    folder: Path, nodes: int, limit: int, *, ttl: float = 60.0, agent: bool = False
+) -> AsyncIterator[World]:
+    """Yield a world with nodes that are available, and a pool."""
+    database = folder / "moorage.sqlite"
+    with serve(database) as server:
+        secret = Path(f"{database}.token").read_text().strip()
+        transport = Transport(server.url, secret)
+        operator = Admission(transport)
+        operator.pool_put(POOL, PoolWanted(limit=limit, expire="keep", ttl=ttl))
+        made = transport.request(
+            "POST", "/v1/tokens", {"name": "govern", "role": "governor", "scope": {"pool": [POOL]}}
+        )
+        async with IronicDouble(nodes, agent=agent) as double:
+            yield World(server, double, operator, made["token"], Rules.of_pool(POOL))
+
+
+def played(
+    nodes: int, limit: int, *, ttl: float = 60.0, agent: bool = False
+) -> Callable[[Play], Callable[[Path], None]]:
+    """Make a test of a coroutine that gets a world."""
+
+    def decorate(play: Play) -> Callable[[Path], None]:
+        @functools.wraps(play)
+        def test(tmp_path: Path) -> None:
+            async def run() -> None:
+                async with world(tmp_path, nodes, limit, ttl=ttl, agent=agent) as it:
+                    await play(it)
+
+            asyncio.run(run())
+
+        del test.__dict__["__wrapped__"]  # pytest would look for its parameters
+        return test
+
+    return decorate
+
+
+async def until(condition: Callable[[], bool], progress: Callable[[], Awaitable[object]]) -> None:
+    """Return when a condition holds; `progress` is awaited in between. Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():
+            await progress()

@@ -1,0 +1,42 @@
+"""Pools whose leases could end while hosts work are refused, with what to change."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.client.admission import Admission
+from moorage.client.transport import Transport
+from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.provisioning.pools import PoolError, check
+from moorage.wire.admission import PoolWanted
+from tests.e2e.support.server import serve
+
+
+def test_pools(tmp_path: Path) -> None:
+    """A pool must exist, keep its leases, and have no hold."""
+    database = tmp_path / "moorage.sqlite"
+    with serve(database) as server:
+        secret = Path(f"{database}.token").read_text().strip()
+        put = Admission(Transport(server.url, secret)).pool_put
+
+        def checked(name: str) -> Any:
+            async def run() -> Any:
+                async with LeaseApi(server.url, secret) as api:
+                    return await check(api, [name])
+
+            return asyncio.run(run())
+
+        put("good", PoolWanted(limit=2, expire="keep"))
+        put("frees", PoolWanted(limit=2))
+        put("ends", PoolWanted(limit=2, expire="keep", hold=60.0))
+        assert checked("good")[0].limit == 2
+        for name, command in (
+            ("missing", "moorage pool create missing --limit N --expire keep"),
+            ("frees", "moorage pool change frees --expire keep"),
+            ("ends", "moorage pool change ends --hold none"),
+        ):
+            with pytest.raises(PoolError) as error:
+                checked(name)
+            assert command in str(error.value)
