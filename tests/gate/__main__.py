@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.gate import clients, controls, workers
+from tests.gate.kills import check_kills
 from tests.gate.observer import Observer, most_by_log
 from tests.gate.stack import Stack
 from tests.support.ironic import ROOT, Ironic, Setup
@@ -27,6 +28,8 @@ LIMIT = 5
 NODES = [f"node-{number}" for number in range(1, 51)]
 FEW = NODES[:25]
 """Nodes of each control: enough for 20 workers."""
+KILLED = 15
+"""Nodes that are deployed while the gate is killed."""
 WORKERS = 20
 SLACK = 1.25
 """The run may take this many times as long as the nodes one after the other, `LIMIT` at a time."""
@@ -131,6 +134,9 @@ def main() -> int:
             stack.gate(ironic.url) as gate,
         ):
             limited(ironic, gate.url, asked.nova.absolute(), took_alone)
+            controls.undeploy(ironic, FEW)
+        with Stack(shlex.split(asked.moorage), Path(folder) / "kills", LIMIT) as stack:
+            check_kills(ironic, stack, FEW[:KILLED], LIMIT)
     print_line(f"e2e: gate: the limit holds, in {time.monotonic() - began:.0f} s")
     return 0
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ class Stack(Closing):
 
     def __init__(self, moorage: Sequence[str], folder: Path, limit: int) -> None:
         self._moorage = [*moorage]
-        self._folder = folder
+        folder.mkdir(exist_ok=True)
         self._server = serve(folder / "moorage.sqlite", moorage=moorage)
         self.url = self._server.url
         try:
@@ -52,19 +51,18 @@ class Stack(Closing):
         assert done.returncode == 0, f"{arguments}: {done.stderr}"
         return done.stdout
 
-    def gate(self, ironic: str, *options: str, listen: str = "127.0.0.1:0") -> Server:
-        """Start a gate before an Ironic."""
-        command = [*self._moorage, "gate", "--ironic", ironic, "--pool", POOL, "--listen", listen]
-        command += ["--url", self.url, "--token-file", str(self.token), *options]
-        return Server(command, ready=READY)
-
-    def socket_gate(self, ironic: str, listener: socket.socket) -> Server:
-        """Start a gate that is given its listening socket, as systemd does."""
-        # `exec` keeps the number of the process, which LISTEN_PID must name.
-        script = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&0 </dev/null'
+    def gate_command(self, ironic: str) -> list[str]:
+        """Return the command of a gate before an Ironic, without its address."""
         command = [*self._moorage, "gate", "--ironic", ironic, "--pool", POOL]
-        command += ["--url", self.url, "--token-file", str(self.token)]
-        return Server(["sh", "-c", script, "sh", *command], ready=READY, given=listener)
+        return [*command, "--url", self.url, "--token-file", str(self.token)]
+
+    def gate(self, ironic: str, listen: str = "127.0.0.1:0") -> Server:
+        """Start a gate before an Ironic."""
+        return self.started([*self.gate_command(ironic), "--listen", listen])
+
+    def started(self, command: Sequence[str], passed: Sequence[int] = ()) -> Server:
+        """Start a command that runs a gate; it inherits the files that are passed."""
+        return Server(command, ready=READY, passed=passed)
 
     def leases(self) -> list[dict[str, object]]:
         """Return the live leases of the pool."""

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from queue import Empty, SimpleQueue
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -52,6 +53,11 @@ def run(nodes: Iterable[str], workers: int, deploy: Deploy) -> dict[str, str]:
     return work.failures
 
 
+def provision(node: str, target: str) -> tuple[str, str, object]:
+    """Return the request for a provision state: method, path and body."""
+    return "PUT", f"/v1/nodes/{node}/states/provision", {"target": target}
+
+
 class Raw:
     """Plain HTTP to Ironic, without any client's patience."""
 
@@ -67,11 +73,14 @@ class Raw:
         """
         for _ in range(TRIES):
             with contextlib.suppress(ConnectionError):
-                return self._send(method, path, body)
+                return self.send_once(method, path, body)
             self.pause(POLL_SECONDS)
-        return self._send(method, path, body)
+        return self.send_once(method, path, body)
 
-    def _send(self, method: str, path: str, body: object) -> tuple[int, dict[str, object]]:
+    def send_once(
+        self, method: str, path: str, body: object = None
+    ) -> tuple[int, dict[str, object]]:
+        """Send a request on one connection. Raises OSError."""
         data = None if body is None else json.dumps(body).encode()
         request = Request(self.url + path, data, VERSION, method=method)
         try:
@@ -82,7 +91,7 @@ class Raw:
 
     def ask(self, node: str, target: str) -> int:
         """Ask for a provision state; return the status."""
-        return self.send("PUT", f"/v1/nodes/{node}/states/provision", {"target": target})[0]
+        return self.send(*provision(node, target))[0]
 
     def state(self, node: str) -> str:
         """Return the state of a node."""
@@ -107,15 +116,20 @@ class Raw:
 def metal3(url: str) -> Deploy:
     """Return a client like metal3's: it tries again after 409, and anything else is an error.
 
-    It pauses for 3 s, and up to 25 % more; a request may take 30 seconds. Source:
-    baremetal-operator, `tryChangeNodeProvisionState`.
+    It pauses for 3 s, and up to 25 % more; a request may take 30 seconds. It looks at the node
+    before each request, also after a lost answer. Source: baremetal-operator,
+    `tryChangeNodeProvisionState`.
     """
     raw, chance = Raw(url, seconds_max=30.0), random.Random(3)
 
     def deploy(node: str) -> None:
-        while (status := raw.ask(node, "active")) == 409:
+        while raw.state(node) == "available":
+            with contextlib.suppress(ConnectionError, HTTPException):
+                status, answer = raw.send_once(*provision(node, "active"))
+                assert status in (202, 409), f"{node}: {status} {answer}"
+                if status == 202:
+                    break
             raw.pause(3.0 * (1 + chance.random() / 4))
-        assert status == 202, f"{node}: {status}"
         raw.until(node, "active")
 
     return deploy
