@@ -1,8 +1,27 @@
-"""`moorage ironic`: limits on which nodes OpenStack Ironic works at once."""
+"""`moorage ironic`: limits on how many nodes Ironic works at once; `govern` watches all of them."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.commands import ironic_govern, ironic_rollout
+from moorage.cli.commands import ironic_rollout
+from moorage.cli.support.ironic import (
+    Target,
+    carried_out,
+    on_signals,
+    opened,
+    pools_checked,
+    targeting,
+)
+from moorage.cli.support.options import example
+from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
+
+if TYPE_CHECKING:
+    from moorage.integrations.ironic.govern.governor import Governor
 
 
 @click.group("ironic")
@@ -10,5 +29,98 @@ def group() -> None:
     """Limit on how many nodes OpenStack Ironic works at once."""
 
 
-group.add_command(ironic_govern.govern)
 group.add_command(ironic_rollout.rollout)
+
+
+@group.command(
+    epilog=example(
+        "moorage ironic govern --ironic http://127.0.0.1:6385 --pool deploy"
+        " --token-file governor.token"
+    )
+)
+@targeting
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 60),
+    default=2.0,
+    metavar="SECONDS",
+    help="Seconds between two passes; 2 by default.",
+)
+@click.option("--count-holds", is_flag=True, help="Nodes in a hold state need units, too.")
+@click.option("--once", is_flag=True, help="Make one pass and exit.")
+@click.option(
+    "--metrics-listen", metavar="HOST:PORT", help="Serve metrics for Prometheus; by default none."
+)
+def govern(
+    target: Target, interval: float, count_holds: bool, once: bool, metrics_listen: str | None
+) -> None:
+    """Start nodes that wish to be started, as soon as there is room, and count all other work."""
+
+    async def work() -> None:
+        from moorage.integrations.ironic.govern.governor import Governor
+        from moorage.integrations.provisioning.episodes import Episodes
+
+        stop = asyncio.Event()
+        on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+        async with opened(target) as (api, nodes):
+            await pools_checked(api, target)
+            governor = Governor(Episodes(api), nodes, target.rules, hold_counts=count_holds)
+            with _metrics(governor, metrics_listen):
+                await _passes(governor, target, stop, None if once else interval)
+
+    carried_out(work)
+
+
+async def _passes(
+    governor: "Governor", target: Target, stop: asyncio.Event, interval: float | None
+) -> None:
+    """Make passes until `stop`, or one; print the ready line after the first that succeeds."""
+    succeeded = await governor.tick()
+    if interval is None:
+        await governor.close()
+        if not succeeded:
+            raise Failure(UNREACHABLE, "the pass has failed")
+        return
+    ready = False
+    while not stop.is_set():
+        if succeeded and not ready:
+            ready = True
+            counts = governor.counts
+            say(f"moorage: governing {target.ironic} ({counts.nodes} nodes, {counts.busy} busy)")
+        await _either(stop, interval)
+        if not stop.is_set():
+            succeeded = await governor.tick()
+    await governor.close()
+
+
+async def _either(stop: asyncio.Event, seconds: float) -> None:
+    """Return at `stop`, or after a time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
+
+
+class _Served:
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+
+def _metrics(governor: "Governor", listen: str | None) -> "_Served | nullcontext[None]":
+    if listen is None:
+        return nullcontext()
+    from moorage.integrations.ironic.govern.metrics import serve
+
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal():
+        raise Failure(USAGE, "--metrics-listen must be HOST:PORT")
+    try:
+        return _Served(serve(governor.counts, host, int(port)))
+    except OSError as error:
+        raise Failure(USAGE, f"cannot listen on {listen}: {error}") from None
