@@ -269,12 +269,13 @@ def test_tokens(tmp_path: Path) -> None:
 def test_units_of_another_verb_are_not_enough(tmp_path: Path) -> None:
     """A node that has a unit for one verb waits for that of another, if a rule names another pool.
 
-    This also holds if its ticket has other labels than before.
+    This also holds if its ticket has another patience than before.
     """
     rules = tmp_path / "rules.toml"
     rules.write_text(
         '[[rule]]\npool = "deploy/inspect"\nverbs = ["inspect"]\n'
         '[[rule]]\npool = "deploy"\nverbs = ["active"]\n'
+        '[[client]]\nuser_agent = "patient"\nhold = 0.2\nretry_after = 300\n'
     )
 
     async def act(world: World) -> None:
@@ -285,9 +286,11 @@ def test_units_of_another_verb_are_not_enough(tmp_path: Path) -> None:
         assert (await world.ask(gate.url, "node-2", "active", OPERATOR)).status == 409
         node.state = "manageable"
         assert (await world.ask(gate.url, "node-2", "inspect")).status == 202
-        # As if its work had just ended, and nobody had looked yet.
-        node.state, node.members["instance_info"] = "available", {"image_source": "other"}
-        assert (await world.ask(gate.url, "node-2", "active", OPERATOR)).status == 409
+        # Its work has just ended, and nobody can look.
+        world.double.faults.pending.append(Fault("list", times=10_000, work="never", answer=503))
+        node.state = "available"
+        got = await world.ask(gate.url, "node-2", "active", "patient")
+        assert (got.status, "its earlier work must end first" in got.fault) == (409, True)
         assert world.double.fleet.find("node-2").state == "available"
 
     play(tmp_path, IronicDouble(2), 1, act)
