@@ -5,28 +5,20 @@ second one ids, times of day, tokens and measured seconds differ from run to run
 `VARYING`, no others.
 """
 
-import os
 import re
-import signal
-import socket
-import subprocess
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from platform import node
 
 import pytest
 
 from tests.e2e.support.server import Server
+from tests.e2e.support.typed import ROOT, clone, play, steps_of, surroundings
 
-ROOT = Path(__file__).resolve().parents[3]
+README = ROOT / "README.md"
 ADDRESS = "127.0.0.1:8778"
 FOLDER = "/home/alice/moorage"
 HOST = "laptop"
-PROMPT = "$ "
 REFUSED = "(HTTP 4"
-MARK = "-- exit code of the command above: "
-TOUR_SECONDS = 600
 STAMPS = (".venv/run.stamp", ".venv-client/stamp")
 """The environments that the tours build."""
 
@@ -84,94 +76,11 @@ NEEDED_OF_THE_FLEET = (
 )
 
 
-@dataclass
-class Step:
-    """One command of the tour and the lines that the README shows below it."""
-
-    command: str
-    shown: list[str] = field(default_factory=list)
-
-
-def tour(title: str) -> list[Step]:
-    """Take the commands and their output out of the console blocks of one tour."""
-    readme = (ROOT / "README.md").read_text()
-    section = readme.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
-    steps: list[Step] = []
-    for block in section.split("```console\n")[1:]:
-        for line in block.split("```", 1)[0].splitlines():
-            if line.startswith(PROMPT):
-                steps.append(Step(line.removeprefix(PROMPT)))
-            elif steps[-1].command.endswith("\\") and not steps[-1].shown:
-                steps[-1].command += "\n" + line
-            else:
-                steps[-1].shown.append(line)
-    return steps
-
-
-def clone(folder: Path) -> None:
-    """Make the folder look like the project's, so that the tour's files end up in it.
-
-    Its environments are links to ours. If one were out of date, make would install the copy into it
-    and break ours; so all of them must be built before.
-    """
-    make = ["make", "--no-print-directory"]
-    stamps = [stamp for stamp in STAMPS if (ROOT / stamp).parent.exists()]
-    if stamps:
-        subprocess.run([*make, *stamps], cwd=ROOT, env=surroundings(), check=True)
-    for entry in ROOT.iterdir():
-        if not entry.name.startswith("moorage."):
-            (folder / entry.name).symlink_to(entry)
-    if stamps:
-        subprocess.run([*make, "--question", *stamps], cwd=folder, env=surroundings(), check=True)
-
-
-def surroundings() -> dict[str, str]:
-    """Return an environment without settings of ours, the client's or make's, but a free port."""
-    ours = ("MOORAGE_", "OS_", "MAKE", "MFLAGS", "COLUMNS", "PYTHON")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return {**clean, "MOORAGE_LISTEN": f"127.0.0.1:{port}"}
-
-
 def localised(lines: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
     """Put this run's address, folder and host where the README shows its own."""
     here = {ADDRESS: environment["MOORAGE_LISTEN"], FOLDER: str(folder), HOST: node()}
     shown = re.compile("|".join(map(re.escape, here)))
     return [shown.sub(lambda found: here[found[0]], line) for line in lines]
-
-
-def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
-    """Run the commands in one shell; return what each wrote and its exit code."""
-    script = folder / "tour.sh"
-    script.write_text("".join(f"{step.command}\necho '{MARK}'$?\n" for step in steps))
-    with subprocess.Popen(
-        ["bash", str(script)],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as run:
-        try:
-            output, _ = run.communicate(timeout=TOUR_SECONDS)
-        finally:
-            # A tour that stops half-way leaves what it runs in the background.
-            with suppress(ProcessLookupError):
-                os.killpg(run.pid, signal.SIGKILL)
-    assert run.returncode == 0, output
-    results: list[tuple[str, int]] = []
-    said: list[str] = []
-    for line in output.splitlines():
-        if line.startswith(MARK):
-            results.append(("\n".join(said), int(line.removeprefix(MARK))))
-            said = []
-        else:
-            said.append(line)
-    return results
 
 
 class Comparison:
@@ -218,9 +127,9 @@ def _latest(seconds: str) -> float:
 
 def test_the_tour_word_for_word(tmp_path: Path) -> None:
     """Every command of the tour prints exactly what the README shows, and ends as it should."""
-    start, *steps = tour(LEDGER)
+    start, *steps = steps_of(README, LEDGER)
     assert start.command == "make run"
-    clone(tmp_path)
+    clone(tmp_path, STAMPS)
     environment = surroundings()
     with Server(["bash", "-c", start.command], environment, tmp_path) as server:
         assert localised(start.shown, tmp_path, environment) == [
@@ -235,8 +144,8 @@ def test_the_tour_word_for_word(tmp_path: Path) -> None:
 
 def test_the_second_tour_word_for_word(tmp_path: Path) -> None:
     """Every command of the tour of admission prints what the README shows, and succeeds."""
-    steps = tour(ADMISSION)
-    clone(tmp_path)
+    steps = steps_of(README, ADMISSION)
+    clone(tmp_path, STAMPS)
     environment = surroundings()
     with Server(["make", "run"], environment, tmp_path):
         results = play(steps, tmp_path, environment)
@@ -250,9 +159,9 @@ def test_the_second_tour_word_for_word(tmp_path: Path) -> None:
 
 def test_the_third_tour_word_for_word(tmp_path: Path) -> None:
     """Every command of the tour of the fleet prints what the README shows, and succeeds."""
-    exports = [step for step in tour(LEDGER) if step.command.startswith("export ")]
-    steps = tour(FLEET)
-    clone(tmp_path)
+    exports = [step for step in steps_of(README, LEDGER) if step.command.startswith("export ")]
+    steps = steps_of(README, FLEET)
+    clone(tmp_path, STAMPS)
     environment = {**surroundings(), "TMPDIR": str(tmp_path)}
     with Server(["make", "run"], environment, tmp_path):
         results = play([*exports, *steps], tmp_path, environment)[len(exports) :]
@@ -268,20 +177,20 @@ def test_the_third_tour_word_for_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", NEEDED)
 def test_the_tour_is_complete(words: str) -> None:
     """The tour leads past every station of a claim's life."""
-    commands = [step.command for step in tour(LEDGER)]
+    commands = [step.command for step in steps_of(README, LEDGER)]
     assert any(command.startswith(f"openstack {words} ") for command in commands)
 
 
 @pytest.mark.parametrize("words", NEEDED_OF_ADMISSION)
 def test_the_second_tour_is_complete(words: str) -> None:
     """The tour of admission leads past every station of a lease's life."""
-    assert any(words in f"{step.command} " for step in tour(ADMISSION))
+    assert any(words in f"{step.command} " for step in steps_of(README, ADMISSION))
 
 
 @pytest.mark.parametrize("words", NEEDED_OF_THE_FLEET)
 def test_the_third_tour_is_complete(words: str) -> None:
     """The tour of the fleet leads past every station of a machine's pages."""
-    assert any(words in step.command for step in tour(FLEET))
+    assert any(words in step.command for step in steps_of(README, FLEET))
 
 
 LEASE_1 = "01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"

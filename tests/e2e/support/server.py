@@ -44,6 +44,7 @@ class Server:
         directory: Path | None = None,
         ready: re.Pattern[str] = READY,
         passed: Sequence[int] = (),
+        seconds: float = READY_SECONDS,
     ) -> None:
         """Start the command and wait for the ready line, which names the address as `url`.
 
@@ -53,9 +54,10 @@ class Server:
             directory: where it runs.
             ready: the ready line.
             passed: files that it inherits.
+            seconds: how long the ready line may take.
 
         Raises:
-            NotStarted: no ready line within READY_SECONDS, or the process ended before it.
+            NotStarted: no ready line in time, or the process ended before it.
         """
         self.said: list[str] = []
         self.url = ""
@@ -78,7 +80,7 @@ class Server:
         assert self.process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
         self._reader.start()
-        if not self._ready.wait(READY_SECONDS) or not self.url:
+        if not self._ready.wait(seconds) or not self.url:
             self.stop()
             raise NotStarted("".join(self.said) or "no ready line")
 

@@ -1,0 +1,105 @@
+"""Takes commands out of a page and types them into a shell. Standard library only.
+
+Other environments use it, such as that of the stock clients.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PROMPT = "$ "
+MARK = "-- exit code of the command above: "
+TYPED_SECONDS = 600
+
+
+@dataclass
+class Step:
+    """One command and the lines that the page shows below it."""
+
+    command: str
+    shown: list[str] = field(default_factory=list)
+
+
+def steps_of(page: Path, title: str) -> list[Step]:
+    """Take the commands and their output out of the console blocks of one section."""
+    section = page.read_text().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+    steps: list[Step] = []
+    for block in section.split("```console\n")[1:]:
+        for line in block.split("```", 1)[0].splitlines():
+            if line.startswith(PROMPT):
+                steps.append(Step(line.removeprefix(PROMPT)))
+            elif steps[-1].command.endswith("\\") and not steps[-1].shown:
+                steps[-1].command += "\n" + line
+            else:
+                steps[-1].shown.append(line)
+    return steps
+
+
+def clone(folder: Path, stamps: Sequence[str]) -> None:
+    """Make the folder look like the project's, so that the files of the commands end up in it.
+
+    Its environments are links to ours. If one were out of date, make would install the copy into it
+    and break ours; so all of them must be built before.
+    """
+    make = ["make", "--no-print-directory"]
+    stamps = [stamp for stamp in stamps if (ROOT / stamp).parent.exists()]
+    if stamps:
+        subprocess.run([*make, *stamps], cwd=ROOT, env=surroundings(), check=True)
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith("moorage."):
+            (folder / entry.name).symlink_to(entry)
+    if stamps:
+        subprocess.run([*make, "--question", *stamps], cwd=folder, env=surroundings(), check=True)
+
+
+def surroundings() -> dict[str, str]:
+    """Return an environment without settings of ours, the client's or make's, but a free port."""
+    ours = ("MOORAGE_", "OS_", "MAKE", "MFLAGS", "COLUMNS", "PYTHON")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return {**clean, "MOORAGE_LISTEN": f"127.0.0.1:{free_port()}"}
+
+
+def free_port() -> int:
+    """Return a port on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
+    """Run the commands in one shell; return what each wrote and its exit code."""
+    script = folder / "tour.sh"
+    script.write_text("".join(f"{step.command}\necho '{MARK}'$?\n" for step in steps))
+    with subprocess.Popen(
+        ["bash", str(script)],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        try:
+            output, _ = run.communicate(timeout=TYPED_SECONDS)
+        finally:
+            # A script that stops half-way leaves what it runs in the background.
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+    assert run.returncode == 0, output
+    results: list[tuple[str, int]] = []
+    said: list[str] = []
+    for line in output.splitlines():
+        if line.startswith(MARK):
+            results.append(("\n".join(said), int(line.removeprefix(MARK))))
+            said = []
+        else:
+            said.append(line)
+    return results
