@@ -57,7 +57,7 @@ run-postgres: $(VENV)/dev.stamp ## Start Moorage with its own PostgreSQL, in ./m
 ironic: $(IRONIC_VENV)/stamp ## Start a real OpenStack Ironic with 50 fake nodes (ARGS="--nodes 10"; ARGS="--help")
 	@exec $(IRONIC_VENV)/bin/python -m tests.baremetal.serve $(ARGS)
 
-gated-ironic: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp ## Start a real Ironic with 50 fake nodes behind the gate, 5 busy at once (ARGS="--help")
+gated-ironic: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Start a real Ironic with 50 fake nodes behind the gate, 5 busy at once (ARGS="--help")
 	@exec $(BIN)/python -m tests.gate.serve --moorage $(BIN)/moorage $(ARGS)
 
 test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 15 minutes)

@@ -89,6 +89,7 @@ def terminated(_number: int, _frame: FrameType | None) -> None:
 def main() -> int:
     """Run an Ironic; return 0 when it is stopped, 1 when it has ended by itself."""
     asked = arguments()
+    print_line("ironic: starts")
     signal.signal(signal.SIGTERM, terminated)
     try:
         with Ironic(asked.folder, setup(asked)) as ironic:

@@ -44,14 +44,16 @@ def instructions(
     programs = f"{ROOT / '.venv/bin'}:{ROOT / '.venv-client/bin'}"
     yield f"gated-ironic: serving {gate.url}, before {ironic.url} ({asked.nodes} nodes)"
     yield f"gated-ironic: at most {asked.limit} nodes are busy at once: pool {POOL} of {stack.url}"
-    yield "To use it in other terminals, run there:"
-    yield "make client"
+    yield "Paste these lines into two other terminals:"
     yield f'export PATH={shlex.quote(programs)}:"$PATH"'
     yield f"export OS_AUTH_TYPE=none OS_ENDPOINT={gate.url}"
     yield f"export MOORAGE_URL={stack.url} MOORAGE_TOKEN={stack.admin}"
+    yield "Then watch in the first one, until you press q:"
     yield "moorage top"
+    yield "Deploy in the second one:"
     wave = min(WAVE, asked.nodes)
-    yield f"for n in $(seq {wave}); do openstack baremetal node deploy node-$n & done; wait"
+    yield f"seq {wave} | xargs -P 10 -I % openstack baremetal node deploy node-%"
+    yield "Press Ctrl-C here to end everything."
 
 
 def serve(asked: argparse.Namespace, folder: Path) -> str:
@@ -70,6 +72,7 @@ def serve(asked: argparse.Namespace, folder: Path) -> str:
 def main() -> int:
     """Return 0 when it is stopped, 1 when a part of it has ended by itself."""
     asked = arguments()
+    print_line(f"gated-ironic: starts Ironic with {asked.nodes} fake nodes, Moorage and the gate")
     signal.signal(signal.SIGTERM, terminated)
     try:
         with TemporaryDirectory(prefix="moorage-gated-") as folder:
