@@ -1,7 +1,8 @@
 """`make gate`: unmodified clients deploy 50 nodes of a real Ironic through the gate, 5 at a time.
 
 A separate observer reads Ironic's own list and its log. The naive limiter and Ironic's own limit
-run in the same test, and must be seen to exceed the limit. It runs in the environment of the
+run in the same test, and must be seen to exceed the limit. At the end the commands of the guide
+are typed, from `make gated-ironic` on. It runs in the environment of the
 clients.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.gate import clients, controls, workers
+from tests.gate.guide import check_long, check_short
 from tests.gate.kills import check_kills
 from tests.gate.observer import Observer, most_by_log
 from tests.gate.stack import Stack
@@ -104,6 +106,18 @@ def limited(ironic: Ironic, url: str, nova_python: Path, took_alone: float) -> N
     assert took <= SLACK * ideal
 
 
+def guide() -> None:
+    """Type the commands of the guide for newcomers, each tour in a folder of its own."""
+    began = time.monotonic()
+    with TemporaryDirectory(prefix="moorage-guide-") as folder:
+        waited = check_short(Path(folder))
+    with TemporaryDirectory(prefix="moorage-guide-") as folder:
+        commands = check_long(Path(folder))
+    took = time.monotonic() - began
+    print_line(f"e2e: gate: one command starts all, and {waited} of 20 nodes were seen to wait")
+    print_line(f"e2e: gate: {commands} commands of the guide work as shown, in {took:.0f} s")
+
+
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.gate", description=__doc__)
@@ -137,6 +151,7 @@ def main() -> int:
             controls.undeploy(ironic, FEW)
         with Stack(shlex.split(asked.moorage), Path(folder) / "kills", LIMIT) as stack:
             check_kills(ironic, stack, FEW[:KILLED], LIMIT)
+    guide()
     print_line(f"e2e: gate: the limit holds, in {time.monotonic() - began:.0f} s")
     return 0
 
