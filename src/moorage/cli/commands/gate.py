@@ -23,8 +23,7 @@ MISSING = "moorage gate needs aiohttp: pip install 'moorage[ironic]'"
     "gate",
     invoke_without_command=True,
     epilog=example(
-        "moorage gate --ironic http://10.0.0.5:6385 --pool deploy --listen 0.0.0.0:6385"
-        " --url https://moorage:8778 --token-file /etc/moorage/gate.token",
+        "moorage gate --ironic http://10.0.0.5:6385 --pool deploy --token-file token",
         "moorage gate check --gate http://ironic:6385 --ironic http://10.0.0.5:6385",
     ),
 )
@@ -68,7 +67,8 @@ def group(context: click.Context, /, **words: Any) -> None:
     """Hold back requests to Ironic until the host may start.
 
     Clients use the gate as if it were Ironic. A request for a provision state is forwarded when its
-    node has its units; everything else at once. Runs until SIGTERM.
+    node has its units; everything else at once. Runs until Ctrl-C or
+    SIGTERM.
     """
     if context.invoked_subcommand is not None:
         return

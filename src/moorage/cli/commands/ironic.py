@@ -54,7 +54,11 @@ group.add_command(ironic_rollout.rollout)
 def govern(
     target: Target, interval: float, count_holds: bool, once: bool, metrics_listen: str | None
 ) -> None:
-    """Start nodes that wish to be started, as soon as there is room, and count all other work."""
+    """Start nodes that wish for it; count all other work.
+
+    A wish is a request for a provision state in a node's extra.moorage_want. It is carried out as
+    soon as there is room. Runs until Ctrl-C or SIGTERM.
+    """
 
     async def work() -> None:
         from moorage.integrations.ironic.govern.governor import Governor

@@ -95,9 +95,10 @@ def rollout(
     every: float,
     as_json: bool,
 ) -> None:
-    """Deploy the listed nodes, a few at once; the same command continues a wave that was killed.
+    """Deploy the listed nodes, a few at once.
 
-    Exit codes: 0 all are done, 1 some have failed, 3 stopped before all were started.
+    The same command continues a wave that was killed. Exit codes: 0 all are done, 1 some have
+    failed, 3 stopped before all were started.
     """
     idents = list(_idents(_text(listed)))
     if not idents:

@@ -37,22 +37,36 @@ class Target:
 def targeting(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of which a command gets `target`."""
 
-    @click.option("--ironic", required=True, help="Address of Ironic's API, without /v1.")
+    @click.option(
+        "--ironic", required=True, metavar="URL", help="Address of Ironic's API, without /v1."
+    )
     @click.option(
         "--ironic-token-file",
         type=click.Path(),
         metavar="FILE",
-        help="Has the token that is sent to Ironic as X-Auth-Token; by default none is.",
+        help="File with the X-Auth-Token for Ironic; by default none is sent.",
     )
-    @click.option("--pool", help="Each node on which Ironic works has a unit of this pool.")
+    @click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool.")
     @click.option(
-        "--rules", "rules_file", type=click.Path(), metavar="FILE", help="Rules in place of --pool."
+        "--rules",
+        "rules_file",
+        type=click.Path(),
+        metavar="FILE",
+        help="Rules instead of one pool.",
     )
-    @click.option("--url", envvar="MOORAGE_URL", help="Address of Moorage, http://HOST:PORT.")
-    @click.option("--token", envvar="MOORAGE_TOKEN", help="Token to send to Moorage.")
     @click.option(
-        "--token-file", type=click.Path(), metavar="FILE", help="Has the token in place of --token."
+        "--url",
+        envvar="MOORAGE_URL",
+        metavar="URL",
+        help="Moorage's address; by default MOORAGE_URL.",
     )
+    @click.option(
+        "--token",
+        envvar="MOORAGE_TOKEN",
+        metavar="TOKEN",
+        help="Moorage's token; by default MOORAGE_TOKEN.",
+    )
+    @click.option("--token-file", type=click.Path(), metavar="FILE", help="File with the token.")
     @functools.wraps(command)
     def wrapped(
         *args: Any,
@@ -66,7 +80,7 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
         **options: Any,
     ) -> None:
         if not url:
-            raise Failure(USAGE, "name the address of Moorage with --url or MOORAGE_URL")
+            raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
         ironic, url = ironic_url(ironic, "--ironic"), moorage_url(url)
         headers = {} if not ironic_token_file else {"X-Auth-Token": _secret(ironic_token_file)}
         target = Target(
@@ -85,7 +99,7 @@ def _rules(pool: str | None, file: str | None) -> "Rules":
     from moorage.integrations.ironic import rules
 
     if (pool is None) == (file is None):
-        raise Failure(USAGE, "name either --pool or --rules")
+        raise Failure(USAGE, "give either --pool or --rules")
     if pool is not None:
         return rules.Rules.of_pool(pool)
     try:
