@@ -107,8 +107,10 @@ class Episodes:
 
     async def _by_host(self, system: str, state: str) -> dict[str, list[Lease]]:
         found: dict[str, list[Lease]] = {}
-        async for lease in self._api.leases(state=state, key_prefix=f"{system}/"):
-            if (uuid := host_of(lease)) is not None:
+        # Not by the prefix of the keys: the server would read all leases that have ended, too.
+        async for lease in self._api.leases(state=state):
+            uuid = host_of(lease)
+            if uuid is not None and lease.key.startswith(f"{system}/"):
                 found.setdefault(uuid, []).append(lease)
         return found
 
