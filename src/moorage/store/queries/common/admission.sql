@@ -80,7 +80,7 @@ SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER 
 -- name: due_next --
 SELECT (SELECT due FROM lease_due WHERE due IS NOT NULL ORDER BY due LIMIT 1),
     (SELECT wake_at FROM pool WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-    EXISTS (SELECT 1 FROM lease_due);
+    EXISTS (SELECT 1 FROM lease_due) OR EXISTS (SELECT 1 FROM reporter);
 
 -- name: leases_due --
 SELECT lease FROM lease_due WHERE due <= $1 ORDER BY due LIMIT $2;
