@@ -26,6 +26,7 @@ OPERATORS = {"operator", "admin"}
 ADMINS = {"admin"}
 JANITOR = {"janitor"}
 AGENT = {"agent"}
+REPORTER = {"reporter"}
 
 CELLS: dict[str, set[str]] = {
     "POST /v1/tokens": ADMINS,
@@ -77,6 +78,15 @@ CELLS: dict[str, set[str]] = {
     "GET /v1/groups/{name+}": UNBOUND,
     "PUT /v1/groups/{name+}": OPERATORS,
     "DELETE /v1/groups/{name+}": OPERATORS,
+    "GET /v1/reporter-groups": UNBOUND,
+    "GET /v1/reporter-groups/{name}": UNBOUND | REPORTER,
+    "PUT /v1/reporter-groups/{name}/members/{member}": SERVICES | REPORTER,
+    "DELETE /v1/reporter-groups/{name}/members/{member}": SERVICES | REPORTER,
+    "PUT /v1/reporter-groups/{name}/observed": SERVICES | REPORTER,
+    "GET /v1/reporter-groups/{name}/pins": UNBOUND | REPORTER,
+    "POST /v1/reporter-groups/{name}/pins": OPERATORS,
+    "GET /v1/reporter-groups/{name}/ghosts": UNBOUND | REPORTER,
+    "POST /v1/reports": SERVICES | REPORTER,
     "GET /v1/watch": UNBOUND,
 }
 """Which callers each route permits: repeated here, so that an error in the table is found."""
@@ -171,7 +181,7 @@ def _role_server(native: Native, keystone: Keystone) -> RoleServer:
     own["bound reader"] = native.token("reader", "p", name="bound")
     wanted = {"name": "janitor", "role": "janitor", "scope": {"pool": ["nothing"]}}
     own["janitor"] = native.ask("POST", "/v1/tokens", wanted).body["token"]
-    for role, field in (("agent", "agent"), ("enroller", "group")):
+    for role, field in (("agent", "agent"), ("enroller", "group"), ("reporter", "group")):
         wanted = {"name": role, "role": role, "scope": {field: ["nothing"]}}
         own[role] = native.ask("POST", "/v1/tokens", wanted).body["token"]
     counts_as = {name: name for name in own}

@@ -1,6 +1,7 @@
 """One file per command of `moorage`.
 
 `serve.py`, `config.py`, `db.py`, `token.py`, `audit.py`, `watch.py`, `explain.py`, `pool.py`,
-`apply.py`, `simulate.py`, `lease.py`, `top.py`, `agent.py` with `agent_group.py`; `run.py` has the
-commands of the single file, see `client/main.py`. May import: `support`, `client`, `core`, `wire`.
+`apply.py`, `simulate.py`, `lease.py`, `top.py`, `agent.py` with `agent_group.py`, `group.py`,
+`report.py`; `run.py` has the commands of the single file, see `client/main.py`.
+May import: `support`, `client`, `core`, `wire`.
 """

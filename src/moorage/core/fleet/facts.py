@@ -66,6 +66,14 @@ class Changes:
         self.reporter_groups.update(other.reporter_groups)
         self.members.update(other.members)
         self.pins.update(other.pins)
+        self._update_signs(other)
+
+    def _update_signs(self, other: "Changes") -> None:
+        """Merge signs of life; those of a member that is changed are part of its after-image."""
+        for key in other.members:
+            self.heard.pop(key, None)
+        for name in other.reporter_groups:
+            self.seen.pop(name, None)
         for key, until in other.heard.items():
             changed = self.members.get(key)
             if changed is None:

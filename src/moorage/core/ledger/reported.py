@@ -171,14 +171,11 @@ def _absent(trial: Trial, group: str, mode: Mode, provider: Provider) -> Outcome
 
 
 def _reserve(trial: Trial, provider: Provider, specs: Specs) -> None:
-    for name, spec in sorted(specs.items()):
-        inventory.check_figures(provider.uuid, name, spec)
-        generation = trial.facts.providers[provider.uuid].generation
-        trial.step(
-            inventory.update(
-                trial.facts, trial.now, provider.uuid, name, generation, spec, full_reserve=True
-            )[0]
+    if specs:
+        changes = inventory.change_some(
+            trial.facts, trial.now, provider.uuid, provider.generation, specs
         )
+        trial.step(changes)
 
 
 def _mark(trial: Trial, uuid: ProviderId, after: Reported) -> None:
