@@ -43,6 +43,7 @@ def test_a_token_that_expires_and_is_rotated(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--role", "janitor"], "needs a scope"),
+        (["--role", "governor"], "needs a scope"),
         (["--role", "janitor", "--for", "project=p"], "needs a scope"),
         (["--role", "janitor", "--for", "pool"], "FIELD=NAME"),
         (["--role", "janitor", "--for", "pool=a*"], "PREFIX/*"),
@@ -61,6 +62,14 @@ def test_wrong_tokens_are_refused(tmp_path: Path, words: list[str], message: str
     assert done.returncode == 2
     assert message in done.stderr
     assert answer("token", "list", directory=tmp_path) == []
+
+
+def test_a_token_of_a_governor(tmp_path: Path) -> None:
+    """It names pools."""
+    answer("db", "migrate", directory=tmp_path)
+    words = ("--name", "gate", "--role", "governor", "--for", "pool=deploy")
+    made = answer("token", "create", *words, directory=tmp_path)
+    assert (made["role"], made["scope"]) == ("governor", {"pool": ["deploy"]})
 
 
 def test_an_announcement_that_others_can_write_is_not_used(tmp_path: Path) -> None:

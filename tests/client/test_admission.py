@@ -79,6 +79,27 @@ def test_all_calls_of_a_lease(admission: Admission) -> None:
     )
 
 
+def test_several_processes_share_a_lease(admission: Admission) -> None:
+    """They write its record, release what they have seen, use its key again, and requeue it."""
+    admission.pool_put("shared", PoolWanted(limit=1))
+    wanted = request_for("shared", key="host-1/deploy", pull=True, reopen=True)
+    lease = admission.ask(wanted)
+    assert (lease.record, lease.record_version) == (None, 0)
+    written = admission.record_put(lease.id, {"sent": ["a"], "n": None}, 0, lease.token)
+    assert (written.record, written.record_version) == ({"sent": ["a"], "n": None}, 1)
+    with pytest.raises(RefusedError) as refused:
+        admission.release(lease.id, lease.token, record_version=0)
+    assert refused.value.code == "record_changed"
+    ticket = admission.retry(lease.id, lease.key, requeue=True, record_version=1)
+    assert (ticket.state, ticket.key) == ("waiting", lease.key)
+    assert admission.ask(wanted).id == ticket.id
+    assert admission.release(ticket.id, record_version=0).cause == "released"
+    assert admission.ask(wanted).state == "granted"
+    keys = [one.key for one in admission.leases(owner="admin", key_prefix="host-1/")]
+    assert keys == sorted(keys, key=lambda key: key == "host-1/deploy")
+    assert len(keys) == 3
+
+
 def test_a_ticket_waits_for_its_grant(admission: Admission) -> None:
     """A long poll is answered as soon as the unit is free."""
     admission.pool_put("waited", PoolWanted(limit=1))

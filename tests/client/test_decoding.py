@@ -1,5 +1,6 @@
 """Responses become dataclasses; unknown members are ignored, wrong types are refused."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +40,18 @@ def test_ranges_are_decoded() -> None:
     assert decode(Waiting, {**answer, "eta_seconds": None}).eta_seconds is None
     with pytest.raises(UndecodableError):
         decode(Waiting, {**answer, "eta_seconds": [1]})
+
+
+def test_values_of_any_shape_stay_as_they_are() -> None:
+    """What a holder records is not interpreted."""
+
+    @dataclass
+    class Recorded:
+        record: dict[str, Any] | None
+
+    record = {"sent": [1, None], "more": {"a": "b"}}
+    assert decode(Recorded, {"record": record}).record == record
+    assert decode(Recorded, {"record": None}).record is None
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,9 @@ def lease_json(**changed: Any) -> Any:
         outcome=None,
         unheard=False,
         token="1.2.3",
+        record=None,
+        record_version=0,
+        record_age=None,
         waiting=None,
     )
     return msgspec.to_builtins(lease) | changed

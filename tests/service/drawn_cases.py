@@ -62,6 +62,7 @@ class Drawing:
         self._kinds: Sequence[tuple[Callable[[], Maker], int]] = (
             *((self._ask, 12), (self._poll, 2), (self._leave, 1), (self._renew, 2)),
             *((self._release, 5), (self._revoke, 1), (self._hold, 1), (self._retry, 3)),
+            (self._record, 2),
             *((self._outcome, 1), (self._sweep, 1), (self._put, 6), (self._pause, 2)),
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
@@ -115,11 +116,14 @@ class Drawing:
         owner = dice.choice(OWNERS)
         if owner == OWNER:  # the lease proxy's clients name one pool
             needs = needs[:1]
+        pull = owner != OWNER and self._chance(0.2)
         ask = Ask(
             id=self.fresh(),
             owner=owner,
             key=f"k{dice.randrange(30)}",
-            digest=str(needs),
+            digest=f"{needs} {pull}",
+            pull=pull,
+            reopen=self._chance(0.2),
             needs=needs,
             priority=dice.choice((0, 0, 0, 1, -1)),
             ttl=dice.choice((None, None, 20 * SECOND, NEVER)),
@@ -134,13 +138,16 @@ class Drawing:
 
     def _poll(self) -> Maker:
         lease = self._lease_id("waiting", native=True)
-        return partial(lease_cases.LeasePoll, lease, wait=self.dice.choice((0, 30 * SECOND)))
+        found = self.facts.leases.get(lease)
+        pull, wait = found is not None and found.pull, self.dice.choice((0, 30 * SECOND))
+        return partial(lease_cases.LeasePoll, lease, wait=wait, pull=pull)
 
     def _leave(self) -> Maker:
         lease = self._lease_id("waiting", native=True)
         found = self.facts.leases.get(lease)
         until = None if found is None else found.heard_until
-        return partial(lease_cases.LeaseLeave, lease, until or Instant(0))
+        pull = found is not None and found.pull
+        return partial(lease_cases.LeaseLeave, lease, until or Instant(0), pull=pull)
 
     def _renew(self) -> Maker:
         lease = self._lease_id("granted", "waiting", native=True)
@@ -164,7 +171,18 @@ class Drawing:
         owner = "me" if found is None else found.owner
         key = f"k{self.dice.randrange(30)}"
         proof = self._proof(lease)
-        return partial(lease_cases.LeaseRetry, fresh, lease, owner, proof, fresh, key, TESTER)
+        requeue = self._chance(0.3)
+        if requeue and found is not None and self._chance(0.5):
+            key = found.key
+        retry = (fresh, lease, owner, proof, fresh, key, TESTER, requeue)
+        return partial(lease_cases.LeaseRetry, *retry)
+
+    def _record(self) -> Maker:
+        lease = self._lease_id("granted")
+        found = self.facts.leases.get(lease)
+        version = 0 if found is None else found.record_version
+        record = (self._proof(lease), f'{{"n":{self.dice.randrange(3)}}}', version)
+        return partial(lease_cases.LeaseRecord, lease, *record, by=self._stead())
 
     def _outcome(self) -> Maker:
         lease = self._lease_id()

@@ -95,7 +95,7 @@ def with_manual_clock(path: Path, scenario: Callable[[Running], Awaitable[None]]
     asyncio.run(run())
 
 
-async def until_queued(admission: Admission, pool: str) -> None:
-    """Return as soon as a ticket waits in a pool's line."""
-    while not (await admission.queries.leases(None, 1, pool, "waiting"))[0]:
+async def until_queued(admission: Admission, pool: str, tickets: int = 1) -> None:
+    """Return as soon as at least `tickets` tickets wait in a pool's line."""
+    while len((await admission.queries.leases(None, tickets, pool, "waiting"))[0]) < tickets:
         pass

@@ -194,7 +194,7 @@ async def running(
     try:
         yield one
         if not fatal and not engine.failures:
-            assert await service.operations.check() == []
+            assert (found := await service.operations.check()) == [], found
     finally:
         await service.stop()
 

@@ -77,12 +77,20 @@ class Admission:
         return self._ask(Lease, "POST", address, asdict(wanted), wait)
 
     def leases(
-        self, pool: str | None = None, state: str | None = None, owner: str | None = None
+        self,
+        pool: str | None = None,
+        state: str | None = None,
+        owner: str | None = None,
+        *,
+        key_prefix: str | None = None,
     ) -> Iterator[Lease]:
-        """Yield leases and tickets in the order of their requests."""
+        """Yield leases and tickets in the order of their requests.
+
+        `key_prefix` needs an owner, unless the caller is a governor: only keys that begin with it.
+        """
         cursor: str | None = None
         while True:
-            page = self.leases_page(pool, state, owner, cursor=cursor)
+            page = self.leases_page(pool, state, owner, key_prefix=key_prefix, cursor=cursor)
             yield from page.leases
             if (cursor := page.next) is None:
                 return
@@ -93,12 +101,14 @@ class Admission:
         state: str | None = None,
         owner: str | None = None,
         *,
+        key_prefix: str | None = None,
         cursor: str | None = None,
         limit: int = PAGE_MAX,
     ) -> LeasePage:
         """Return one page of `leases`."""
-        asked = {"pool": pool, "state": state, "owner": owner, "cursor": cursor, "limit": limit}
-        return self._ask(LeasePage, "GET", _address("/v1/leases", **asked))
+        asked = {"pool": pool, "state": state, "owner": owner, "key_prefix": key_prefix}
+        address = _address("/v1/leases", **asked, cursor=cursor, limit=limit)
+        return self._ask(LeasePage, "GET", address)
 
     def lease(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease or ticket; wait up to 60 seconds for a ticket to be granted or ended.
@@ -111,17 +121,50 @@ class Admission:
         """Extend a lease to its full TTL from now."""
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/renew", {"token": token})
 
-    def release(self, lease_id: str, token: str | None = None) -> Lease:
-        """Release a lease, or withdraw a ticket; it is safe to repeat."""
-        return self._ask(Lease, "DELETE", _address(_lease(lease_id), token=token))
+    def release(
+        self, lease_id: str, token: str | None = None, *, record_version: int | None = None
+    ) -> Lease:
+        """Release a lease, or withdraw a ticket; it is safe to repeat.
+
+        A live lease whose record has another version is refused with the code `record_changed`.
+        """
+        asked = {"token": token, "record_version": record_version}
+        return self._ask(Lease, "DELETE", _address(_lease(lease_id), **asked))
+
+    def record_put(
+        self, lease_id: str, record: dict[str, Any], version: int, token: str | None = None
+    ) -> Lease:
+        """Replace the record of a lease that has this version; 0: it has none yet.
+
+        Another version is refused with the code `record_changed`. It is safe to repeat.
+        """
+        values = {"record": record, "version": version, "token": token}
+        return self._ask(Lease, "PUT", f"{_lease(lease_id)}/record", values)
 
     def hold(self, lease_id: str, hold: float | None, token: str | None = None) -> Lease:
         """Make a lease end this many seconds from now; None: it no longer has a hold."""
         return self._ask(Lease, "PATCH", _lease(lease_id), {"hold": hold, "token": token})
 
-    def retry(self, lease_id: str, key: str, token: str | None = None) -> Lease:
-        """Release a lease and request the same again in one step; `key` is for the new attempt."""
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/retry", {"key": key, "token": token})
+    def retry(
+        self,
+        lease_id: str,
+        key: str,
+        token: str | None = None,
+        *,
+        requeue: bool = False,
+        record_version: int | None = None,
+    ) -> Lease:
+        """Release a lease and request the same again in one step; `key` is for the new attempt.
+
+        With `requeue` its units are given back, and the new ticket waits at the old place; it may
+        have the same key. `record_version` as in `release`.
+        """
+        values: dict[str, Any] = {"key": key, "token": token}
+        if requeue:
+            values["requeue"] = True
+        if record_version is not None:
+            values["record_version"] = record_version
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/retry", values)
 
     def revoke(self, lease_id: str, reason: str = "") -> Lease:
         """Revoke a lease or ticket."""

@@ -56,7 +56,7 @@ def _decode(kind: Any, value: Any) -> Any:
         return [_decode(arguments[0], one) for one in value]
     if origin is tuple:
         return tuple(_decode(inner, one) for inner, one in zip(arguments, value, strict=True))
-    if origin is dict:
+    if origin is dict and arguments[1] is not Any:
         return {key: _decode(arguments[1], one) for key, one in value.items()}
     if origin in (Union, types.UnionType) and value is not None:
         (inner,) = (one for one in arguments if one is not types.NoneType)

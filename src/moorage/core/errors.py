@@ -42,6 +42,7 @@ class Code(StrEnum):
     TOKEN_STALE = "token_stale"
     LEASE_ENDED = "lease_ended"
     OUTCOME_TOLD = "outcome_told"
+    RECORD_CHANGED = "record_changed"
     SLOT_STATE = "slot_state"
     STALE_BOOT = "stale_boot"
     SUPERSEDED_BOOT = "superseded_boot"

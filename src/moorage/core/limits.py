@@ -93,6 +93,9 @@ LABEL_NAME_LENGTH_MAX = 63
 DETAIL_LENGTH_MAX = 1_000
 """Characters in a reason or detail that a caller gives."""
 
+RECORD_BYTES_MAX = 4_096
+"""Bytes of a lease's record, as JSON without blanks in UTF-8."""
+
 LEASES_KEPT_HOURS = 24
 """How long an ended lease and its key are remembered; reports and replays cover this time."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from moorage.core.admission import expiry, leases, pools
+from moorage.core.admission import expiry, leases, pools, retries
 from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
@@ -132,9 +132,10 @@ class World:
         """Change the hold of a lease."""
         return self.do(leases.hold(self.facts, self.moment, LeaseId(key), proof, wanted))
 
-    def retry(self, key: str, new: Ask, proof: Proof = OPERATOR) -> LeaseId:
+    def retry(self, key: str, new: Ask, proof: Proof = OPERATOR, **how: Any) -> LeaseId:
         """Release a lease and ask again under a new key."""
-        return self.do(leases.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, new))
+        wish = retries.Retry(new, **how)
+        return self.do(retries.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, wish))
 
     def pause(self, name: str, paused: bool = True) -> Pool:
         """Pause or resume a pool."""
@@ -171,7 +172,7 @@ class World:
         changes, answer = made
         stored = {key for key, lease in self.facts.leases.items() if lease.state == "waiting"}
         self.facts.apply(changes)
-        granted = self.admit(polled, stored)
+        granted = self.admit(polled | changes.polled, stored)
         self.facts.apply(granted)
         changes.update(granted)
         if changes.is_published:

@@ -25,6 +25,8 @@ class Ticket:
     patience: int | None
     forced: bool = False
     pull: bool = False
+    waited_for: bool = False
+    """Of a pull ticket: requests wait for it, until `heard`; otherwise it is polled."""
     state: str = "w"
     heard: int = 0
     """Alive time from which its patience or TTL counts; for a ticket it may be in the future."""
@@ -83,12 +85,12 @@ class Model:
                 pool.paid = min(pool.paid, self.now + ahead)
         self.pools[name] = pool
 
-    def ask(self, ticket: Ticket, arrival: int | None = None) -> None:
-        """Add a ticket to the lines."""
+    def ask(self, ticket: Ticket, arrival: int | None = None, wait: int = 0) -> None:
+        """Add a ticket to the lines, for which a request waits for `wait`."""
         if arrival is None:
             self.arrivals += 1
         ticket.arrival = self.arrivals if arrival is None else arrival
-        ticket.heard = self.now - self.downtime
+        ticket.heard = self.now - self.downtime + (wait or -ticket.waited_for)
         self.tickets.append(ticket)
 
     def hear(self, ticket: Ticket) -> None:
@@ -96,6 +98,8 @@ class Model:
         alive = self.now - self.downtime
         if ticket.state == "g":
             ticket.heard = alive
+        elif ticket.waited_for:
+            ticket.heard = max(ticket.heard, alive - 1)
         elif ticket.patience is not None and alive > ticket.heard:
             ticket.heard = alive + ticket.patience // 5
 
@@ -122,6 +126,11 @@ class Model:
         else:
             self.end(ticket, "retried")
             self.ask(new, ticket.arrival if keeps else None)
+
+    def requeue(self, ticket: Ticket, new: Ticket) -> None:
+        """Release a lease and wait at its old place; nobody asks for a pull ticket yet."""
+        self.end(ticket, "retried")
+        self.ask(new, ticket.arrival)
 
     def sweep(self) -> None:
         """End what is due."""
@@ -169,16 +178,17 @@ class Model:
         for t in sorted(self.tickets, key=lambda t: (-t.priority, t.arrival)):
             if t.state != "w" or any(self.barred(t, name) for name in t.needs):
                 continue
-            unasked = t.pull and t.id != polled
-            if unasked and self.now - self.downtime - t.heard > MARGIN:
+            unasked, silent = t.pull and t.id != polled, self.now - self.downtime - t.heard
+            if unasked and silent > (0 if t.waited_for else MARGIN):
                 continue
+            unasked = unasked and not t.waited_for
             fits = all(
                 self.free(name) - aside[name] >= units and self.paced(name)
                 for name, units in t.needs.items()
             )
             if fits and not unasked:
                 self.start(t)
-            else:
+            elif not t.waited_for or silent < 0:
                 for name, units in t.needs.items():
                     left = max(0, self.free(name) - aside[name])
                     aside[name] += min(left, units)

@@ -201,11 +201,11 @@ def test_cooldown_delays_a_freed_unit() -> None:
     assert world.facts.pools["p"].wake_at is None
 
 
-def test_a_pull_ticket_is_granted_only_in_its_own_poll(world: World) -> None:
+def test_a_pull_ticket_of_boskos_is_granted_only_in_its_own_poll(world: World) -> None:
     """Until its poll, units are set aside for a pull ticket."""
     world.ask("full", {"p": 2})
     until = world.moment.alive + 30 * SECOND
-    world.ask("pull", pull=True, patience=30 * SECOND, heard_until=until)
+    world.ask("pull", owner="boskos:x", pull=True, patience=30 * SECOND, heard_until=until)
     world.ask("a")
     world.ask("b")
     world.release("full")
@@ -214,11 +214,11 @@ def test_a_pull_ticket_is_granted_only_in_its_own_poll(world: World) -> None:
     assert world.states()["pull"] == "g"
 
 
-def test_a_silent_pull_ticket_is_passed_over(world: World) -> None:
+def test_a_silent_pull_ticket_of_boskos_is_passed_over(world: World) -> None:
     """Ten seconds after its last poll a pull ticket is passed over, but keeps its rank."""
     world.ask("full", {"p": 2})
     until = world.moment.alive + 30 * SECOND
-    world.ask("pull", {"p": 2}, pull=True, heard_until=until)
+    world.ask("pull", {"p": 2}, owner="boskos:x", pull=True, heard_until=until)
     world.ask("a")
     world.release("full")
     assert world.states()["a"] == "w"

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import structs
 
+from moorage.core.admission import leases
 from moorage.core.admission.model import FencingToken, Lease, Pacing
 from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
 from tests.core.admission.build import START, World, make_ask
 from tests.core.admission.model import Model, Pool, Ticket
 from tests.core.admission.sums import sums_differ
@@ -88,21 +90,30 @@ class Machine(RuleBasedStateMachine):
         needs=wishes,
         owner=st.sampled_from(OWNERS),
         priority=st.sampled_from([0, 0, 0, 1, -1]),
-        kind=st.sampled_from(["plain", "plain", "plain", "pull", "patient", "forced"]),
+        kind=st.sampled_from(["plain", "plain", "plain", "pull", "polled", "patient", "forced"]),
         hold=st.sampled_from([None, 7 * SECOND, 40 * SECOND]),
+        wait=st.sampled_from([0, 4 * SECOND, 20 * SECOND]),
     )
     def ask(
-        self, needs: dict[str, int], owner: str, priority: int, kind: str, hold: int | None
+        self,
+        needs: dict[str, int],
+        owner: str,
+        priority: int,
+        kind: str,
+        hold: int | None,
+        wait: int = 0,
     ) -> None:
+        owner = f"boskos:{owner}" if kind == "polled" else owner
         ticket = self._ticket(needs, owner, priority, hold, kind)
+        wait = wait if ticket.waited_for else 0
         try:
-            self.world.ask(ticket.id, needs, **self._words(ticket))
+            self.world.ask(ticket.id, needs, **self._words(ticket, wait))
         except Error as refusal:
             assert refusal.code == Code.UNITS_ABOVE_LIMIT
             assert self._could_never(ticket)
             return
         assert not self._could_never(ticket)
-        self.model.ask(ticket)
+        self.model.ask(ticket, wait=wait)
         self.model.admit(ticket.id if ticket.pull else None)
 
     @rule(
@@ -127,13 +138,15 @@ class Machine(RuleBasedStateMachine):
     ) -> Ticket:
         self.names += 1
         patience = None if kind == "patient" else PATIENCE
-        forced, pull = kind == "forced", kind == "pull"
         name = f"t{self.names}"
-        return Ticket(name, owner, needs, priority, 0, 60 * SECOND, hold, patience, forced, pull)
+        ticket = Ticket(name, owner, needs, priority, 0, 60 * SECOND, hold, patience)
+        ticket.forced, ticket.waited_for = kind == "forced", kind == "pull"
+        ticket.pull = kind in ("pull", "polled")
+        return ticket
 
-    def _words(self, ticket: Ticket) -> dict[str, Any]:
+    def _words(self, ticket: Ticket, wait: int = 0) -> dict[str, Any]:
         alive = self.world.moment.alive
-        until = None if ticket.patience is None else Instant(alive + ticket.patience)
+        until = None if ticket.patience is None else Instant(alive + wait + ticket.patience)
         return {
             "owner": ticket.owner,
             "priority": ticket.priority,
@@ -164,6 +177,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def touch(self, data: st.DataObject) -> None:
         kinds = [self.renew, self.poll, self.hold, self.retry, self.retry, self.old_token]
+        kinds += [self.leave, self.requeue]
         data.draw(st.sampled_from(kinds))(data, self._one(data))
 
     def renew(self, data: st.DataObject, ticket: Ticket) -> None:
@@ -172,10 +186,22 @@ class Machine(RuleBasedStateMachine):
         self.model.admit()
 
     def poll(self, data: st.DataObject, ticket: Ticket) -> None:
-        self.world.poll(ticket.id)
-        if ticket.state == "w":
+        wait = data.draw(st.sampled_from([0, 4, 20])) if ticket.waited_for else 0
+        self.world.poll(ticket.id, PATIENCE / SECOND + wait)
+        if ticket.state == "w" and ticket.waited_for:
+            ticket.heard = self.model.now - self.model.downtime + (wait * SECOND or -1)
+        elif ticket.state == "w":
             self.model.hear(ticket)
         self.model.admit(ticket.id)
+
+    def leave(self, data: st.DataObject, ticket: Ticket) -> None:
+        """The client of a request that waits disconnects."""
+        world = self.world
+        world.do(leases.leave(world.facts, world.moment, LeaseId(ticket.id)))
+        if ticket.state == "w" and ticket.patience is not None:
+            alive = self.model.now - self.model.downtime - ticket.waited_for
+            ticket.heard = min(ticket.heard, alive)
+        self.model.admit()
 
     def hold(self, data: st.DataObject, ticket: Ticket) -> None:
         wanted = data.draw(st.sampled_from([None, 5 * SECOND, 90 * SECOND]))
@@ -187,20 +213,32 @@ class Machine(RuleBasedStateMachine):
         self.model.admit()
 
     def retry(self, data: st.DataObject, old: Ticket) -> None:
-        if old.forced:
+        self._retry(old, requeue=False)
+
+    def requeue(self, data: st.DataObject, old: Ticket) -> None:
+        """Give the units back, and wait at the old place under the same key."""
+        self._retry(old, requeue=True)
+
+    def _retry(self, old: Ticket, *, requeue: bool) -> None:
+        if old.forced or (old.pull and not old.waited_for):
             return
         kind = "pull" if old.pull else "plain" if old.patience else "patient"
         new = self._ticket(old.needs, old.owner, old.priority, old.hold, kind)
-        wanted = make_ask(new.id, old.needs, **self._words(new))
+        key = self.world.lease(old.id).key if requeue else new.id
+        wanted = make_ask(new.id, old.needs, key=key, **self._words(new))
         proof = self._proof(old)
         try:
-            there = self._alive(old, lambda: self.world.retry(old.id, wanted, proof))
+            there = self._alive(
+                old, lambda: self.world.retry(old.id, wanted, proof, requeue=requeue)
+            )
         except Error as refusal:
             assert refusal.code == Code.UNITS_ABOVE_LIMIT
             return
-        if there:
+        if there and requeue:
+            self.model.requeue(old, new)
+        elif there:
             self.model.retry(old, new)
-        self.model.admit()
+        self.model.admit(new.id if there and not requeue else None)
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
         """I4: a request with the token of another lease changes nothing."""

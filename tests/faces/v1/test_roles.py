@@ -25,6 +25,7 @@ SERVICES = {"service", "operator", "admin"}
 OPERATORS = {"operator", "admin"}
 ADMINS = {"admin"}
 JANITOR = {"janitor"}
+GOVERNOR = {"governor"}
 AGENT = {"agent"}
 REPORTER = {"reporter"}
 
@@ -42,22 +43,23 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/claims": USERS,
     "GET /v1/explain": ALL,
     "POST /v1/explain": ALL,
-    "GET /v1/pools": ALL,
+    "GET /v1/pools": ALL | GOVERNOR,
     "POST /v1/pools/{name+}:pause": OPERATORS,
     "POST /v1/pools/{name+}:resume": OPERATORS,
     "GET /v1/pools/{name+}:report": ALL,
-    "GET /v1/pools/{name+}": ALL,
+    "GET /v1/pools/{name+}": ALL | GOVERNOR,
     "PUT /v1/pools/{name+}": OPERATORS,
     "DELETE /v1/pools/{name+}": OPERATORS,
-    "POST /v1/leases": USERS,
-    "GET /v1/leases": ALL | JANITOR,
+    "POST /v1/leases": USERS | GOVERNOR,
+    "GET /v1/leases": ALL | JANITOR | GOVERNOR,
     "GET /v1/leases/verify": ALL,
-    "GET /v1/leases/{id}": ALL | JANITOR,
-    "DELETE /v1/leases/{id}": USERS | JANITOR,
+    "GET /v1/leases/{id}": ALL | JANITOR | GOVERNOR,
+    "DELETE /v1/leases/{id}": USERS | JANITOR | GOVERNOR,
     "PATCH /v1/leases/{id}": USERS,
-    "POST /v1/leases/{id}/renew": USERS | JANITOR,
-    "POST /v1/leases/{id}/retry": USERS,
-    "POST /v1/leases/{id}/outcome": USERS,
+    "PUT /v1/leases/{id}/record": USERS | GOVERNOR,
+    "POST /v1/leases/{id}/renew": USERS | JANITOR | GOVERNOR,
+    "POST /v1/leases/{id}/retry": USERS | GOVERNOR,
+    "POST /v1/leases/{id}/outcome": USERS | GOVERNOR,
     "POST /v1/leases/{id}/revoke": OPERATORS | JANITOR,
     "GET /v1/agents": UNBOUND,
     "GET /v1/agents/{id}": UNBOUND | AGENT,
@@ -179,9 +181,7 @@ def role_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoleServer
 def _role_server(native: Native, keystone: Keystone) -> RoleServer:
     own = {role.value: native.token(role, "p" if role is Role.USER else None) for role in Role}
     own["bound reader"] = native.token("reader", "p", name="bound")
-    wanted = {"name": "janitor", "role": "janitor", "scope": {"pool": ["nothing"]}}
-    own["janitor"] = native.ask("POST", "/v1/tokens", wanted).body["token"]
-    for role, field in (("agent", "agent"), ("enroller", "group"), ("reporter", "group")):
+    for role, field in FIELDS.items():
         wanted = {"name": role, "role": role, "scope": {field: ["nothing"]}}
         own[role] = native.ask("POST", "/v1/tokens", wanted).body["token"]
     counts_as = {name: name for name in own}
@@ -289,7 +289,7 @@ def test_the_description_names_scoped_roles(role_server: RoleServer) -> None:
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     }
-    assert answer["DELETE", "/v1/leases/{id}"] == ["janitor"]
+    assert answer["DELETE", "/v1/leases/{id}"] == ["janitor", "governor"]
     assert answer["PUT", "/v1/pools/{name}"] == []
     assert json.dumps(document).count('"janitor"') == sum(
         "janitor" in row for row in CELLS.values()

@@ -164,7 +164,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         assert lines == Counter(rates[stay.started or 0] for stay in started)
         assert max(rate or 0 for rate in lines) == told.starts_per_minute
         ended, _ = await admission.queries.leases(None, 1_000, "p", "ended")
-        _, past = history("p", [leases.shown(view, token=False) for view in ended])
+        _, past = history("p", [leases.shown(view, mine=False) for view in ended])
         first = min(stay.arrived for stay in started)
         assert past == [moved(stay, -first) for stay in sorted(started, key=arrival)]
         again = summary(past)

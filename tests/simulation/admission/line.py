@@ -13,7 +13,7 @@ from moorage.core.ids import LeaseId
 from tests.simulation.admission.books import Books, claim, units_in
 
 PULL_SILENCE = 10_000_000
-"""A client that has not polled for this long does not delay others."""
+"""A client of Boskos that has not polled for this long does not delay others."""
 
 
 @dataclass
@@ -99,6 +99,8 @@ class Scan:
         doubt = any(need.pool in self.doubtful for need in ticket.needs)
         if not short and all(paced) and self._may_now(ticket) and not doubt:
             self.must[ticket.id] = {need.pool for need in ticket.needs}
+        if ticket.pull and not _is_polled(ticket) and self._waited_until(ticket) <= self.alive:
+            return  # it was polled, but nobody waits for it afterwards
         for need in ticket.needs:
             room = self.rooms[need.pool]
             state = self._state(ticket, need.pool)
@@ -114,13 +116,17 @@ class Scan:
             if room.quota is not None and room.held.get(ticket.owner, 0) + need.units > room.quota:
                 return "I18", "is above the quota of its owner"
         if ticket.pull and ticket.id not in self.polled:
-            until = self.books.live[ticket.id].seen.heard_until or 0
-            if self.alive - (until - ticket.patience) > PULL_SILENCE:
-                return "I8", "was granted without its poll"
+            silence = PULL_SILENCE if _is_polled(ticket) else 0
+            if self.alive - self._waited_until(ticket) > silence:
+                return "I8", "was granted while nobody asked for it"
         return None
 
     def _may_now(self, ticket: Lease) -> bool:
-        return not ticket.pull or ticket.id in self.polled
+        return not ticket.pull or ticket.id in self.polled or not _is_polled(ticket)
+
+    def _waited_until(self, ticket: Lease) -> int:
+        """Return the alive time until which a request waits for a pull ticket."""
+        return (self.books.live[ticket.id].seen.heard_until or 0) - ticket.patience
 
     def _state(self, ticket: Lease, pool: str) -> str | None:
         if self.books.pools[pool].spec.limit is not None:
@@ -137,3 +143,8 @@ class Scan:
             room.held[ticket.owner] = room.held.get(ticket.owner, 0) + need.units
             self.books.pools[need.pool].pay(self.at, need.units)
         self.ledger_free -= int(ticket.allocations or 0)
+
+
+def _is_polled(ticket: Lease) -> bool:
+    """Is it granted when it is polled, as those of Boskos, not while a request waits?"""
+    return ticket.owner.startswith("boskos:")

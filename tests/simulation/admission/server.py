@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.core import service_time
-from moorage.core.admission import expiry, leases, pools
+from moorage.core.admission import expiry, leases, pools, retries
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.leases import Ask, Proof
@@ -144,7 +144,8 @@ class Server:
                 return leases.hold(facts, moment, lease, Proof(owner, token), hold)
             case do.Retry(lease, owner, token, ask):
                 new = self._ask(ask, moment)
-                return leases.retry(facts, moment, wall, lease, Proof(owner, token), new)
+                wish = retries.Retry(new)
+                return retries.retry(facts, moment, wall, lease, Proof(owner, token), wish)
             case do.Report(lease, owner, token, result):
                 return leases.outcome(facts, moment, lease, Proof(owner, token), result, "")
             case do.PoolPut(name, spec):
@@ -188,7 +189,7 @@ class Server:
         polled = frozenset(
             LeaseId(outcome)
             for call, outcome in zip(batch.calls, batch.outcomes, strict=True)
-            if isinstance(call, do.Ask | do.Poll) and isinstance(outcome, str)
+            if isinstance(call, do.Ask | do.Poll | do.Retry) and isinstance(outcome, str)
         )
         while True:
             left = [free]

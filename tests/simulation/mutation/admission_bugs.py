@@ -85,8 +85,8 @@ ADMISSION_BUGS = (
     Bug(
         "I7",
         "who retries loses its ticket",
-        f"{CORE}/leases.py",
-        "    _ask(draft, new, old.arrival if keeps else None, old)\n",
+        f"{CORE}/retries.py",
+        "    enter(draft, new, old.arrival if keeps or wish.requeue else None, old)\n",
         "",
     ),
     Bug(
@@ -106,14 +106,14 @@ ADMISSION_BUGS = (
     Bug(
         "I9",
         "a repeated request is a new one",
-        f"{CORE}/leases.py",
+        f"{CORE}/requests.py",
         "    known = facts.asked.get((wish.owner, wish.key))\n",
         "    known = None\n",
     ),
     Bug(
         "I9",
         "a key is used for another request",
-        f"{CORE}/leases.py",
+        f"{CORE}/requests.py",
         "if known is not None and facts.leases[known].digest != wish.digest:",
         "if known is not None and not wish.digest:",
     ),
@@ -221,8 +221,8 @@ ADMISSION_BUGS = (
         "I7",
         "who retries and is put into the line need not be heard of",
         "src/moorage/service/admission/lease_cases.py",
-        "leases.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)",
-        "leases.ask_again(old, self.fresh, self.key, standing(self.caller.role))",
+        "retries.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)",
+        "retries.ask_again(old, self.fresh, self.key, standing(self.caller.role))",
         SERVICE,
     ),
     Bug(

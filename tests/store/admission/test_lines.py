@@ -7,7 +7,7 @@ import pytest
 
 from moorage.core.admission.facts import Changes, Facts, Keys, Line
 from moorage.core.admission.model import Lease, Need
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId, ProviderId
 from moorage.store.admission import line_pass, load
 from moorage.store.api import Engine, Plan, Write
@@ -243,6 +243,30 @@ def test_a_ticket_for_a_pool_that_does_not_exist(engine: Engine) -> None:
         damaged = "needs pool b, which does not exist; `moorage db check`"
         with pytest.raises(RuntimeError, match=damaged):
             await load_lines(engine, facts, {"a": 1})
+
+    asyncio.run(scenario())
+
+
+def test_absent_clients_are_not_loaded(engine: Engine) -> None:
+    """A pull ticket for which no request waits now; those of Boskos are polled, so they are."""
+
+    async def scenario() -> None:
+        until = {"heard_until": Instant(AT + 30 * SECOND), "patience": 30 * SECOND, "pull": True}
+        tickets = [
+            ticket(1, "a", **until),
+            ticket(2, "a", **until, owner="boskos:x"),
+            ticket(3, "a", **until, forced=True),
+            ticket(4, "a", **(until | {"heard_until": Instant(AT + 31 * SECOND)})),
+            ticket(5, "a"),
+        ]
+        await saved(engine, pool("a"), *tickets)
+        for alive, absent in ((AT, 0), (AT + 1, 1), (AT + SECOND, 1), (AT + SECOND + 1, 2)):
+            facts = await facts_of(engine, Keys(pools={"a"}))
+            async with engine.transaction() as transaction:
+                plan = load.lines_load(facts, {"a": 9}, alive=Instant(alive))
+                await transaction.run(plan)
+            gone = {lease_id(n) for n in (1, 4)[:absent]}
+            assert {*facts.lines["a"].tickets} == {one.id for one in tickets} - gone
 
     asyncio.run(scenario())
 

@@ -19,6 +19,7 @@ from moorage.client.admission import Admission
 from moorage.client.run.durations import OVERDUE, eta_spoken
 from moorage.wire.admission import Lease, Waiting
 from moorage.wire.enums import State
+from moorage.wire.labels import holder_of
 
 COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
 
@@ -117,7 +118,7 @@ def _row(lease: Lease) -> list[str]:
         remark = lease.waiting.reason
     return [
         lease.id,
-        lease.owner,
+        holder_of(lease.owner, lease.labels),
         lease.state,
         needs_text(lease),
         "-" if lease.waiting is None else str(lease.waiting.position),

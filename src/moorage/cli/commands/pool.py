@@ -30,6 +30,7 @@ from moorage.core.counting import counted
 from moorage.core.limits import LEASES_KEPT_HOURS
 from moorage.wire.admission import DURATIONS, Pool, PoolReport, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
+from moorage.wire.labels import holder_of
 
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
 
@@ -220,7 +221,7 @@ def show(name: str, as_json: bool) -> None:
     first = pool.first
     shown |= {
         "pacing": pacing_text(pool.pacing),
-        "first": None if first is None else f"{first.owner} {first.key}",
+        "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
         "why": None if first is None or first.waiting is None else first.waiting.reason,
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])

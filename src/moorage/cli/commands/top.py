@@ -20,6 +20,7 @@ from moorage.cli.support.pool_text import state_of
 from moorage.client.admission import Admission
 from moorage.client.transport import UnreachableError
 from moorage.wire.admission import Lease, Pool
+from moorage.wire.labels import holder_of
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -71,7 +72,11 @@ def _first(ticket: Lease | None) -> list[str]:
     if ticket is None or ticket.waiting is None:
         return ["-", "-", "-"]
     waiting = ticket.waiting
-    return [f"{ticket.owner} {ticket.key}", eta_text(waiting) or "-", waiting.reason]
+    return [
+        f"{holder_of(ticket.owner, ticket.labels)} {ticket.key}",
+        eta_text(waiting) or "-",
+        waiting.reason,
+    ]
 
 
 def _live(admission: Admission, every: float) -> None:

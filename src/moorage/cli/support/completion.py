@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from moorage.wire.labels import holder_of
+
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
     from moorage.client.fleet import Fleet
@@ -49,7 +51,7 @@ def leases(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comp
         ],
     )
     return [
-        CompletionItem(lease.id, help=lease.owner)
+        CompletionItem(lease.id, help=holder_of(lease.owner, lease.labels))
         for lease in found
         if lease.id.startswith(incomplete)
     ]

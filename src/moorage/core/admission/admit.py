@@ -3,7 +3,7 @@
 **The rule.** Tickets are scanned by (priority, arrival); arrival numbers are global. A ticket that
 fits in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as
 they are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`:
-above the present limit, paused, quota used up, silent poller; or it does not fit into the ledger)
+above the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger)
 sets nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang
 waits for, and no two gangs each occupy part of what the other needs.
 
@@ -22,7 +22,7 @@ from enum import Enum, auto
 from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
-from moorage.core.admission.bars import bar_of, is_silent, silence_ends
+from moorage.core.admission.bars import bar_of, is_silent, is_waited_for, silence_ends
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.immediate import Immediate
@@ -77,7 +77,8 @@ def admit(
         moment: now.
         wall: wall-clock time, stored in slots.
         try_claim: for tickets with `allocations`; None: there are none.
-        polled: pull tickets that were polled in this batch; no other pull tickets are granted.
+        polled: pull tickets that were polled in this batch. Others are granted only if a request
+            waits for them.
         at_once: requests that get what is left after the lines.
 
     Raises Restart with TicketsNeeded.
@@ -118,7 +119,7 @@ class _Scan:
         self.forced: dict[tuple[str, str], int] = {}
         """Slots that forced tickets have taken in this scan, by pool and state."""
         self.silent_at: dict[str, Instant] = {}
-        """By pool, the service time from which a pull ticket with units set aside is silent."""
+        """By pool, the service time from which a ticket with units set aside is passed over."""
         self.short: dict[str, int] = {}
 
     def force(self) -> None:
@@ -240,10 +241,11 @@ class _Scan:
         if not ticket.forced and self._is_passed_over(ticket):
             return
         lacks = any(self._lacks(ticket, n.pool, n.state, n.units) for n in ticket.needs)
-        unasked = ticket.pull and ticket.id not in self.polled
+        unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
         # Once a line is short the whole scan is repeated, so further claims are pointless.
         if lacks or unasked or self.short:
-            self._set_aside(ticket)
+            if not self._leaves(ticket):
+                self._set_aside(ticket)
             return
         refusal = self._claim(ticket)
         if isinstance(refusal, Later):
@@ -261,6 +263,11 @@ class _Scan:
         if not ticket.pull or ticket.id in self.polled:
             return False
         return is_silent(ticket, self.moment)
+
+    def _leaves(self, ticket: Lease) -> bool:
+        """Does nobody wait for a pull ticket after this batch, in which it was polled?"""
+        ends = silence_ends(ticket)
+        return is_waited_for(ticket) and ends is not None and ends <= self.moment.alive
 
     def _may_have(self, wish: Immediate, name: str) -> bool:
         """Does a pool have enough units left for a request, and may its owner have them?"""
@@ -312,7 +319,7 @@ class _Scan:
 
     def _set_aside(self, ticket: Lease) -> None:
         silent_at = None
-        if ticket.pull and ticket.id not in self.polled:
+        if is_waited_for(ticket) or (ticket.pull and ticket.id not in self.polled):
             ends = silence_ends(ticket)
             if ends is not None:
                 silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)

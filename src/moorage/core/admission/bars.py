@@ -1,15 +1,23 @@
-"""When a ticket is passed over, so that it sets nothing aside. Each rule is defined here once."""
+"""When a ticket is passed over, so that it sets nothing aside. Each rule is defined here once.
+
+A pull ticket is granted only while its client asks for it. A client of Boskos asks again every few
+seconds: its ticket is granted when it is polled, and waited for in between. For a ticket of the
+native API a request waits, until `heard_until - patience`: meanwhile it is as any other ticket, and
+without such a request it is passed over at once.
+"""
 
 from typing import Literal
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment
 
 PULL_SILENCE = 10 * SECOND
-"""A polling client that is silent for this long (alive time) does not make others wait."""
+"""A client of Boskos that is silent for this long (alive time) does not make others wait. Its polls
+do not wait, but come every few seconds."""
 
 SPARE = 5
 """A ticket may outlast its patience by 1/`SPARE` of it."""
@@ -65,29 +73,49 @@ def room_of(facts: Facts, pool: Pool) -> tuple[int, dict[str, int]]:
     return most, {owner: units for owner, units in left.items() if units < most}
 
 
-def silence_ends(ticket: Lease, silence: int = PULL_SILENCE) -> int | None:
+def is_waited_for(ticket: Lease) -> bool:
+    """Is this a pull ticket for which requests wait, as those of the native API do?"""
+    return ticket.pull and not ticket.owner.startswith(BOSKOS)
+
+
+def silence_of(owner: str) -> int:
+    """Return how long after its last poll an owner's pull ticket is still waited for.
+
+    Not at all if requests wait for it: it is granted only while one does.
+    """
+    return PULL_SILENCE if owner.startswith(BOSKOS) else 0
+
+
+def silence_ends(ticket: Lease, silence: int | None = None) -> int | None:
     """Return the alive time from which an unpolled pull ticket is passed over; None: never.
 
-    `heard_until - patience` is not before the end of its last poll; see `lives_on`.
+    `heard_until - patience` is the end of its last poll, or of the wait of that; for a client of
+    Boskos it may be later, see `lives_on`. `silence` None: that of its owner.
     """
     if ticket.heard_until is None:
         return None
+    silence = silence_of(ticket.owner) if silence is None else silence
     return silent_from(ticket.heard_until, ticket.patience, silence)
 
 
-def silent_from(heard_until: int, patience: int, silence: int = PULL_SILENCE) -> int:
+def silent_from(heard_until: int, patience: int, silence: int) -> int:
     """Return the alive time from which a ticket with this deadline counts as silent."""
     return heard_until - patience + silence
 
 
-def is_silent(ticket: Lease, moment: Moment, silence: int = PULL_SILENCE) -> bool:
-    """Is this pull ticket passed over because its client has stopped polling?"""
+def is_silent(ticket: Lease, moment: Moment, silence: int | None = None) -> bool:
+    """Is this pull ticket passed over because its client does not ask for it now?"""
     return has_ended(moment, silence_ends(ticket, silence))
 
 
 def has_ended(moment: Moment, ends: int | None) -> bool:
     """Has the time passed that a silent ticket is waited for? `ends` is that of `silence_ends`."""
     return ends is not None and moment.alive > ends
+
+
+def kept_until(moment: Moment, ticket: Lease) -> Instant:
+    """Return the deadline of a ticket that keeps its place, but for which no request waits now."""
+    return Instant(moment.alive + ticket.patience - is_waited_for(ticket))
 
 
 def lives_on(moment: Moment, ticket: Lease) -> Instant | None:
@@ -97,7 +125,9 @@ def lives_on(moment: Moment, ticket: Lease) -> Instant | None:
     polls ten times within its patience, about every second is. A ticket is never withdrawn before
     its patience is over.
     """
-    until = moment.alive + ticket.patience
+    until = kept_until(moment, ticket)
     if ticket.heard_until is None or until <= ticket.heard_until:
         return None
+    if is_waited_for(ticket):
+        return until
     return Instant(until + ticket.patience // SPARE)

@@ -213,7 +213,7 @@ class Lease(Struct, frozen=True):
     labels: dict[str, str]
     forced: bool
     pull: bool
-    """Granted only when it is polled."""
+    """Granted only while its client asks for it, see `bars.py`."""
     keep: bool
     """Not renewed, it still occupies its units: one of its pools has `expire: keep`."""
     asked_at: Instant
@@ -231,6 +231,12 @@ class Lease(Struct, frozen=True):
     """Of an end: who or what, for people. Of a ticket: why it did not fit into the ledger."""
     outcome: Result | None = None
     """The outcome of what was started with it; None: none was reported."""
+    record: str | None = None
+    """The JSON object that its holder has written last; opaque here."""
+    record_version: int = 0
+    """How many times it was written."""
+    recorded_at: Instant | None = None
+    """When it was written last."""
 
 
 class Outcome(Struct, frozen=True):
@@ -279,6 +285,12 @@ def is_unheard(lease: Lease, moment: Moment) -> bool:
         return False
     due = _heard_due(lease, moment.at - moment.alive, moment.outage_ended_at)
     return due is not None and due <= moment.at
+
+
+def record_age(lease: Lease, at: Instant) -> int | None:
+    """Return how long ago (service time) a lease was recorded, or else granted; None: neither."""
+    since = lease.granted_at if lease.recorded_at is None else lease.recorded_at
+    return None if since is None else max(0, at - since)
 
 
 def _heard_due(lease: Lease, downtime: int, outage_ended_at: Instant) -> Instant | None:

@@ -1,4 +1,4 @@
-"""Requests to admission: an ask for units, a holder's proof, and the checks of both."""
+"""Requests to admission: an ask for units, a holder's proof; their checks, and their leases."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -19,6 +19,7 @@ from moorage.core.limits import (
     ASKED_BYTES_MAX,
     DURATION_SECONDS_MAX,
     KEY_LENGTH_MAX,
+    LEASES_KEPT_HOURS,
     MAX_INT,
     NEEDS_MAX,
     PATIENCE_SECONDS_MAX,
@@ -59,6 +60,8 @@ class Ask(Struct, frozen=True):
     labels: dict[str, str] = {}
     forced: bool = False
     pull: bool = False
+    reopen: bool = False
+    """If the lease of its key has ended, make a new one."""
     allocations: str | None = None
     heard_until: Instant | None = None
     """Alive time until which its ticket waits without a poll; None: for ever."""
@@ -85,6 +88,16 @@ def check_proof(lease: Lease, proof: Proof) -> None:
         raise Error(Code.HOLDER_MISMATCH, f"Lease '{lease.id}' belongs to another owner.")
     if proof.token is not None and str(proof.token) != str(lease.token):
         raise Error(Code.TOKEN_STALE, f"'{proof.token}' is not the token of lease '{lease.id}'.")
+
+
+def check_version(lease: Lease, version: int | None) -> None:
+    """Raise RECORD_CHANGED unless a lease's record has this version; None: any will do."""
+    if version is not None and version != lease.record_version:
+        raise Error(
+            Code.RECORD_CHANGED,
+            f"The record of lease '{lease.id}' has version {lease.record_version}, not {version}:"
+            " read it again.",
+        )
 
 
 def check_ask(facts: Facts, ask: Ask) -> None:
@@ -223,3 +236,46 @@ def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -
                 f"The request needs {counted(need.units, 'slot')} of pool '{pool.name}' in the"
                 f" state '{need.state}', but only {idle} {are(idle)} not in use.",
             )
+
+
+def lease_of(facts: Facts, lease: LeaseId) -> Lease:
+    """Return a lease or ticket, which may have ended. Raises LEASE_NOT_FOUND."""
+    found = facts.leases.get(lease)
+    if found is None:
+        raise Error(Code.LEASE_NOT_FOUND, unknown_message(lease))
+    return found
+
+
+def live_lease(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
+    """Return a live lease or ticket. Raises LEASE_NOT_FOUND, LEASE_ENDED and as `check_proof`."""
+    found = lease_of(facts, lease)
+    check_proof(found, proof)
+    if found.state == "ended":
+        raise Error(Code.LEASE_ENDED, ended_message(found))
+    return found
+
+
+def known_to(facts: Facts, wish: Ask) -> LeaseId | None:
+    """Return the lease that the same request made before. Raises KEY_REUSED."""
+    known = facts.asked.get((wish.owner, wish.key))
+    if known is not None and facts.leases[known].digest != wish.digest:
+        raise Error(
+            Code.KEY_REUSED,
+            f"Key '{wish.key}' was used for another request: a new attempt needs a new key.",
+        )
+    return known
+
+
+def ended_message(lease: Lease) -> str:
+    """Return the message that a lease has ended, and why."""
+    why = (lease.cause or "").replace("_", " ")
+    more = f" ({lease.detail})" if lease.detail else ""
+    return f"Lease '{lease.id}' has ended: {why}{more}."
+
+
+def unknown_message(lease: LeaseId) -> str:
+    """Return the message that no lease with this id is remembered."""
+    return (
+        f"There is no lease '{lease}': it never existed here,"
+        f" or it ended more than {LEASES_KEPT_HOURS} hours ago."
+    )

@@ -11,20 +11,13 @@ from msgspec import Struct, structs
 from moorage.core.admission import late_releases
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Cause, Lease, Pool, Slot
+from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.units import is_resting, rest_of
 from moorage.core.clock import Instant
 from moorage.core.service_time import Moment
 
-BOSKOS = "boskos:"
-"""The prefix of the owner of a lease that was made through the Boskos face."""
-
 Slots = dict[tuple[str, str], Slot | None]
 """After-images by pool and name, as `Changes.slots` has them."""
-
-
-def is_reserved(owner: str) -> bool:
-    """Is this the owner of leases made through Boskos or the lease proxy?"""
-    return owner.startswith(BOSKOS) or owner == late_releases.OWNER
 
 
 def slot_owner(owner: str) -> str:

@@ -77,6 +77,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.TOKEN_STALE: WireProblem(409),
     Code.LEASE_ENDED: WireProblem(409),
     Code.OUTCOME_TOLD: WireProblem(409),
+    Code.RECORD_CHANGED: WireProblem(409),
     Code.SLOT_STATE: WireProblem(409),
     Code.STALE_BOOT: WireProblem(409),
     Code.SUPERSEDED_BOOT: WireProblem(409),

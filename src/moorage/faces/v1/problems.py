@@ -42,6 +42,7 @@ STATUSES: dict[Code, int] = {
     Code.TOKEN_STALE: 409,
     Code.LEASE_ENDED: 409,
     Code.OUTCOME_TOLD: 409,
+    Code.RECORD_CHANGED: 409,
     Code.SLOT_STATE: 409,
     Code.STALE_BOOT: 409,
     Code.SUPERSEDED_BOOT: 409,

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
-from moorage.core.admission.slots import is_reserved
+from moorage.core.admission.owners import GOVERNORS, is_reserved
 from moorage.core.errors import Code, Error
 from moorage.faces.web import Caller
 from moorage.service.access.audit import Actor
@@ -55,17 +55,24 @@ class Request(Generic[B, P]):
         return self.caller.scope
 
     @property
+    def governs(self) -> bool:
+        """Is the caller a governor?"""
+        return self.scope is not None and self.scope.role is ScopedRole.GOVERNOR
+
+    @property
     def owner(self) -> str:
         """The caller as an owner of leases: `USER`, or `PROJECT/USER` if bound to a project.
 
-        Raises `Error`: INVALID, the name is reserved for the leases of Boskos or the lease proxy.
+        All governors are one owner. Raises `Error`: INVALID, the name is reserved for other leases.
         """
+        if self.governs:
+            return GOVERNORS
         user = self.caller.user_id
         owner = user if self.project is None else f"{self.project}/{user}"
         if is_reserved(owner):
             raise Error(
                 Code.INVALID,
-                f"'{owner}' owns the leases of Boskos' clients: use a token with another name.",
+                f"'{owner}' owns the leases of other callers: use a token with another name.",
             )
         return owner
 

@@ -10,7 +10,7 @@ import secrets
 from msgspec import structs
 
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.slots import BOSKOS, is_reserved
+from moorage.core.admission.owners import BOSKOS, GOVERNOR, is_reserved
 from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
@@ -287,8 +287,9 @@ def _check_owner(name: str, project_id: str | None) -> None:
         raise Error(
             Code.INVALID,
             "A token's name must not contain '/', because an owner of leases is PROJECT/NAME."
-            f" Its name and its project must not begin with '{BOSKOS}' or be '{OWNER}', because"
-            " these names own the leases of Boskos and of the lease proxy.",
+            f" Its name and its project must not begin with '{BOSKOS}' or '{GOVERNOR}', or be"
+            f" '{OWNER}', because these names own the leases of Boskos, of governors and of"
+            " the lease proxy.",
         )
 
 

@@ -1,9 +1,9 @@
 """Use cases of admission: pools, leases and waiting lines.
 
 `service.py` is the interface for faces. `pool_cases.py` and `lease_cases.py` are the requests that
-change something, `queries.py` those that read; `views.py` has their results, `positions.py` the
-positions of tickets in line. `waiters.py` wakes long polls. `sweeper.py` ends due leases and
-tickets and grants what becomes possible with time, `capacity_retry.py` retries tickets when the
-ledger has changed; both use `sweeps.py`. `counters.py` counts for metrics. May import: `batch`,
-`feed`, `access`, the root of `service`, `store`, `core`.
+change something, `queries.py` those that read, `key_ranges.py` the keys that have a prefix;
+`views.py` has their results, `positions.py` the positions of tickets in line. `waiters.py` wakes
+long polls. `sweeper.py` ends due leases and tickets and grants what becomes possible with time,
+`capacity_retry.py` retries tickets when the ledger has changed; both use `sweeps.py`. `counters.py`
+counts for metrics. May import: `batch`, `feed`, `access`, the root of `service`, `store`, `core`.
 """

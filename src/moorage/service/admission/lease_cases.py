@@ -1,9 +1,10 @@
 """The cases of leases and tickets: the keys that each needs, and the rule that decides it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from moorage.core.admission import expiry, leases
+from moorage.core.admission import expiry, leases, requests, retries
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Ask, Proof
@@ -19,6 +20,14 @@ from moorage.service.batch.ledger_share import request_from
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.access.audit import AuditRow
+
+Others = Callable[[LeaseId], Instant | None]
+"""The deadline of a ticket because of clients of this process that wait for it; None: none does.
+A shorter poll of another client must not shorten that of a pull ticket."""
+
+
+def nobody(_ticket: LeaseId) -> None:
+    """Nobody else waits for a ticket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,7 @@ class LeaseAsk(LeaseCase):
     wait: int = 0
     forced_by: Actor | None = None
     """Who forces the grant, which leaves an audit row; None: it is not forced."""
+    others: Others = field(default=nobody, kw_only=True)
     until: Instant = field(init=False, repr=False)
     """`heard_until` of the ticket in alive time, set by the decision."""
 
@@ -93,7 +103,8 @@ class LeaseAsk(LeaseCase):
         ask = self.ask.heard(self.until)
         changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
         if not changes.leases:  # a repeated request
-            changes, _ = leases.repeat(facts, when.moment, self.lease, self.until)
+            until = _latest(self.until, self.others(self.lease))
+            changes, _ = leases.repeat(facts, when.moment, self.lease, until)
         self.rows = []
         if self.forced_by is not None and changes.leases:
             self.rows = [_forced_row(when, self.forced_by, self.lease, ask)]
@@ -102,20 +113,26 @@ class LeaseAsk(LeaseCase):
 
 @dataclass(slots=True)
 class LeasePoll(LeaseCase):
-    """Poll a ticket, whose client waits for another `wait` microseconds."""
+    """Poll a ticket, whose client waits for another `wait` microseconds.
+
+    A poll of a pull ticket (`pull`) may lead to a grant.
+    """
 
     wait: int = 0
+    pull: bool = False
+    others: Others = field(default=nobody, kw_only=True)
     until: Instant = field(init=False, repr=False)
     """`heard_until` of the ticket in alive time, set by the decision."""
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(heard={self.lease}))
+        return Keys(admission=_keys_of(self.lease, self.pull))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         patience = facts.leases[self.lease].patience if self.lease in facts.leases else 0
         self.until = Instant(when.moment.alive + self.wait + patience)
-        changes, self.lease = leases.poll(facts, when.moment, self.lease, self.until)
+        until = _latest(self.until, self.others(self.lease))
+        changes, self.lease = leases.poll(facts, when.moment, self.lease, until)
         return Changes(admission=changes)
 
 
@@ -124,20 +141,24 @@ class LeaseLeave(LeaseCase):
     """Shorten a ticket's `heard_until` to its patience, because the client has disconnected.
 
     `until` is the value that the client had set (alive time). If the ticket has another one now,
-    another client polls it, and nothing changes.
+    another client polls it, and nothing changes. `others` is the value because of clients of this
+    process that still wait for it; None: there are none. If no request waits for a pull ticket
+    (`pull`) any more, others may be granted the units that were set aside for it.
     """
 
     until: Instant
+    others: Instant | None = None
+    pull: bool = False
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(heard={self.lease}))
+        return Keys(admission=_keys_of(self.lease, self.pull))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         found = facts.leases.get(self.lease)
         if found is not None and found.heard_until != self.until:
             return Changes()
-        changes, self.lease = leases.leave(facts, when.moment, self.lease)
+        changes, self.lease = leases.leave(facts, when.moment, self.lease, self.others)
         return Changes(admission=changes)
 
 
@@ -158,16 +179,23 @@ class LeaseRenew(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRelease(LeaseCase):
-    """Release a lease, or withdraw a ticket."""
+    """Release a lease, or withdraw a ticket; `version` is that of the record, None: any."""
 
     proof: Proof
     detail: str = ""
+    version: int | None = None
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.leases.get(self.lease)
         changes, self.lease = leases.release(
-            facts, when.moment, when.wall, self.lease, self.proof, detail=self.detail
+            facts,
+            when.moment,
+            when.wall,
+            self.lease,
+            self.proof,
+            detail=self.detail,
+            version=self.version,
         )
         self.leave("lease.release", before, changes, when)
         return Changes(admission=changes)
@@ -212,6 +240,27 @@ class LeaseHold(LeaseCase):
 
 
 @dataclass(slots=True)
+class LeaseRecord(LeaseCase):
+    """Write the record of a lease, which is an object as JSON, in place of another version."""
+
+    proof: Proof
+    record: str
+    version: int
+
+    def keys(self) -> Keys:
+        return Keys(admission=AdmissionKeys(heard={self.lease}))
+
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
+        before = facts.leases.get(self.lease)
+        changes, self.lease = leases.record(
+            facts, when.moment, self.lease, self.proof, self.record, self.version
+        )
+        self.leave("lease.record", before, changes, when, version=self.version)
+        return Changes(admission=changes)
+
+
+@dataclass(slots=True)
 class LeaseRetry(LeaseCase):
     """Release a lease and request the same again in one step, with a new key and a new id.
 
@@ -225,6 +274,9 @@ class LeaseRetry(LeaseCase):
     key: str
     caller: Actor
     """Who retries; retrying a forced lease leaves another audit row."""
+    requeue: bool = False
+    version: int | None = None
+    """The version that the record must have; None: any."""
 
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(leases={self.old}, asked={(self.owner, self.key)}))
@@ -233,11 +285,12 @@ class LeaseRetry(LeaseCase):
         facts = world.admission
         old = facts.leases.get(self.old)
         if old is None:
-            raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(self.old))
+            raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
-        wish = leases.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
-        changes, self.lease = leases.retry(
-            facts, when.moment, when.wall, self.old, self.proof, wish
+        wish = retries.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
+        how = retries.Retry(wish, self.requeue, self.version)
+        changes, self.lease = retries.retry(
+            facts, when.moment, when.wall, self.old, self.proof, how
         )
         self.leave("lease.retry", old, changes, when, lease=self.lease, key=self.key)
         if wish.forced and changes.leases:
@@ -290,6 +343,15 @@ class Sweep(UseCase[bool]):
 
     def conclude(self, world: World, when: When) -> bool:
         return self.found
+
+
+def _latest(until: Instant, others: Instant | None) -> Instant:
+    return until if others is None else max(until, others)
+
+
+def _keys_of(lease: LeaseId, pull: bool) -> AdmissionKeys:
+    """Return the keys of a poll: those of a pull ticket have its pools, for a grant."""
+    return AdmissionKeys(leases={lease}) if pull else AdmissionKeys(heard={lease})
 
 
 def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:

@@ -123,11 +123,10 @@ class Positions:
         self._lines = _Passes(engine, when, None)
         self._heads = _Passes(engine, when, 1)
 
-    async def of(self, ticket: Lease) -> Standing | None:
-        """Return a ticket's standing; None if one of its pools is gone."""
-        return await self._standing(
-            ticket, {need.pool: await self._lines.of(need.pool) for need in ticket.needs}
-        )
+    async def of(self, ticket: Lease, *, asking: bool = False) -> Standing | None:
+        """Return a ticket's standing; None if one of its pools is gone. `asking` as in `why`."""
+        passes = {need.pool: await self._lines.of(need.pool) for need in ticket.needs}
+        return await self._standing(ticket, passes, asking=asking)
 
     async def first(self, pool: str) -> tuple[Lease, Standing] | None:
         """Return the first ticket of a pool's line and its standing; None if the line is empty.
@@ -143,7 +142,9 @@ class Positions:
         standing = await self._standing(ticket, passes)
         return None if standing is None else (ticket, standing)
 
-    async def _standing(self, ticket: Lease, passes: dict[str, _Seen]) -> Standing | None:
+    async def _standing(
+        self, ticket: Lease, passes: dict[str, _Seen], *, asking: bool = False
+    ) -> Standing | None:
         facts = _joined(passes)
         if any(pool not in facts.pools for pool in passes):
             return None
@@ -154,6 +155,7 @@ class Positions:
             ticket,
             {pool: seen.queue.place_of(ticket, pool) for pool, seen in passes.items()},
             {pool: view for pool, view in views.items() if view is not None},
+            asking=asking,
         )
 
     def note(self, changes: Changes, _when: When) -> None:

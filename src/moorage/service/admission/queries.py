@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from moorage.core.admission import leases, pacing
+from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
@@ -19,6 +19,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
+from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.positions import Positions
 from moorage.service.admission.views import (
     LeaseView,
@@ -92,13 +93,14 @@ class AdmissionQueries:
         unheard = await self._unheard_at(when)
         return [await self._pool_view(one, when, unheard) for one in page], following
 
-    async def lease(self, lease: LeaseId) -> LeaseView:
-        """Return one lease or ticket. Raises LEASE_NOT_FOUND."""
+    async def lease(self, lease: LeaseId, *, asking: bool = False) -> LeaseView:
+        """Return one lease or ticket; `asking` as in `standing`. Raises LEASE_NOT_FOUND."""
         with errors.translated():
             seen = await self._engine.read(reads.lease_load(lease))
         if seen is None:
-            raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(lease))
-        return lease_view(seen.lease, self._when(seen.timeline), await self.standing(seen.lease))
+            raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(lease))
+        standing = await self.standing(seen.lease, asking=asking)
+        return lease_view(seen.lease, self._when(seen.timeline), standing)
 
     async def waits(self, lease: LeaseId) -> bool:
         """Return whether it is a waiting ticket now."""
@@ -127,14 +129,15 @@ class AdmissionQueries:
         pool: str | None = None,
         state: State | None = None,
         owner: str | None = None,
+        key_prefix: str | None = None,
     ) -> tuple[list[LeaseView], str | None]:
         """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
         rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
+        keys = None if key_prefix is None else keys_with(key_prefix, owner)
+        plan = reads.leases_window(after, rows_max, pool=pool, state=state, owner=owner, keys=keys)
         with errors.translated():
-            seen = await self._engine.read_aside(
-                reads.leases_window(after, rows_max, pool=pool, state=state, owner=owner)
-            )
+            seen = await self._engine.read_aside(plan)
         when = self._when(seen.timeline)
         page, following = page_of(
             seen.leases, limit, lambda lease: PageMarker(Instant(lease.arrival), lease.id)
@@ -190,12 +193,15 @@ class AdmissionQueries:
             outcomes=[OutcomeCount(*line) for line in report.outcomes],
         )
 
-    async def standing(self, lease: Lease) -> Standing | None:
-        """Return a ticket's standing as of at most a second ago; None if it does not wait."""
+    async def standing(self, lease: Lease, *, asking: bool = False) -> Standing | None:
+        """Return a ticket's standing as of at most a second ago; None if it does not wait.
+
+        `asking`: for the client that has just asked for it, so that it counts as waited for.
+        """
         if lease.state != "waiting":
             return None
         with errors.translated():
-            return await self._standings.of(lease)
+            return await self._standings.of(lease, asking=asking)
 
     def note(self, changes: Changes, when: When) -> None:
         """Mark data about changed pools as stale."""

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 from msgspec import structs
@@ -11,6 +12,7 @@ from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Result
 from moorage.core.admission.requests import PATIENCE
 from moorage.core.clock import DAY, HOUR, SECOND, Instant
+from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
 from moorage.core.service_time import When
@@ -50,6 +52,8 @@ class LeaseRequest(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     patience: int = PATIENCE
     force: bool = False
+    pull: bool = False
+    reopen: bool = False
     allocations: LeaseAllocations | None = None
 
 
@@ -166,20 +170,31 @@ class Admission:
         """Request units and wait up to `seconds` for them; the ticket continues to wait after."""
         ask = _ask_of(wanted, standing(by.role))
         case = lease_cases.LeaseAsk(
-            LeaseId(""), ask=ask, wait=_micro(seconds), forced_by=by if wanted.force else None
+            LeaseId(""),
+            ask=ask,
+            wait=_micro(seconds),
+            forced_by=by if wanted.force else None,
+            others=self.waiting.until_of,
         )
         known = await self._transactor.submit(case)
         return await self._seen(known, case.until, seconds, gone)
 
     async def waited(
-        self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
+        self,
+        lease: LeaseId,
+        seconds: float,
+        gone: Callable[[], Awaitable[None]] | None = None,
+        *,
+        pull: bool = False,
     ) -> LeaseView:
         """Return a lease; if it is a waiting ticket, wait up to `seconds` for its grant or end.
 
-        This counts as a poll. If the caller disconnects meanwhile, the ticket survives for its
-        patience. Raises LEASE_NOT_FOUND.
+        This counts as a poll; `pull`: of a pull ticket. If the caller disconnects meanwhile, the
+        ticket survives for its patience. Raises LEASE_NOT_FOUND.
         """
-        case = lease_cases.LeasePoll(lease, wait=_micro(seconds))
+        case = lease_cases.LeasePoll(
+            lease, wait=_micro(seconds), pull=pull, others=self.waiting.until_of
+        )
         known = await self._transactor.submit(case)
         return await self._seen(known, case.until, seconds, gone)
 
@@ -205,13 +220,31 @@ class Admission:
         return await self._done(lease_cases.LeaseRenew(lease, proof))
 
     async def release(
-        self, lease: LeaseId, proof: Proof, instead: OnBehalf | None = None
+        self,
+        lease: LeaseId,
+        proof: Proof,
+        instead: OnBehalf | None = None,
+        *,
+        version: int | None = None,
     ) -> LeaseView:
         """Release a lease, or withdraw a ticket; repeating it returns the ended lease.
 
-        Here and below, `instead` is the caller acting on behalf of the holder, for the audit row.
+        Here and below, `instead` is the caller acting on behalf of the holder, for the audit row;
+        `version` is the version that the record must have, None: any.
         """
-        return await self._done(lease_cases.LeaseRelease(lease, proof, by=instead))
+        case = lease_cases.LeaseRelease(lease, proof, version=version, by=instead)
+        return await self._done(case)
+
+    async def record(
+        self,
+        lease: LeaseId,
+        proof: Proof,
+        record: str,
+        version: int,
+        instead: OnBehalf | None = None,
+    ) -> LeaseView:
+        """Write the record of a lease, a JSON object, in place of one version."""
+        return await self._done(lease_cases.LeaseRecord(lease, proof, record, version, by=instead))
 
     async def hold(
         self, lease: LeaseId, proof: Proof, hold: int | None, instead: OnBehalf | None = None
@@ -220,12 +253,22 @@ class Admission:
         return await self._done(lease_cases.LeaseHold(lease, proof, hold, by=instead))
 
     async def retry(
-        self, lease: LeaseId, proof: Proof, key: str, by: Actor, instead: OnBehalf | None = None
+        self,
+        lease: LeaseId,
+        proof: Proof,
+        key: str,
+        by: Actor,
+        instead: OnBehalf | None = None,
+        *,
+        requeue: bool = False,
+        version: int | None = None,
     ) -> LeaseView:
-        """Release a lease and request the same again in one step."""
+        """Release a lease and request the same again in one step; `requeue`: at its old place."""
         old = (await self.queries.lease(lease)).lease
         fresh = lease_id_new()
-        case = lease_cases.LeaseRetry(fresh, lease, old.owner, proof, fresh, key, by, by=instead)
+        case = lease_cases.LeaseRetry(
+            fresh, lease, old.owner, proof, fresh, key, by, requeue, version, by=instead
+        )
         return await self._done(case)
 
     async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
@@ -249,7 +292,8 @@ class Admission:
     async def _shown_lease(self, known: LeaseAt) -> LeaseView:
         if known.lease.state != "waiting":
             return lease_view(known.lease, known.when)
-        return lease_view(known.lease, known.when, await self.queries.standing(known.lease))
+        standing = await self.queries.standing(known.lease, asking=True)
+        return lease_view(known.lease, known.when, standing)
 
     async def _seen(
         self,
@@ -263,24 +307,31 @@ class Admission:
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
         future = self.waiting.expect(lease.id, until)
+        there = True
         try:
             # Another process may have granted it, and the change may already have been followed.
             if self._engine.shared and not await self.queries.waits(lease.id):
                 return await self.queries.lease(lease.id)
             there = await either(future, seconds, gone)
+            # At the end of the process, a pull ticket's client leaves: it needs a new connection.
+            there = there and not (lease.pull and future.cancelled())
             if future.done() and not future.cancelled():
                 return lease_view(future.result(), self._service_clock.since(known.when))
         finally:
-            latest = self.waiting.forget(lease.id, future)
-        if not there and latest is not None:
-            await self._transactor.submit(lease_cases.LeaseLeave(lease.id, latest))
-        return await self.queries.lease(lease.id)
+            left = self.waiting.forget(lease.id, future)
+        if not there and left is not None:
+            with suppress(Error):  # nobody reads the answer, or the process ends
+                await self._transactor.submit(lease_cases.LeaseLeave(lease.id, *left, lease.pull))
+        return await self.queries.lease(lease.id, asking=True)
 
 
 def _ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
     # Without the key, so that a client can repeat a retry's request with the retry's new key.
-    asked = msgspec.json.encode(structs.replace(wanted, key=""), order="deterministic")
-    digest = hashlib.sha256(asked).hexdigest()
+    asked = msgspec.to_builtins(structs.replace(wanted, key=""), order="deterministic")
+    del asked["reopen"]  # so that a lease can be asked for with and without it
+    if not wanted.pull:
+        del asked["pull"]  # as in digests that were stored before there were pull tickets
+    digest = hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
     return Ask(
         id=lease_id_new(),
         owner=wanted.owner,
@@ -293,7 +344,8 @@ def _ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
         patience=wanted.patience,
         labels=wanted.labels,
         forced=wanted.force,
-        pull=False,
+        pull=wanted.pull,
+        reopen=wanted.reopen,
         allocations=None if wanted.allocations is None else text_of(wanted.allocations),
         roles=roles,
     )

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Lease, Pool, is_unheard
+from moorage.core.admission.model import Lease, Pool, is_unheard, record_age
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
@@ -21,6 +21,8 @@ class LeaseView(Struct, frozen=True):
     ended_at: Instant | None
     unheard: bool
     """It was not renewed in time but is kept, so it still occupies units."""
+    record_age: int | None = None
+    """Microseconds of service time since its record was written, or else since its grant."""
     standing: Standing | None = None
     """Position and reason, if it is a waiting ticket."""
 
@@ -84,5 +86,6 @@ def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> Le
         hold_until=wall(lease.hold_until),
         ended_at=wall(lease.ended_at),
         unheard=is_unheard(lease, when.moment),
+        record_age=record_age(lease, when.moment.at),
         standing=standing if lease.state == "waiting" else None,
     )

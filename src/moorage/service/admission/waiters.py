@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
@@ -12,13 +12,23 @@ from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 
 
+class Departure(NamedTuple):
+    """The deadlines (`heard_until`) of a ticket before and after a client stops waiting for it."""
+
+    latest: Instant
+    """Because of all clients that waited here."""
+    others: Instant | None
+    """Because of those that still wait here; None: there are none."""
+
+
 class Waiters:
     """Futures by lease. Several clients may wait for the same lease."""
 
     def __init__(self) -> None:
-        self._futures: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
+        self._futures: dict[LeaseId, dict[asyncio.Future[Lease], Instant]] = {}
+        """With the `until` of each client."""
         self._latest: dict[LeaseId, Instant] = {}
-        """The latest `until` of the clients that wait or waited here for each lease."""
+        """The latest `until` of the clients that wait here for each lease, or were woken."""
         self._ends: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
         """Futures of requests that wait only for the end."""
         self._closed = False
@@ -54,21 +64,26 @@ class Waiters:
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         if self._closed:
             future.cancel()
-        self._futures.setdefault(lease, set()).add(future)
+        self._futures.setdefault(lease, {})[future] = until
         return future
 
-    def forget(self, lease: LeaseId, future: asyncio.Future[Lease]) -> Instant | None:
-        """Give back a future of `expect`.
+    def until_of(self, lease: LeaseId) -> Instant | None:
+        """Return the latest `until` of the clients that wait here for a lease; None: none does."""
+        return max(self._futures.get(lease, {}).values(), default=None)
 
-        Returns the latest `until` of the lease's clients, if no other one waits for it here.
-        """
+    def forget(self, lease: LeaseId, future: asyncio.Future[Lease]) -> Departure | None:
+        """Give back a future of `expect`; return the deadlines of its lease, if it lowers them."""
         future.cancel()
-        futures = self._futures.get(lease, set())
-        futures.discard(future)
-        if futures:
+        futures = self._futures.get(lease, {})
+        futures.pop(future, None)
+        latest, others = self._latest.pop(lease, None), self.until_of(lease)
+        if others is None:
+            self._futures.pop(lease, None)
+        else:
+            self._latest[lease] = others
+        if latest is None or latest == others:
             return None
-        self._futures.pop(lease, None)
-        return self._latest.pop(lease, None)
+        return Departure(latest, others)
 
     def expect_end(self, lease: LeaseId) -> asyncio.Future[Lease]:
         """Return a future that is set when the lease ends. Use it as `expect`."""
@@ -94,9 +109,9 @@ class Waiters:
         for key, lease in changes.leases.items():
             if lease is not None and lease.state == "waiting":
                 continue
-            woken = self._futures.pop(key, set())
+            woken = {*self._futures.pop(key, {})}
             if lease is None or lease.state == "ended":
-                woken = woken | self._ends.pop(key, set())
+                woken |= self._ends.pop(key, set())
             for future in woken:
                 if lease is None:
                     future.cancel()

@@ -64,12 +64,12 @@ class AdmissionRoom:
 
     def after(self) -> Plan[None]:
         """Grant leases to the tickets that may start. Raises Restart."""
-        known = self._extra.lines.items()
+        known, alive = self._extra.lines.items(), self.when.moment.alive
         wanted = {name: count for name, count in known if name in self.facts.pools}
         if wanted:
-            yield from load.lines_load(self.facts, wanted, self._share.stuck)
+            yield from load.lines_load(self.facts, wanted, self._share.stuck, alive)
         while (made := self._admitted()) is None:
-            yield from load.lines_load(self.facts, self._short, self._share.stuck)
+            yield from load.lines_load(self.facts, self._short, self._share.stuck, alive)
         for key, lease in made.leases.items():
             if lease is not None and lease.state == "granted":
                 made.leases[key] = self._share.dated(lease)

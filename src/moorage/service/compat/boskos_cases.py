@@ -11,8 +11,8 @@ from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import Slot
+from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.slot_config import SlotConfig
-from moorage.core.admission.slots import BOSKOS
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry

@@ -1,5 +1,9 @@
 """Leases in the native API: checks requests, and converts leases to their wire form."""
 
+from typing import Any
+
+import msgspec
+
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
@@ -33,6 +37,8 @@ def asked_of(wanted: wire.LeaseWanted, owner: str) -> LeaseRequest:
         labels=wanted.labels,
         patience=microseconds("patience", wanted.patience),
         force=wanted.force,
+        pull=wanted.pull,
+        reopen=wanted.reopen,
         allocations=None if wanted.allocations is None else _holding(wanted.allocations),
     )
 
@@ -72,8 +78,16 @@ def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
     )
 
 
-def shown(view: LeaseView, token: bool) -> wire.Lease:
-    """Convert a lease to its wire form. `token`: include it (for its owner and operators only)."""
+def record_text(record: dict[str, Any]) -> str:
+    """Return a record as it is stored: without blanks, equal records alike."""
+    return msgspec.json.encode(record, order="deterministic").decode()
+
+
+def shown(view: LeaseView, mine: bool) -> wire.Lease:
+    """Convert a lease to its wire form.
+
+    `mine`: include its token and its record (for its owner and operators only).
+    """
     lease = view.lease
     return wire.Lease(
         id=lease.id,
@@ -96,9 +110,19 @@ def shown(view: LeaseView, token: bool) -> wire.Lease:
         detail=lease.detail,
         outcome=lease.outcome,
         unheard=view.unheard,
-        token=str(lease.token) if token and lease.token is not None else None,
+        token=str(lease.token) if mine and lease.token is not None else None,
+        record=_record(lease.record) if mine else None,
+        record_version=lease.record_version,
+        record_age=seconds_of(view.record_age),
         waiting=None if view.standing is None else _standing_shown(view.standing),
     )
+
+
+def _record(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    record: dict[str, Any] = msgspec.json.decode(text)
+    return record
 
 
 def _standing_shown(standing: Standing) -> wire.Waiting:

@@ -81,7 +81,7 @@ def shown(view: PoolView) -> wire.Pool:
         unheard=view.unheard,
         slots=view.slots,
         next_grant_at=time_or_none(view.next_grant_at),
-        first=None if view.first is None else leases.shown(view.first, token=False),
+        first=None if view.first is None else leases.shown(view.first, mine=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),
     )

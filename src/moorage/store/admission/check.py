@@ -11,9 +11,11 @@ from typing import Any
 
 from msgspec import MsgspecError, json, structs
 
+from moorage.core.admission.bars import kept_until
 from moorage.core.admission.model import Lease, due_of
 from moorage.core.admission.units import units_by_pool
-from moorage.core.service_time import OUTAGE, Timeline
+from moorage.core.clock import Instant
+from moorage.core.service_time import OUTAGE, Moment, Timeline
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
@@ -205,7 +207,8 @@ def _due(
 def _heard_range(lease: Lease, timeline: Timeline) -> tuple[int, int | None]:
     """Return the least and greatest valid `heard_until` of a live lease (None: unknown)."""
     if lease.state == "waiting":
-        return lease.asked_at - timeline.downtime + lease.patience, None
+        asked = Moment(lease.asked_at, Instant(lease.asked_at - timeline.downtime))
+        return kept_until(asked, lease), None
     least = lease.heard_until or 0
     if lease.ttl is None or not timeline.alive_at:
         return least, None

@@ -1,8 +1,9 @@
 """Reads one pool and its line, to compute the position and the waiting time of each ticket."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from moorage.core.admission.bars import silent_from
+from moorage.core.admission.bars import silence_of, silent_from
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder
 from moorage.core.admission.forecast.queue_order import Waiter
@@ -13,6 +14,7 @@ from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
 from moorage.store.admission.rows import RANK_LEAST, lease_from_body, lease_from_row
 from moorage.store.api import Plan, Query, Row
+from moorage.wire.labels import HOLDER, holder_of
 
 PAGE = 5_000
 """Tickets that one query reads."""
@@ -66,10 +68,28 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         (heads,) = yield [Query("lease_load", (waiters[0].id,))]
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
-        holders=tuple((owner, units) for owner, units in holders),
-        holding=tuple(Holder(*row) for row in holding),
+        holders=_named(holders, holding),
+        holding=tuple(Holder(*row[:3]) for row in holding),
     )
     return LinePass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
+
+
+def _named(owners: Sequence[Row], holding: Sequence[Row]) -> tuple[tuple[str, int], ...]:
+    """Return holders as people know them, most units first, then by their first grants.
+
+    Leases beyond the first `HOLDERS` count for their owners, whatever their labels are.
+    """
+    held = [
+        (units, owner, holder_of(owner, {HOLDER: label})) for units, _, _, owner, label in holding
+    ]
+    counts: dict[str, int] = {name: 0 for _, _, name in held}
+    for owner, units in owners:
+        counts[owner] = counts.get(owner, 0) + units
+    for units, owner, name in held:
+        counts[owner] -= units
+        counts[name] += units
+    named = sorted(counts.items(), key=lambda each: -each[1])
+    return tuple((name, units) for name, units in named if units > 0)
 
 
 def _waiter(row: Row) -> Waiter:
@@ -79,6 +99,8 @@ def _waiter(row: Row) -> Waiter:
         units=units,
         owner=owner,
         forced=bool(forced),
-        silent_from=None if patience is None else silent_from(heard_until or 0, patience),
+        silent_from=(
+            None if patience is None else silent_from(heard_until or 0, patience, silence_of(owner))
+        ),
         lease=None if body is None else lease_from_body(body),
     )

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from moorage.core.admission.bars import room_of
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease
+from moorage.core.admission.owners import BOSKOS
+from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
 from moorage.store import service_clock
@@ -24,6 +26,9 @@ from moorage.store.admission.rows import (
 )
 from moorage.store.api import Plan, Query, Row
 from moorage.store.encoding import encode, key_set
+
+NEVER_YET = Instant(0)
+"""Before any wait."""
 
 
 def facts_load(keys: Keys) -> Plan[Facts]:
@@ -57,7 +62,10 @@ def facts_load(keys: Keys) -> Plan[Facts]:
 
 
 def lines_load(
-    facts: Facts, wanted: dict[str, int], stuck: Callable[[str], str] = lambda _: "[]"
+    facts: Facts,
+    wanted: dict[str, int],
+    stuck: Callable[[str], str] = lambda _: "[]",
+    alive: Instant = NEVER_YET,
 ) -> Plan[None]:
     """Load the lines of some pools, up to the wanted number of tickets or to their ends.
 
@@ -69,6 +77,7 @@ def lines_load(
         wanted: number of tickets by pool.
         stuck: returns the tickets of a pool that are known not to fit into the ledger, and what
             blocks each of them, see `Misfits.stuck`.
+        alive: alive time now.
     """
     queries = []
     for pool, tickets in wanted.items():
@@ -80,7 +89,7 @@ def lines_load(
         # Reads one more than wanted, to see whether the line continues.
         most, owners = room_of(facts, facts.pools[pool])
         missing = tickets - len(known) + 1
-        room = (most, encode(owners), stuck(pool))
+        room = (most, encode(owners), stuck(pool), alive, f"{BOSKOS}%")
         queries.append(Query("line_load", (pool, *after, missing, *room)))
     results = yield queries
     found: list[Lease] = []

@@ -188,7 +188,8 @@ def test_capacity_quotes_the_ledger(world: World) -> None:
 def test_a_pull_ticket_sees_its_turn(world: World) -> None:
     """A pull ticket whose turn has come has the code `poll`, another ticket `next`."""
     world.ask("full", {"p": 2})
-    world.ask("a", pull=True, heard_until=world.moment.alive + 30 * SECOND)
+    until = world.moment.alive + 30 * SECOND
+    world.ask("a", owner="boskos:x", pull=True, heard_until=until)
     world.release("full")
     assert standing_of(world, "a").code == "poll"
     world.pool("q", 1)
@@ -326,7 +327,8 @@ def test_a_misfit_is_not_counted(world: World) -> None:
 def test_a_silent_client_is_not_counted(world: World) -> None:
     """A pull ticket that is no longer polled does not count for positions."""
     world.ask("x", {"p": 2})
-    world.ask("gone", pull=True, heard_until=Instant(START + 30 * SECOND))
+    until = Instant(START + 30 * SECOND)
+    world.ask("gone", owner="boskos:x", pull=True, heard_until=until)
     world.ask("next")
     assert standing_of(world, "next").position == 2
     world.wait(11)

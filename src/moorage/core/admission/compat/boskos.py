@@ -17,8 +17,9 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import Lease, Need, Pool, Slot, key_left
+from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.slot_growth import grow
-from moorage.core.admission.slots import BOSKOS, free
+from moorage.core.admission.slots import free
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId

@@ -13,7 +13,8 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, Cause, Lease, Need, Slot
-from moorage.core.admission.slots import BOSKOS, LeaseEnd, freed, is_reserved
+from moorage.core.admission.owners import BOSKOS, is_foreign
+from moorage.core.admission.slots import LeaseEnd, freed
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -32,7 +33,7 @@ def slot_named(facts: Facts, name: str) -> Slot | None:
 def is_own(facts: Facts, slot: Slot) -> bool:
     """Is a slot free, or occupied through Boskos or the lease proxy, not by a native lease?"""
     lease = None if slot.lease is None else facts.leases[slot.lease]
-    return lease is None or is_reserved(lease.owner)
+    return lease is None or is_foreign(lease.owner)
 
 
 def release(

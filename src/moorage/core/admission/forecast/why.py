@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from moorage.core.admission import pacing
-from moorage.core.admission.bars import Bar, bar_of
+from moorage.core.admission.bars import Bar, bar_of, is_silent, is_waited_for
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.eta import (
     NEVER,
@@ -48,6 +48,7 @@ CODES = {
     "resting": "freed units are in their cooldown",
     "pacing": "the pacing does not permit the next grant yet",
     "poll": "it is granted when its client asks again",
+    "absent": "no request waits for it, so it is passed over until one does",
     "next": "it is about to be granted",
 }
 """Every code and its meaning."""
@@ -59,7 +60,7 @@ class Evidence(Struct, frozen=True):
     held: tuple[float, ...] = ()
     """Durations of past leases in seconds, ascending."""
     holders: tuple[tuple[str, int], ...] = ()
-    """All owners and their occupied units, the most first."""
+    """All owners, as people know them (`wire.labels`), and their units, the most first."""
     holding: tuple[Holder, ...] = ()
     """Granted leases, the oldest grants first; not all, if there are very many."""
     line: tuple[int, ...] = ()
@@ -140,6 +141,8 @@ def standing(
     ticket: Lease,
     place: Mapping[str, LinePlace],
     views: Mapping[str, View],
+    *,
+    asking: bool = False,
 ) -> Standing:
     """Return the standing of a waiting ticket.
 
@@ -149,6 +152,7 @@ def standing(
         ticket: that waits.
         place: its place in each of its pools.
         views: of each of its pools.
+        asking: whether this is for a client that has just asked for it.
     """
     position = max(place[need.pool].rank for need in ticket.needs)
     barred = None if ticket.forced else _barred(facts, ticket)
@@ -159,6 +163,9 @@ def standing(
         return Standing(position, None, "capacity", text)
     bound = _bound(facts, moment, ticket, place, views)
     text = bound.text + _aside(facts, moment, ticket, place)
+    absent = not asking and bound.code != "poll" and _is_absent(moment, ticket)
+    if absent:
+        bound, text = Binding("absent", ""), f"passed over: no request waits for it; {text}"
     estimate = eta_of(facts, moment, ticket.needs, place, views)
     return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
 
@@ -277,9 +284,14 @@ def _bound(
         return Binding("ahead", f"{rank - 1} ahead{where}; {bound.text}")
     if bound is not None:
         return Binding(bound.code, f"first in line{where}; {bound.text}")
-    if ticket.pull:
+    if ticket.pull and (not is_waited_for(ticket) or _is_absent(moment, ticket)):
         return Binding("poll", "first in line; granted when its client asks again")
     return Binding("next", "first in line; about to be granted")
+
+
+def _is_absent(moment: Moment, ticket: Lease) -> bool:
+    """Does no request wait for a ticket that is granted only meanwhile?"""
+    return is_waited_for(ticket) and is_silent(ticket, moment)
 
 
 def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, LinePlace]) -> str:

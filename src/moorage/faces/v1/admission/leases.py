@@ -14,10 +14,11 @@ from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.views import LeaseView
 from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
 from moorage.service.native.encoding import time_or_none
-from moorage.service.native.leases import asked_of, shown
+from moorage.service.native.leases import asked_of, record_text, shown
 from moorage.wire import admission as wire
 
-JANITORS = (ScopedRole.JANITOR,)
+GOVERNORS = (ScopedRole.GOVERNOR,)
+EITHER = (ScopedRole.JANITOR, ScopedRole.GOVERNOR)
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
 """HTTP status of the answer to a request for units, by the state of the lease."""
@@ -28,7 +29,8 @@ async def create(
 ) -> StatusAnswer[wire.Lease]:
     """Request units."""
     wanted = request.body
-    if wanted.force:
+    roles.check_scope(request.scope, {need.pool for need in wanted.needs})
+    if wanted.force and not request.governs:
         roles.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
         roles.check_role(request.role, Role.SERVICE, "allocations")
@@ -48,8 +50,11 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         if asked.pool is None:
             raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
         roles.check_scope(request.scope, [asked.pool])
+    owner = asked.owner
+    if asked.key_prefix is not None and owner is None and request.governs:
+        owner = request.owner
     views, following = await request.service.admission.queries.leases(
-        asked.cursor, asked.limit, asked.pool, asked.state, asked.owner
+        asked.cursor, asked.limit, asked.pool, asked.state, owner, asked.key_prefix
     )
     return wire.LeasePage(leases=[_shown(request, view) for view in views], next=following)
 
@@ -70,7 +75,8 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
         if wait and view.lease.state != "ended":
             view = await admission.until_ended(lease, wait, request.disconnected)
     elif view.lease.state == "waiting" and (mine or wait):
-        view = await admission.waited(lease, wait, request.disconnected)
+        pull = view.lease.pull
+        view = await admission.waited(lease, wait, request.disconnected, pull=pull)
     return _shown(request, view)
 
 
@@ -81,11 +87,22 @@ async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     return _shown(request, await request.service.admission.renew(lease, proof))
 
 
-async def release(request: Request[None, wire.HolderProof]) -> wire.Lease:
+async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
-    lease = await _lease(request)
-    proof = _proof(request, request.parameters.token)
-    view = await request.service.admission.release(lease, proof, _stead(request))
+    lease, wanted = await _lease(request), request.parameters
+    view = await request.service.admission.release(
+        lease, _proof(request, wanted.token), _stead(request), version=wanted.record_version
+    )
+    return _shown(request, view)
+
+
+async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
+    """Replace a lease's record."""
+    lease, wanted = await _lease(request), request.body
+    proof, text = _proof(request, wanted.token), record_text(wanted.record)
+    view = await request.service.admission.record(
+        lease, proof, text, wanted.version, _stead(request)
+    )
     return _shown(request, view)
 
 
@@ -101,11 +118,19 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
 
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
     """Release a lease and request the same again; retrying a forced lease needs an operator."""
-    wanted, admission, lease = request.body, request.service.admission, _lease_id(request)
-    if (await admission.queries.lease(lease)).lease.forced:
+    wanted, admission, lease = request.body, request.service.admission, await _lease(request)
+    if (await admission.queries.lease(lease)).lease.forced and not request.governs:
         roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
     proof = _proof(request, wanted.token)
-    view = await admission.retry(lease, proof, wanted.key, request.actor, _stead(request))
+    view = await admission.retry(
+        lease,
+        proof,
+        wanted.key,
+        request.actor,
+        _stead(request),
+        requeue=wanted.requeue,
+        version=wanted.record_version,
+    )
     return StatusAnswer(STATUSES[view.lease.state], _shown(request, view))
 
 
@@ -120,7 +145,7 @@ async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
     """Record the outcome of what the holder started."""
     outcome = request.body
     view = await request.service.admission.outcome(
-        _lease_id(request),
+        await _lease(request),
         _proof(request, outcome.token),
         outcome.result,
         check_text("detail", outcome.detail, DETAIL_LENGTH_MAX),
@@ -145,6 +170,7 @@ ROUTES = (
         method="POST",
         path="/v1/leases",
         role=Role.USER,
+        scopes=GOVERNORS,
         projects=True,
         summary="Ask for units of pools, all or none: a lease (201), or a ticket that waits (202).",
         handler=create,
@@ -158,7 +184,7 @@ ROUTES = (
         method="GET",
         path="/v1/leases",
         role=Role.READER,
-        scopes=JANITORS,
+        scopes=EITHER,
         projects=True,
         summary="List leases and tickets, oldest request first.",
         handler=page,
@@ -179,7 +205,7 @@ ROUTES = (
         method="GET",
         path="/v1/leases/{id}",
         role=Role.READER,
-        scopes=JANITORS,
+        scopes=EITHER,
         projects=True,
         summary="Get a lease or ticket; its owner may wait for the grant or for the end.",
         handler=read,
@@ -190,11 +216,22 @@ ROUTES = (
         method="DELETE",
         path="/v1/leases/{id}",
         role=Role.USER,
-        scopes=JANITORS,
+        scopes=EITHER,
         projects=True,
         summary="Release a lease, or withdraw a ticket; repeating it is harmless.",
         handler=release,
-        parameters=wire.HolderProof,
+        parameters=wire.ReleaseWanted,
+        answer=wire.Lease,
+    ),
+    Route(
+        method="PUT",
+        path="/v1/leases/{id}/record",
+        role=Role.USER,
+        scopes=GOVERNORS,
+        projects=True,
+        summary="Replace the record of a lease, unless it has another version.",
+        handler=record,
+        body=wire.RecordWanted,
         answer=wire.Lease,
     ),
     Route(
@@ -211,7 +248,7 @@ ROUTES = (
         method="POST",
         path="/v1/leases/{id}/renew",
         role=Role.USER,
-        scopes=JANITORS,
+        scopes=EITHER,
         projects=True,
         summary="Renew a lease: its TTL starts again now.",
         handler=renew,
@@ -222,6 +259,7 @@ ROUTES = (
         method="POST",
         path="/v1/leases/{id}/retry",
         role=Role.USER,
+        scopes=GOVERNORS,
         projects=True,
         summary="Release a lease and ask for the same again, in one step.",
         handler=retry,
@@ -234,6 +272,7 @@ ROUTES = (
         method="POST",
         path="/v1/leases/{id}/outcome",
         role=Role.USER,
+        scopes=GOVERNORS,
         projects=True,
         summary="Report the outcome of what was started, as evidence for choosing a limit.",
         handler=outcome,
@@ -244,7 +283,7 @@ ROUTES = (
         method="POST",
         path="/v1/leases/{id}/revoke",
         role=Role.OPERATOR,
-        scopes=JANITORS,
+        scopes=(ScopedRole.JANITOR,),
         summary="Revoke a lease or ticket.",
         handler=revoke,
         body=wire.RevokeWanted,
@@ -283,7 +322,7 @@ def _operates(request: Request[Any, Any]) -> bool:
 
 def _stands_in(request: Request[Any, Any]) -> bool:
     """Return whether the caller may act on behalf of a lease's holder."""
-    return request.scope is not None or _operates(request)
+    return (request.scope is not None and not request.governs) or _operates(request)
 
 
 def _stead(request: Request[Any, Any]) -> OnBehalf | None:
@@ -299,7 +338,11 @@ def _proof(request: Request[Any, Any], token: str | None) -> Proof:
 
 
 def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
-    return request.scope is None and view.lease.owner == request.owner
+    """Return whether it is the caller's own lease: a governor's only if all its pools are."""
+    scope = request.scope
+    if scope is not None and not (request.governs and all(map(scope.covers, _pools(view)))):
+        return False
+    return view.lease.owner == request.owner
 
 
 def _shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:

@@ -1,22 +1,28 @@
 """Pools: create, change, pause, read."""
 
+from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.service.access.roles import Role, ScopedRole
 from moorage.service.native.pools import report_shown, shown, spec_of
 from moorage.wire import admission as wire
 from moorage.wire.pages import PageAsked
 
+GOVERNORS = (ScopedRole.GOVERNOR,)
+
 
 async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
-    """Return a page of pools, ordered by name."""
-    asked = request.parameters
+    """Return a page of pools, ordered by name; with a scope only those within it."""
+    asked, scope = request.parameters, request.scope
     pools, following = await request.service.admission.queries.pools(asked.cursor, asked.limit)
-    return wire.PoolPage(pools=[shown(pool) for pool in pools], next=following)
+    seen = [one for one in pools if scope is None or scope.covers(one.pool.name)]
+    return wire.PoolPage(pools=[shown(pool) for pool in seen], next=following)
 
 
 async def read(request: Request[None, None]) -> wire.Pool:
     """Return one pool."""
-    return shown(await request.service.admission.queries.pool(request.variables["name"]))
+    name = request.variables["name"]
+    roles.check_scope(request.scope, [name])
+    return shown(await request.service.admission.queries.pool(name))
 
 
 async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
@@ -57,6 +63,7 @@ ROUTES = (
         method="GET",
         path="/v1/pools",
         role=Role.READER,
+        scopes=GOVERNORS,
         projects=True,
         summary="List pools by name, with occupied units and the first waiting ticket.",
         handler=page,
@@ -92,6 +99,7 @@ ROUTES = (
         method="GET",
         path="/v1/pools/{name+}",
         role=Role.READER,
+        scopes=GOVERNORS,
         projects=True,
         summary="Get one pool.",
         handler=read,

@@ -33,6 +33,19 @@ WHERE lease.owner = $1 AND (lease.arrival, lease.id) > ($2, $3)
     AND ($4::text IS NULL OR lease.state = $4)
 ORDER BY lease.arrival, lease.id LIMIT $5;
 
+-- Reads all leases of an owner with these keys, at least $2 and below $3, and sorts them.
+-- name: leases_window_by_key --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.owner = $1 AND lease.key >= $2 AND lease.key < $3
+    AND (lease.arrival, lease.id) > ($4, $5)
+    AND ($6::text IS NULL OR lease.state = $6)
+    AND ($7::text IS NULL OR EXISTS (
+        SELECT 1 FROM lease_need WHERE lease_need.pool = $7
+            AND lease_need.arrival = lease.arrival AND lease_need.lease = lease.id
+    ))
+ORDER BY lease.arrival, lease.id LIMIT $8;
+
 -- name: leases_window_by_pool --
 SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease

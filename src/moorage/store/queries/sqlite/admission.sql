@@ -87,7 +87,8 @@ WHERE slot.name IN (SELECT value FROM json_each(?));
 
 -- A pool's tickets after (rank, arrival), in the order of the line, without those that are certain
 -- to be passed over: tickets that need more than ?5 units or more than ?6 leaves to their owner
--- (unless forced), and tickets that do not fit into the ledger. ?7 lists obstacles with their
+-- (unless forced), pull tickets for which no request waits at the alive time ?8 (those of owners
+-- like ?9 are polled instead), and tickets that do not fit into the ledger. ?7 lists obstacles with their
 -- tickets. An obstacle is an unchanged inventory of which as much is offered, and at least as much is
 -- used, as when it refused;
 -- an inventory that is still missing; a consumer that exists (the class is empty); or null, if the
@@ -121,6 +122,9 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
     AND (lease_need.forced OR lease_need.units <= ?5 AND (?6 = '{}' OR lease_need.units <= COALESCE(
         (SELECT room.units FROM room WHERE room.owner = lease_need.owner), ?5
     )))
+    AND (NOT lease_need.pull OR lease_need.forced OR lease_need.owner LIKE ?9
+        OR lease_due.heard_until IS NULL
+        OR lease_due.heard_until - (lease.body ->> 'patience') >= ?8)
     AND (?7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 
@@ -245,9 +249,10 @@ SELECT owner, SUM(units) AS held FROM lease_need INDEXED BY lease_need_held
 WHERE pool = ?1 AND state = 'granted'
 GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
--- Granted leases, oldest grants first, with the ends of their holds.
+-- Granted leases, oldest grants first, with the ends of their holds, and their holders for people.
 -- name: pool_holding_load --
-SELECT lease_need.units, lease_need.granted_at, lease.body ->> 'hold_until'
+SELECT lease_need.units, lease_need.granted_at, lease.body ->> 'hold_until', lease_need.owner,
+    CASE WHEN instr(lease.body, '"holder":') > 0 THEN lease.body -> 'labels' ->> 'holder' END
 FROM lease_need INDEXED BY lease_need_held JOIN lease ON lease.id = lease_need.lease
 WHERE lease_need.pool = ?1 AND lease_need.state = 'granted'
 ORDER BY lease_need.granted_at LIMIT ?2;

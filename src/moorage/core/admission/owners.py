@@ -1,0 +1,25 @@
+"""Owners of leases that are not callers by name: nobody may have such a name."""
+
+from moorage.core.admission.late_releases import OWNER
+
+BOSKOS = "boskos:"
+"""The prefix of the owner of a lease that was made through the Boskos face."""
+
+GOVERNOR = "governor:"
+"""The prefix of the owners of leases of governors."""
+
+GOVERNORS = f"{GOVERNOR}hosts"
+"""The one owner of the leases of all governors: each continues what another has begun."""
+
+
+def is_reserved(owner: str) -> bool:
+    """Is this no name for a token, project or user, because it owns the leases of others?"""
+    return is_foreign(owner) or owner.startswith(GOVERNOR)
+
+
+def is_foreign(owner: str) -> bool:
+    """Is this the owner of leases made through Boskos or the lease proxy?
+
+    Their holders cannot learn of new leases: they do not know the native API.
+    """
+    return owner.startswith(BOSKOS) or owner == OWNER

@@ -1,0 +1,128 @@
+"""Retries: release a lease and ask for the same again, in one step."""
+
+from msgspec import Struct
+
+from moorage.core.admission import bounds
+from moorage.core.admission.bars import quota_left
+from moorage.core.admission.draft import Draft
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.leases import enter, ticket_of
+from moorage.core.admission.model import Lease, Pool, key_left
+from moorage.core.admission.owners import is_foreign
+from moorage.core.admission.requests import (
+    NEVER,
+    Ask,
+    Proof,
+    check_ask,
+    check_proof,
+    check_version,
+    in_order,
+    known_to,
+    lease_of,
+    live_lease,
+    pools_of,
+)
+from moorage.core.admission.units import is_over, limit_of
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.service_time import Moment
+
+Answer = tuple[Changes, LeaseId]
+
+
+class Retry(Struct, frozen=True):
+    """How to ask again."""
+
+    new: Ask
+    """See `ask_again`."""
+    requeue: bool = False
+    """Give the units back, and wait at the old place in line."""
+    version: int | None = None
+    """The version that the record must have; None: any."""
+
+
+def retry(
+    facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, proof: Proof, wish: Retry
+) -> Answer:
+    """Release and ask again in one step; the answer is the new lease.
+
+    If the needs are the same and every pool has `on_retry: keep`, a ticket keeps its place in line,
+    and a lease keeps its units and slots; it does not wait for pacing, but counts in it. A lease
+    goes back to its old place in line if it has `allocations`, a pool is paused, or a limit or
+    quota is exceeded. In all other cases the retry goes to the end of the line.
+
+    With `requeue` the units are always given back, and the place is kept. The new ticket may have
+    the key of the old lease, which leaves it. A pull ticket is not granted before a request waits
+    for it.
+
+    Raises as `release` and `ask`, and LEASE_ENDED. INVALID: the lease was made through Boskos or
+    the lease proxy, so its holder could not learn of the new one; a forced one cannot be requeued.
+    """
+    new, old = wish.new, lease_of(facts, lease)
+    check_proof(old, proof)
+    if is_foreign(old.owner):
+        raise Error(
+            Code.INVALID,
+            f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
+            " learn about a new one: revoke it instead.",
+        )
+    if wish.requeue and old.forced:
+        raise Error(Code.INVALID, f"Lease '{lease}' was forced, so it has no place in line.")
+    draft = Draft(facts, moment, wall)
+    same_key = wish.requeue and new.key == old.key
+    again = None if same_key else known_to(facts, new)
+    if again is not None:
+        return draft.changes, again
+    old = live_lease(facts, lease, proof)
+    check_version(old, wish.version)
+    check_ask(facts, new)
+    pools = pools_of(facts, new.needs)
+    bounds.check_asker(pools, new)
+    keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
+    keeps_units = keeps and not wish.requeue and old.state == "granted"
+    if keeps_units and _may_keep(facts, old, new, pools):
+        draft.stop(old, "retried")
+        ticket = ticket_of(draft, new, draft.arrive())
+        held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
+        draft.start(ticket, held, paying=True)
+        return draft.changes, new.id
+    ended = draft.end(old, "retried")
+    if same_key:
+        draft.put(key_left(ended))
+    if new.pull and not wish.requeue:
+        draft.changes.polled.add(new.id)
+    enter(draft, new, old.arrival if keeps or wish.requeue else None, old)
+    return draft.changes, new.id
+
+
+def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()) -> Ask:
+    """Return the request that a lease was made from, as a new attempt."""
+    return Ask(
+        id=fresh,
+        owner=lease.owner,
+        key=key,
+        digest=lease.digest,
+        needs=lease.needs,
+        priority=lease.priority,
+        ttl=NEVER if lease.ttl is None else lease.ttl,
+        hold=NEVER if lease.hold is None else lease.hold,
+        patience=lease.patience,
+        labels=lease.labels,
+        forced=lease.forced,
+        pull=lease.pull,
+        allocations=lease.allocations,
+        roles=roles,
+    )
+
+
+def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
+    if (old.owner, old.allocations, new.allocations) != (new.owner, None, None) or new.forced:
+        return False
+    for pool in pools:
+        if pool.paused or is_over(pool, limit_of(facts, pool)):
+            return False
+        left = quota_left(facts, pool, old.owner)
+        if left is not None and left < 0:
+            return False
+    return True
