@@ -19,6 +19,7 @@ from moorage.wire.enums import (
     Result,
     State,
 )
+from moorage.wire.reporter_values import ReporterGroupValue, ReporterValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,39 +315,6 @@ class AgentValue:
     reported_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReporterGroupValue:
-    """A group of reporters, by its name.
-
-    `pins_generation` rises with every change of its pins. `observed` are members that somebody else
-    reports; `observer_error` is what the observer said was wrong.
-    """
-
-    name: str
-    pins_generation: int
-    observed: list[str]
-    observer_error: str
-    generation: int
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReporterValue:
-    """A member of a group of reporters, by GROUP/MEMBER, without its token.
-
-    To stay, or to fall silent, is not a change. `instance` is one start of the reporter,
-    `joined_at` its time; `ttl` is in seconds.
-    """
-
-    group: str
-    name: str
-    instance: str
-    ttl: float
-    joined_at: datetime
-    updated_at: datetime
-
-
 VALUES: dict[str, type[Any]] = {
     "renamed_class": str,
     "resource_class": NameValue,
@@ -367,7 +335,7 @@ VALUES: dict[str, type[Any]] = {
 }
 """The kinds of changes in their order within a revision, and the types of their values.
 
-The value of `pin` is the member that owns the node, whoever is live; its key is GROUP/NODE.
+The value of `pin` is the member that owns the node, also if it is not live; its key is GROUP/NODE.
 The value of `renamed_class` is the new name: every inventory and allocation of the class named by
 the key belongs to the new class from then on.
 """

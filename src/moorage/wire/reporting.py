@@ -59,7 +59,7 @@ class PinsWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A node that belongs to a member, whoever is live."""
+    """A node that belongs to a member, live or not."""
 
     node: str
     member: str

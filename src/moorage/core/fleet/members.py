@@ -220,7 +220,7 @@ def _joined(
 
 
 def _forgotten(facts: Facts, moment: Moment, group: str, joins: str) -> list[tuple[str, str]]:
-    """Return the members of a group that have been silent for so long that they are removed."""
+    """Return the members of a group whose silence is so old that they are removed."""
     kept = MEMBERS_KEPT_HOURS * 3_600 * SECOND
     return [
         key

@@ -20,7 +20,7 @@ from moorage.core.ledger.facts import Changes
 from moorage.store.changelog import WHOLE, changes_load
 from moorage.wire import rendezvous
 from tests.service.fleet.pair import Pair, play
-from tests.service.fleet.reporting import GROUP, join, node, report, silence
+from tests.service.fleet.reporters.reporting import GROUP, join, node, report, silence
 from tests.service.running import TESTER, provider_id
 
 MEMBERS = ("a", "b", "c")
@@ -42,7 +42,7 @@ class Walk:
     silences: list[tuple[int, str]] = field(default_factory=list)
     """After which revision a member was silent."""
     accepted: set[int] = field(default_factory=set)
-    """The totals of which a report was told that they are written."""
+    """The totals that are written by the answer of a report."""
     instances: int = 0
 
     async def joins(self, member: str) -> None:

@@ -66,7 +66,7 @@ def accepted(answers: Iterable[Answer]) -> set[ProviderId]:
 
 
 async def silence(service: Service, member: str) -> None:
-    """Let a member be silent for so long that it is no longer live."""
+    """Let a member be silent until it is no longer live."""
 
     def plan() -> Plan[None]:
         yield [Write("reporter_heard", [(Instant(1), GROUP, member)])]

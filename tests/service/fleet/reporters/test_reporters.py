@@ -12,7 +12,7 @@ from moorage.store.api import Unavailable
 from moorage.wire import rendezvous
 from tests.service.fleet.alone import play as alone
 from tests.service.fleet.pair import Pair, play, refused
-from tests.service.fleet.reporting import (
+from tests.service.fleet.reporters.reporting import (
     GROUP,
     accepted,
     instance,
