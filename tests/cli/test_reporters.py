@@ -26,3 +26,39 @@ def test_a_group(cli: Cli) -> None:
     assert cli.answer("report", "status", "shown")["ghosts"] == []
     assert "either --to" in cli.refusal(2, "group", "pin", "shown", node)
     assert "no group of reporters" in cli.refusal(1, "report", "status", "nothing")
+
+
+POOL_FILE = """
+[pools."members/deploy"]
+per_member = 2
+member_group = "counted"
+hold = "1m"
+"""
+
+
+def test_a_pool_that_follows_members(cli: Cli) -> None:
+    """It is made and changed by options and by files, and its units are those of the members."""
+    reporting = Reporting(cli.transport)
+    reporting.join("counted", "a", MemberWanted(instance=str(uuid4())))
+    file = cli.folder / "members.toml"
+    file.write_text(POOL_FILE)
+    apply = ("apply", "-f", str(file), "--yes")
+    assert "created members/deploy" in cli.lines(*apply)
+    assert cli.lines(*apply)[0] == "= members/deploy"
+    shown = cli.answer("pool", "show", "members/deploy")
+    assert (shown["limit"], shown["per_member"], shown["units"]) == (None, 2, 2)
+    reporting.join("counted", "b", MemberWanted(instance=str(uuid4())))
+    assert cli.lines(*apply)[0] == "= members/deploy"
+    changed = cli.lines("pool", "change", "members/deploy", "--per-member", "3")
+    assert changed[0].startswith("changed members/deploy: 3 for each member of counted, now 6,")
+    cli.lines("pool", "change", "members/deploy", "--limit", "4")
+    shown = cli.answer("pool", "show", "members/deploy")
+    assert (shown["limit"], shown["per_member"], shown["units"]) == (4, None, 4)
+    back = ("--per-member", "1", "--member-group", "counted")
+    cli.lines("pool", "change", "members/deploy", *back)
+    assert cli.answer("pool", "show", "members/deploy")["units"] == 2
+    both = ("pool", "create", "members/both", "--limit", "4", *back)
+    assert "omit one of them" in cli.refusal(2, *both)
+    simulate = ("simulate", "--jobs", "9", "--pool", str(file))
+    assert "give --limit" in cli.refusal(2, *simulate)
+    cli.lines(*simulate, "--limit", "4")

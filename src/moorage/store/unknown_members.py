@@ -36,7 +36,7 @@ _inventories = inspect.type_info(dict[str, Inventory])
 _WRITES = {
     "provider_use": _Stored("inventories_stored", (3,), 2, _inventories),
     "inventories_write": _Stored("inventories_stored", (1,), 0, _inventories),
-    "pool_upsert": _Stored("pools_stored", (0,), 4, inspect.type_info(Pool)),
+    "pool_upsert": _Stored("pools_stored", (0,), 5, inspect.type_info(Pool)),
     "slot_upsert": _Stored("slots_stored", (0, 1), 5, inspect.type_info(Slot)),
     "lease_upsert": _Stored("leases_stored", (0,), 7, inspect.type_info(Lease)),
     "agent_group_upsert": _Stored("agent_groups_stored", (0,), 1, inspect.type_info(Group)),

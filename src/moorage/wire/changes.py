@@ -145,6 +145,8 @@ class PoolSpecValue:
     priority_max: int | None
     hold_max: float | None
     queue_max_per_owner: int | None
+    per_member: int | None
+    member_group: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

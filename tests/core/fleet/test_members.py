@@ -198,7 +198,7 @@ def test_an_observer_that_saw_an_error_removes_nobody() -> None:
 
 
 def test_pins() -> None:
-    """A pin counts before the live members, also if it is not live; each change raises the generation."""
+    """A pin counts first, also to a member that is not live; changes raise the generation."""
     facts = known()
     with Refused(Code.GROUP_NOT_FOUND):
         ownership.pin(facts, when(), "g", [provider_id(1)], "a")

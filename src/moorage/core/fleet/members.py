@@ -57,6 +57,13 @@ def live(members: Iterable[Member], moment: Moment) -> list[str]:
     return sorted(member.name for member in members if is_live(member, moment))
 
 
+def count(facts: Facts, group: str, moment: Moment) -> int:
+    """Return how many members a group has: live ones and observed ones, as one set."""
+    members = [one for (name, _), one in facts.members.items() if name == group]
+    known = facts.reporter_groups.get(group)
+    return len({*live(members, moment), *(() if known is None else known.observed)})
+
+
 def join(facts: Facts, when: When, group: str, name: str, instance: str, ttl: int) -> Changes:
     """Let a member join its group, or stay in it; to stay is no change for followers.
 

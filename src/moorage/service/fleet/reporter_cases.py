@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.fleet import members, ownership
@@ -40,8 +41,8 @@ class Join(UseCase[Membership]):
     ttl: int
 
     def keys(self) -> Keys:
-        """Name the group."""
-        return _keys(self.group)
+        """Name the group, and the pools whose limits depend on it."""
+        return _keys(self.group, pools=True)
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
@@ -68,8 +69,8 @@ class Leave(UseCase[None]):
     instance: str | None
 
     def keys(self) -> Keys:
-        """Name the group."""
-        return _keys(self.group)
+        """Name the group, and the pools whose limits depend on it."""
+        return _keys(self.group, pools=True)
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
@@ -89,8 +90,8 @@ class Observe(UseCase[ReporterGroup]):
     error: str
 
     def keys(self) -> Keys:
-        """Name the group."""
-        return _keys(self.group)
+        """Name the group, and the pools whose limits depend on it."""
+        return _keys(self.group, pools=True)
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
@@ -201,6 +202,13 @@ class ReportUnit(LedgerUseCase[list[Answer]]):
         return [audit_entry(now, self.actor, "reporters.report", target, after=after)]
 
 
-def _keys(group: str, nodes: Iterable[ProviderId] = (), ledger: LedgerKeys | None = None) -> Keys:
+def _keys(
+    group: str,
+    nodes: Iterable[ProviderId] = (),
+    ledger: LedgerKeys | None = None,
+    *,
+    pools: bool = False,
+) -> Keys:
     fleet = FleetKeys(reporters={group}, pins={(group, node) for node in nodes})
-    return Keys(LedgerKeys() if ledger is None else ledger, fleet=fleet)
+    admission = AdmissionKeys(member_groups={group}) if pools else None
+    return Keys(LedgerKeys() if ledger is None else ledger, admission, fleet)

@@ -103,7 +103,11 @@ SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
 
 -- For the check: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
-SELECT name, quota, gangs, wake_at, body FROM pool ORDER BY name;
+SELECT name, quota, gangs, wake_at, member_group, body FROM pool ORDER BY name;
+
+-- Pools whose limits follow the members of a group of reporters.
+-- name: pools_by_members --
+SELECT body FROM pool WHERE member_group IS NOT NULL ORDER BY name;
 
 -- name: slots_snapshot --
 SELECT pool, name, state, owner, lease, body FROM slot ORDER BY pool, name;

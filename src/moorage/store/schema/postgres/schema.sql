@@ -198,10 +198,12 @@ CREATE TABLE pool (
     quota BIGINT,
     gangs BIGINT NOT NULL,
     wake_at BIGINT,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    member_group TEXT
 ) WITH (fillfactor = 50);
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
+CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
 
 CREATE TABLE slot (
     pool TEXT COLLATE "C" NOT NULL,

@@ -27,4 +27,8 @@ CREATE TABLE reporter_pin (
     PRIMARY KEY (reporter_group, node)
 ) STRICT, WITHOUT ROWID;
 
+-- Pools with units for each member of this group.
+ALTER TABLE pool ADD COLUMN member_group TEXT;
+CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
+
 UPDATE clock SET minimum_version = 4, newest_version = 4;
