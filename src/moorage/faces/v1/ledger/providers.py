@@ -11,6 +11,7 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.limits import AROUND_BYTES_MAX, BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX
+from moorage.faces.json_decoding import decoded
 from moorage.faces.json_lists import (
     Cut,
     LongMemberError,
@@ -20,7 +21,7 @@ from moorage.faces.json_lists import (
 )
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.web import RefusalError, decoded
+from moorage.faces.web import RefusalError
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
 from moorage.service.ledger.bulk import check_count, providers_upsert
