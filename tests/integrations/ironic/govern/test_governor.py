@@ -1,5 +1,7 @@
 """A governor starts what nodes wish for, never above the limit, and each wish once."""
 
+import asyncio
+
 from moorage.integrations.ironic.govern.governor import Governor
 from moorage.integrations.ironic.wishes import WANT
 from moorage.integrations.provisioning import walk
@@ -200,6 +202,31 @@ async def test_refused_requests(it: World) -> None:
         other = next(n for n in (1, 2) if it.node(n).state == "available")
         await until(lambda: "moorage" in it.extra(other), governor.tick)
         assert "refuses" in it.extra(other)["moorage"]["waiting"]["reason"]
+
+
+@played(1, 1)
+async def test_a_refusal_while_a_pass_looks(it: World) -> None:
+    """A node whose refusal is newer than what a pass has seen is not asked for again at once."""
+    it.double.faults.pending.append(Fault("provision", work="never", answer=400, wait=10.0))
+    it.wish(1)
+
+    async def look() -> None:
+        await asyncio.to_thread(it.operator.pool, POOL)
+
+    async with it.governor() as governor:
+        await until(lambda: it.double.counts["provision"] == 1, governor.tick)
+        it.double.faults.pending.append(Fault("list", wait=20.0))
+        lists = it.double.counts["list"]
+        passing = asyncio.create_task(governor.tick())
+        await until(lambda: it.double.counts["list"] > lists, look)
+        await it.double.advance(10.0)
+        await until(lambda: not it.leases(), look)
+        await it.double.advance(10.0)
+        assert await passing
+        for _ in range(5):
+            assert await governor.tick()
+        assert it.double.counts["provision"] == 1
+        assert "refuses" in it.extra(1)["moorage"]["waiting"]["reason"]
 
 
 @played(2, 1)

@@ -5,13 +5,13 @@ from functools import partial
 
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.reported import Answer, Mode, Node, Outcome
+from moorage.faces.json_decoding import decoded
 from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.fleet.reporters import OWN
 from moorage.faces.v1.ledger.providers import inventory_of
 from moorage.faces.v1.long_lists import misfit, parts_of
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.web import decoded
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.reporter_cases import Sender

@@ -9,10 +9,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.faces.json_decoding import decoded
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.long_lists import misfit, parts_of
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.web import decoded
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
 from moorage.service.ledger.bulk import providers_upsert

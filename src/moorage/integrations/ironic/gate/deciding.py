@@ -43,7 +43,8 @@ TRIES = 3
 LOCKED = "is locked by host"
 """Part of Ironic's NodeLocked: somebody else works on the node, and the client will try again."""
 
-MOORAGE_TROUBLE = (UnreachableError, UndecodableError)
+NO_ANSWER = (UnreachableError, UndecodableError)
+"""Errors: Moorage cannot be reached, or something else answers at its address."""
 
 log = logging.getLogger("moorage.gate")
 
@@ -114,7 +115,7 @@ class Deciding:
         except CrowdedError:
             text = "too many requests of this node are without an answer"
             return self._count(asked, "held_back", self._conflict(asked, text))
-        except MOORAGE_TROUBLE as error:
+        except NO_ANSWER as error:
             log.warning("request %s is held back: %s", asked.id, error)
             text = "Moorage cannot be reached"
             return self._count(asked, "moorage_away", self._conflict(asked, text))
@@ -227,7 +228,7 @@ class Deciding:
         try:
             lease = await self._episodes.answered(lease, asked.id, outcome)
             await self._episodes.release_after_answer(lease, requeue=requeue)
-        except (*MOORAGE_TROUBLE, RefusedError, EndedError, CrowdedError, NotSentError) as error:
+        except (*NO_ANSWER, RefusedError, EndedError, CrowdedError, NotSentError) as error:
             log.warning("the answer to request %s is not stored: %s", asked.id, error)
         self._watch.nudge()
 
