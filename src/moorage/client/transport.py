@@ -244,6 +244,12 @@ def token_of(text: str, source: str) -> str:
     return token
 
 
+def server_url(url: str) -> str:
+    """Return the URL of a server without surrounding white space. Raises ValueError."""
+    _parts(url)
+    return url.strip()
+
+
 def _parts(url: str) -> SplitResult:
     """Split the URL of a server. Raises ValueError."""
     parts = urlsplit(url.strip())

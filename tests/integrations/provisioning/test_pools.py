@@ -1,4 +1,4 @@
-"""Pools whose leases could end while hosts work are refused, with what to change."""
+"""Pools whose leases could end while hosts work are refused, and tokens that cannot govern them."""
 
 import asyncio
 from pathlib import Path
@@ -19,11 +19,18 @@ def test_pools(tmp_path: Path) -> None:
     database = tmp_path / "moorage.sqlite"
     with serve(database) as server:
         secret = Path(f"{database}.token").read_text().strip()
-        put = Admission(Transport(server.url, secret)).pool_put
+        transport = Transport(server.url, secret)
+        put = Admission(transport).pool_put
+        wanted = {
+            "name": "g",
+            "role": "governor",
+            "scope": {"pool": ["good", "frees", "ends", "missing"]},
+        }
+        governor = transport.request("POST", "/v1/tokens", wanted)["token"]
 
-        def checked(name: str) -> Any:
+        def checked(name: str, token: str = governor) -> Any:
             async def run() -> Any:
-                async with LeaseApi(server.url, secret) as api:
+                async with LeaseApi(server.url, token) as api:
                     return await check(api, [name])
 
             return asyncio.run(run())
@@ -40,3 +47,5 @@ def test_pools(tmp_path: Path) -> None:
             with pytest.raises(PoolError) as error:
                 checked(name)
             assert command in str(error.value)
+        with pytest.raises(PoolError, match="--role governor --for pool=good"):
+            checked("good", secret)

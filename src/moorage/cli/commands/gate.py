@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage.cli.support.ironic import fault_text, ironic_url, moorage_url
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.client.run.parse import URL_VARIABLE, token_named
@@ -97,7 +98,8 @@ def check(gate: str, ironic: str, ca_file: str | None, as_json: bool) -> None:
         from moorage.integrations.ironic.gate import probe
     except ImportError:
         raise Failure(USAGE, MISSING) from None
-    found = probe.check(gate, ironic, ca_file)
+    addresses = ironic_url(gate, "--gate"), ironic_url(ironic, "--ironic")
+    found = probe.check(*addresses, ca_file)
     if as_json:
         show_json([{"good": one.good, "text": one.text} for one in found])
     else:
@@ -126,10 +128,11 @@ def _settings(words: dict[str, Any]) -> "Settings":
         if path := words["ironic_token_file"]:
             headers["X-Auth-Token"] = token_of(Path(path).read_text("utf-8"), path)
     except (RulesError, OSError, ValueError) as error:
-        raise Failure(USAGE, str(error)) from None
-    given = ("ironic", "listen", "metrics_listen", "tls_cert", "tls_key", "ca_file")
+        raise Failure(USAGE, fault_text(error)) from None
+    given = ("listen", "metrics_listen", "tls_cert", "tls_key", "ca_file")
     return Settings(
-        moorage=url,
+        ironic=ironic_url(words["ironic"], "--ironic"),
+        moorage=moorage_url(url),
         token=token,
         rules=rules,
         ironic_headers=headers,

@@ -123,4 +123,4 @@ def _metrics(governor: "Governor", listen: str | None) -> "_Served | nullcontext
     try:
         return _Served(serve(governor.counts, host, int(port)))
     except OSError as error:
-        raise Failure(USAGE, f"cannot listen on {listen}: {error}") from None
+        raise Failure(USAGE, f"cannot listen on {listen}: {error.strerror or error}") from None

@@ -147,7 +147,10 @@ async def _reported(asked: _Asked) -> "Report":
         wave = Rollout(Episodes(api), nodes, asked.target.rules, asked.verb, limits)
         try:
             known = await wave.prepare(asked.idents, asked.name)
-            say(f"moorage: rollout {known} of {len(asked.idents)} nodes", err=True)
+            say(
+                f"moorage: {known}: {len(set(asked.idents))} nodes, at most {asked.limit} at once",
+                err=True,
+            )
             await _followed(wave, known, asked)
             return await wave.report()
         except UnknownNodesError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
-from moorage.client.transport import RefusedError, UnreachableError, token_of
+from moorage.client.transport import RefusedError, UnreachableError, server_url, token_of
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
@@ -67,6 +67,7 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         if not url:
             raise Failure(USAGE, "name the address of Moorage with --url or MOORAGE_URL")
+        ironic, url = ironic_url(ironic, "--ironic"), moorage_url(url)
         headers = {} if not ironic_token_file else {"X-Auth-Token": _secret(ironic_token_file)}
         target = Target(
             ironic=ironic,
@@ -90,14 +91,36 @@ def _rules(pool: str | None, file: str | None) -> "Rules":
     try:
         return rules.read(Path(str(file)))
     except (rules.RulesError, OSError) as error:
-        raise Failure(USAGE, str(error)) from None
+        raise Failure(USAGE, fault_text(error)) from None
 
 
 def _secret(file: str) -> str:
     try:
         return token_of(Path(file).read_text(), file)
     except (OSError, ValueError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
+
+
+def ironic_url(url: str, option: str) -> str:
+    """Return the address of an Ironic. Raises Failure: it cannot be one."""
+    if url.rstrip("/").endswith("/v1"):
+        raise Failure(USAGE, f"{option} must be without /v1: {url.rstrip('/').removesuffix('/v1')}")
+    return moorage_url(url)
+
+
+def moorage_url(url: str) -> str:
+    """Return the address of a server. Raises Failure: it cannot be one."""
+    try:
+        return server_url(url)
+    except ValueError as error:
         raise Failure(USAGE, str(error)) from None
+
+
+def fault_text(error: Exception) -> str:
+    """Return what is wrong with a file that the command line names."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot read {error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _checked(token: str | None) -> str | None:
@@ -131,7 +154,7 @@ async def pools_checked(api: "LeaseApi", target: Target) -> None:
     except UnreachableError as error:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
-        raise Failure(USAGE, f"Moorage refuses: {error}", error.code) from None
+        raise Failure(USAGE, f"{target.url}: {error}", error.code) from None
 
 
 def carried_out(work: Callable[[], Any]) -> Any:

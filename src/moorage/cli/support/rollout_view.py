@@ -1,5 +1,7 @@
 """Shows how far a rollout is: live on a terminal, otherwise one line from time to time."""
 
+import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -28,8 +30,21 @@ def view(name: str, every: float, *, live: bool) -> Iterator[Shown]:
     from rich.console import Console
     from rich.live import Live  # deferred: it takes longer to load than most commands run
 
-    with Live(console=Console(stderr=True), auto_refresh=False) as screen:
+    with Live(console=Console(stderr=True), auto_refresh=False) as screen, _log_above():
         yield lambda status: screen.update(_screen(name, status), refresh=True)
+
+
+@contextmanager
+def _log_above() -> Iterator[None]:
+    """Let the lines of the log appear above what is shown live, which replaces sys.stderr."""
+    handlers = [one for one in logging.getLogger().handlers if type(one) is logging.StreamHandler]
+    before = [one.setStream(sys.stderr) for one in handlers]
+    try:
+        yield
+    finally:
+        for handler, stream in zip(handlers, before, strict=True):
+            if stream is not None:
+                handler.setStream(stream)
 
 
 def line(name: str, status: "Status") -> str:

@@ -271,11 +271,11 @@ class Line:
     def _judge(self, start: Start, answer: Answer) -> None:
         uuid, name = start.host.uuid, start.host.labels.get("holder", start.host.uuid)
         if answer.outcome is RequestOutcome.REFUSED and answer.status != LOCKED:
-            log.warning("node %s: Ironic refuses '%s': %s", name, start.verb, answer.text)
+            log.warning("%s: Ironic refuses %s: %s", name, start.verb, answer.text)
             self._rest(uuid, REFUSED_SECONDS, f"Ironic refuses: {answer.text}")
             return
         if answer.outcome is RequestOutcome.ACCEPTED:
-            log.info("node %s: '%s' is sent", name, start.verb)
+            log.info("%s: asked Ironic for %s", name, start.verb)
         self._rest(uuid, LOCKED_SECONDS if answer.status == LOCKED else SENT_SECONDS)
 
     def _rest(self, uuid: str, seconds: float, remark: str = "") -> None:

@@ -202,7 +202,6 @@ def parse(content: Mapping[str, Any]) -> Rules:
     )
 
 
-Verb = Annotated[str, Meta(pattern=f"^({'|'.join(EVENTS)})$")]
 Where = dict[str, str | list[str]]
 Pool = Annotated[str, Meta(min_length=1)]
 
@@ -213,7 +212,7 @@ class _Rule(Struct, forbid_unknown_fields=True):
     pool: Pool
     units: Annotated[int, Meta(ge=1)] = 1
     otherwise: Pool | None = None
-    verbs: Annotated[list[Verb], Meta(min_length=1)] | None = None
+    verbs: Annotated[list[str], Meta(min_length=1)] | None = None
     where: Where = {}
     first_of_image: bool = False
 
@@ -235,6 +234,9 @@ class _File(Struct, forbid_unknown_fields=True):
 def _rule(given: _Rule) -> Rule:
     if set("{}") & set(FIELD.sub("", given.pool) + (given.otherwise or "")):
         raise RulesError(f"pool '{given.pool}': a field is like {{conductor}}.")
+    for verb in given.verbs or ():
+        if verb not in EVENTS:
+            raise RulesError(f"'{verb}' is no verb of Ironic; the verbs are {', '.join(EVENTS)}.")
     return Rule(
         pool=given.pool,
         units=given.units,

@@ -3,7 +3,7 @@
 A host works until it is seen not to, however long that takes. So no lease may end by itself.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from moorage.client.transport import RefusedError
 from moorage.integrations.lease_api import LeaseApi
@@ -12,14 +12,33 @@ from moorage.wire.admission import Pool
 UNKNOWN = "pool_not_found"
 """Code of a refusal: there is no such pool."""
 
+NO_OWNER = "invalid"
+"""Code of the refusal to list keys of all owners."""
+
+KEYS = "hosts/"
+"""Any beginning of keys."""
+
 
 class PoolError(ValueError):
     """A pool cannot be used; the message says what to change, in one line."""
 
 
-async def check(api: LeaseApi, names: Iterable[str]) -> list[Pool]:
+async def check(api: LeaseApi, names: Collection[str]) -> list[Pool]:
     """Return pools that can be used. Raises PoolError, UnreachableError, RefusedError."""
-    return [await _checked(api, name) for name in names]
+    pools = [await _checked(api, name) for name in names]
+    try:
+        # Only who governs pools may ask for keys without naming an owner.
+        async for _ in api.leases(state="granted", key_prefix=KEYS):
+            break
+    except RefusedError as refusal:
+        if refusal.code != NO_OWNER:
+            raise
+        scope = " ".join(f"--for pool={name}" for name in names) or "--for pool=NAME"
+        raise PoolError(
+            "the token is not that of a governor: run"
+            f" `moorage token create --name NAME --role governor {scope}`"
+        ) from None
+    return pools
 
 
 async def _checked(api: LeaseApi, name: str) -> Pool:

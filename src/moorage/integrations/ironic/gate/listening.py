@@ -53,10 +53,12 @@ def bound(address: str) -> list[socket]:
             one.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
             one.bind(place)
             one.listen(BACKLOG)
-    except (OSError, OverflowError) as error:
+    except OverflowError as error:
+        raise ListenError(f"{address!r} has no such port") from error
+    except OSError as error:
         for one in made:
             one.close()
-        raise ListenError(f"cannot listen on {address}: {error}") from error
+        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
     return made
 
 

@@ -25,12 +25,13 @@ from moorage.integrations.ironic.gate.listening import (
 from moorage.integrations.ironic.gate.meters import Meters
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.upstream import Upstream
-from moorage.integrations.ironic.gate.watch import PoolError, Watch, check_pools
+from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.ironic.nodes import NodeReader
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.episodes import Episodes
+from moorage.integrations.provisioning.pools import PoolError, check
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
@@ -118,7 +119,7 @@ class _Process:
             watch = Watch(
                 reconciler,
                 meters,
-                lambda: check_pools(api, settings.rules.pools),
+                lambda: check(api, settings.rules.pools),
                 once=not settings.watch,
             )
             units = Units(api, episodes, watch, meters)
@@ -145,7 +146,7 @@ class _Process:
 
     async def _check(self, api: LeaseApi) -> None:
         try:
-            await check_pools(api, self._settings.rules.pools)
+            await check(api, self._settings.rules.pools)
         except PoolError as error:
             raise GateError(str(error)) from None
         except UnreachableError as error:
@@ -196,8 +197,8 @@ class _Process:
             [watching, asyncio.ensure_future(watch.tried.wait())],
             return_when=asyncio.FIRST_COMPLETED,
         )
-        pools = self._settings.rules.pools
-        shown = f"pool {pools[0]}" if len(pools) == 1 else f"{len(pools)} pools"
+        rules = self._settings.rules.rules
+        shown = f"pool {rules[0].pool}" if len(rules) == 1 else f"{len(rules)} rules"
         if watch.ready.is_set():
             seen = f"{len(watch.picture.nodes)} nodes, {len(watch.picture.busy)} busy"
         else:

@@ -15,6 +15,7 @@ from yarl import URL
 from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
+from moorage.integrations.trouble import reason_of
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
@@ -134,7 +135,7 @@ class Upstream:
                         self.versions[name] = answer.headers[name]
                 yield answer
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise AwayError(f"Ironic cannot be reached: {error}") from error
+            raise AwayError(f"Ironic cannot be reached: {reason_of(error)}") from error
 
     async def send(
         self, method: str, target: str, headers: CIMultiDict[str], body: Body = None

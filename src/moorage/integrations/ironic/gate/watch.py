@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from time import monotonic
 
 from moorage.client.decoding import UndecodableError
@@ -10,8 +10,8 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.gate.meters import Meters
 from moorage.integrations.ironic.nodes import IronicError
 from moorage.integrations.ironic.reconcile import Picture, Reconciler
-from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.episodes import CrowdedError, EndedError
+from moorage.integrations.provisioning.pools import PoolError
 
 INTERVALS = ((200, 1.0), (1_000, 2.0))
 """Seconds between two passes, up to this many nodes; a list of 1,000 costs Ironic 0.14 s."""
@@ -32,31 +32,6 @@ TROUBLE = (
 log = logging.getLogger("moorage.gate")
 
 
-class PoolError(Exception):
-    """A pool is missing, or would free units while hosts work; the message says what to change."""
-
-
-async def check_pools(api: LeaseApi, names: Sequence[str]) -> None:
-    """Make sure that a unit of these pools is freed only on evidence.
-
-    Raises PoolError, UnreachableError, RefusedError.
-    """
-    for name in names:
-        try:
-            pool = await api.pool(name)
-        except RefusedError as refusal:
-            if refusal.code != "pool_not_found":
-                raise
-            raise PoolError(
-                f"there is no pool {name}: moorage pool create {name} --limit N --expire keep"
-            ) from None
-        if pool.expire != "keep" or pool.hold is not None:
-            raise PoolError(
-                f"pool {name} frees units by time: "
-                f"moorage pool change {name} --expire keep --hold none"
-            )
-
-
 class Watch:
     """Passes over all nodes. `ready` is set when the first one has succeeded."""
 
@@ -64,7 +39,7 @@ class Watch:
         self,
         reconciler: Reconciler,
         meters: Meters,
-        check: Callable[[], Awaitable[None]],
+        check: Callable[[], Awaitable[object]],
         *,
         once: bool = False,
     ) -> None:
