@@ -32,11 +32,11 @@ _TYPE = re.compile(
     rf'({re.escape(JSON)}|{re.escape(FORM)})([ \t]*;[ \t]*charset=("?)(utf-?8|us-ascii)\3)?[ \t]*',
     re.IGNORECASE,
 )
-"""The header `Content-Type` in full. Ironic's library looks for `charset=` anywhere in it, also within
-the quotes of another parameter: in UTF-7, a text in JSON can become members."""
+"""The header `Content-Type` in full. Ironic's library looks for `charset=` anywhere in it, also
+within the quotes of another parameter: in UTF-7, a text in JSON can become members."""
 
 VALUES_MAX = 100_000
-"""Parts of a body. Of 128 MiB, so many small ones would take gigabytes, and seconds in one piece."""
+"""Parts of a body: parsing 128 MiB of small ones would take gigabytes, and seconds at a time."""
 
 
 class AmbiguousError(ValueError):

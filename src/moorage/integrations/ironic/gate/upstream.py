@@ -54,8 +54,9 @@ async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientRes
 class Upstream:
     """Connections to one Ironic. An async context manager.
 
-    Readings share connections; every other request has its own, so that it cannot meet one that
-    Ironic is closing. `versions` are the version headers of Ironic's last answer.
+    Readings without a body share connections; every other request has its own, so that it cannot
+    meet one that Ironic is closing, and a body that Ironic does not read cannot be taken for the
+    request of another client. `versions` are the version headers of Ironic's last answer.
     """
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
@@ -111,7 +112,8 @@ class Upstream:
 
         Raises AwayError, LostError, aiohttp.ClientError and TimeoutError.
         """
-        session = self._reading if method in REPEATABLE else self._writing
+        shared = method in REPEATABLE and body is None
+        session = self._reading if shared else self._writing
         # All of it is a "path" to yarl, which would drop an empty query.
         address = URL.build(
             scheme=self._base.scheme,
@@ -127,7 +129,7 @@ class Upstream:
                 headers=_spelt_alike(headers),
                 data=body,
                 allow_redirects=False,
-                middlewares=() if method in REPEATABLE else (_once,),
+                middlewares=() if shared else (_once,),
             ) as answer:
                 for name in VERSIONS:
                     if name in answer.headers:
