@@ -13,6 +13,7 @@ import aiohttp
 
 from moorage.client.decoding import decode
 from moorage.client.transport import UnreachableError, refusal_of
+from moorage.integrations.errors import told
 from moorage.wire.admission import Lease, LeasePage, LeaseWanted, Pool
 from moorage.wire.pages import PAGE_MAX
 
@@ -118,7 +119,7 @@ class LeaseApi:
                 content = await answer.json(content_type=None)
                 status = answer.status
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise UnreachableError(f"no answer from {self._url}: {error!r}") from error
+            raise UnreachableError(f"no answer from {self._url}: {told(error)}") from error
         if not 200 <= status < 300:
             raise refusal_of(status, content if isinstance(content, dict) else {})
         return decode(kind, content)

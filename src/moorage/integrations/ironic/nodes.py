@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
+from moorage.integrations.errors import told
+
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
 
@@ -147,7 +149,7 @@ class NodeReader:
             ) as answer:
                 return answer.status, await answer.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise IronicError(f"no answer from {self.url}: {error!r}") from error
+            raise IronicError(f"no answer from {self.url}: {told(error)}") from error
 
     async def _negotiated(self) -> str:
         """Return the API version to ask for."""
@@ -157,7 +159,7 @@ class NodeReader:
                 await answer.read()
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise IronicError(f"no answer from {self.url}: {error!r}") from error
+            raise IronicError(f"no answer from {self.url}: {told(error)}") from error
         major, dot, minor = newest.partition(".")
         if not (dot and major.isdecimal() and minor.isdecimal()):
             raise IronicError(f"{self.url} is not Ironic: it does not say which versions it has")

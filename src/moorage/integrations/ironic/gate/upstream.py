@@ -12,6 +12,7 @@ from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 from multidict import CIMultiDict
 from yarl import URL
 
+from moorage.integrations.errors import told
 from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
@@ -48,7 +49,7 @@ async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientRes
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise LostError(repr(error)) from error
+        raise LostError(told(error)) from error
 
 
 class Upstream:
