@@ -1,5 +1,6 @@
 """Sends requests on to Ironic, byte for byte."""
 
+import itertools
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -67,8 +68,10 @@ class Upstream:
         self.versions: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
-        self._reading = self._session(force_close=False)
-        self._writing = self._session(force_close=True)
+        kinds = itertools.product((False, True), repeat=2)
+        self._sessions = {
+            (whole, shared): self._session(force_close=not shared) for whole, shared in kinds
+        }
         return self
 
     async def __aexit__(
@@ -77,8 +80,8 @@ class Upstream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._reading.close()
-        await self._writing.close()
+        for session in self._sessions.values():
+            await session.close()
 
     def _session(self, *, force_close: bool) -> aiohttp.ClientSession:
         kept = None if force_close else IDLE_SECONDS
@@ -101,7 +104,13 @@ class Upstream:
 
     @asynccontextmanager
     async def open(
-        self, method: str, target: str, headers: CIMultiDict[str], body: Body
+        self,
+        method: str,
+        target: str,
+        headers: CIMultiDict[str],
+        body: Body,
+        *,
+        whole: bool = False,
     ) -> AsyncIterator[ClientResponse]:
         """Send a request; yield the answer, whose body is still to be read.
 
@@ -110,11 +119,13 @@ class Upstream:
             target: path and query, as the client sent them.
             headers: end-to-end headers.
             body: pieces of the body; its length is that of the headers, otherwise it is chunked.
+            whole: request and answer never wait for a client, so they use other connections:
+                clients that send or read slowly may have all of those that are streamed.
 
         Raises AwayError, LostError, aiohttp.ClientError and TimeoutError.
         """
         shared = method in REPEATABLE and body is None
-        session = self._reading if shared else self._writing
+        session = self._sessions[whole, shared]
         # All of it is a "path" to yarl, which would drop an empty query.
         address = URL.build(
             scheme=self._base.scheme,
@@ -143,7 +154,7 @@ class Upstream:
         self, method: str, target: str, headers: CIMultiDict[str], body: Body = None
     ) -> Answer:
         """Send a request and read the whole answer. Raises as `open` does."""
-        async with self.open(method, target, headers, body) as answer:
+        async with self.open(method, target, headers, body, whole=True) as answer:
             content = await answer.read()
             passed = end_to_end(answer.raw_headers)
             return Answer(answer.status, answer.reason or "", passed, content)
