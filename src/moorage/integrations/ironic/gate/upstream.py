@@ -17,6 +17,7 @@ from moorage.integrations.errors import told
 from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
+from moorage.integrations.ironic.nodes import known_of
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
@@ -161,10 +162,10 @@ class Upstream:
 
     async def node(self, ident: str, fields: Sequence[str], headers: CIMultiDict[str]) -> Answer:
         """Read a node for a client; `headers` are its credentials. Raises as `open` does."""
-        query = urlencode({"fields": ",".join(fields)})
-        target = f"/v1/nodes/{quote(ident, safe='')}?{query}"
         given = headers.copy()
-        given[VERSION] = await self.version()
+        given[VERSION] = version = await self.version()
+        query = urlencode({"fields": known_of(fields, version)})
+        target = f"/v1/nodes/{quote(ident, safe='')}?{query}"
         given["Accept"] = "application/json"
         return await self.send("GET", target, given)
 
