@@ -13,7 +13,7 @@ import aiohttp
 
 from moorage.client.decoding import decode
 from moorage.client.transport import UnreachableError, refusal_of
-from moorage.integrations.trouble import reason_of
+from moorage.integrations.connection_errors import reason_of
 from moorage.wire.admission import Lease, LeasePage, LeaseWanted, Pool
 from moorage.wire.pages import PAGE_MAX
 

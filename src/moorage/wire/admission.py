@@ -297,9 +297,9 @@ class HoldWanted(HolderProof):
 class RetryWanted(HolderProof):
     """Release and ask again in one step. `key` is the key of the new attempt.
 
-    With `requeue` the units are given back, and the new ticket waits at the old place in line; it
-    may have the key of the old lease. With `record_version` only a lease whose record has this
-    version is given back.
+    With `requeue` the units are given back, and the new ticket waits at the old place in line; in a
+    pool with `on_retry: requeue` only a governor's does. It may have the key of the old lease. With
+    `record_version` only a lease whose record has this version is given back.
     """
 
     key: str

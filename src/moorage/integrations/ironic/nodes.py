@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
-from moorage.integrations.trouble import reason_of
+from moorage.integrations.connection_errors import reason_of
 
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
@@ -28,6 +28,9 @@ PAGES_MAX = 1_000
 DETAILS = frozenset({"conductor"})
 """Fields that are not in the database: Ironic 39 answers 500 if a list is to have only some fields,
 and one of these."""
+
+SINCE = {"owner": (1, 50), "lessee": (1, 65)}
+"""The API versions from which some fields can be asked for; before, no node has them."""
 
 SECONDS_MAX = 60.0
 """How long to wait for one answer."""
@@ -82,7 +85,7 @@ class NodeReader:
     async def all(self, fields: Sequence[str]) -> list[Node]:
         """Return all nodes, over all pages, with at least these fields."""
         nodes: list[Node] = []
-        query = {"fields": ",".join(fields), "limit": str(PAGE)}
+        query = {"fields": await self._known(fields), "limit": str(PAGE)}
         path = "/v1/nodes"
         if not DETAILS.isdisjoint(fields):
             path, query = "/v1/nodes/detail", {"limit": str(PAGE)}
@@ -100,7 +103,7 @@ class NodeReader:
 
     async def node(self, ident: str, fields: Sequence[str]) -> Node | None:
         """Return one node by UUID or name; None: there is none."""
-        query = urlencode({"fields": ",".join(fields)})
+        query = urlencode({"fields": await self._known(fields)})
         status, body = await self._ask("GET", f"/v1/nodes/{quote(ident, safe='')}?{query}")
         if status == 404:
             return None
@@ -151,6 +154,12 @@ class NodeReader:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
 
+    async def _known(self, fields: Sequence[str]) -> str:
+        """Return those fields that can be asked for, as Ironic's parameter `fields` names them."""
+        if self._version is None:
+            self._version = await self._negotiated()
+        return known_of(fields, self._version)
+
     async def _negotiated(self) -> str:
         """Return the API version to ask for."""
         assert self._session is not None
@@ -164,6 +173,12 @@ class NodeReader:
         if not (dot and major.isdecimal() and minor.isdecimal()):
             raise IronicError(f"{self.url} is not Ironic: it does not say which versions it has")
         return "{}.{}".format(*min(VERSION, (int(major), int(minor))))
+
+
+def known_of(fields: Sequence[str], version: str) -> str:
+    """Return the fields that an API version has, as Ironic's parameter `fields` names them."""
+    asked = tuple(map(int, version.split(".")))
+    return ",".join(name for name in fields if SINCE.get(name, (1, 1)) <= asked)
 
 
 def fault_of(body: bytes) -> str:

@@ -242,3 +242,19 @@ async def test_wishes_that_make_no_sense(it: World) -> None:
 def test_the_grace_is_longer_than_a_request_of_ironic() -> None:
     """Ironic's RPC may deliver a request for 60 seconds."""
     assert walk.WIRE_GRACE_SECONDS > 60.0
+
+
+@played(3, 3)
+async def test_wishes_of_projects(it: World) -> None:
+    """Who may write `extra` is not who may deploy: such wishes need an option."""
+    it.node(1).members["owner"] = "a-project"
+    it.node(2).members["lessee"] = "a-project"
+    it.wish(1, 2, 3)
+    async with it.governor() as governor:
+        await it.started(1, governor.tick)
+        for _ in range(3):
+            await governor.tick()
+        assert it.entered("deploying") == ["node-3"]
+        assert "lessee" in it.extra(1)["moorage"]["waiting"]["reason"]
+    async with it.governor(project_wishes=True) as governor:
+        await it.started(3, governor.tick)

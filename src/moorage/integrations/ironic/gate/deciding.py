@@ -15,6 +15,7 @@ from multidict import CIMultiDict
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.gate.answers import VERSION, Answer, fault
 from moorage.integrations.ironic.gate.heads import credentials
@@ -179,8 +180,8 @@ class Deciding:
     def _carried_out(self, asked: Asked, task: asyncio.Task[Answer]) -> None:
         asked.spool.__exit__()
         self._carried.discard(task)
-        if asked.left and not task.cancelled() and task.exception() is not None:
-            log.warning("request %s, whose client has left: %r", asked.id, task.exception())
+        if asked.left and not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("request %s, whose client has left: %s", asked.id, reason_of(error))
 
     def _want(self, asked: Asked, node: Node, needs: Needs, requirement: Requirement) -> Want:
         verb = min(synonyms_of(asked.verb))
@@ -216,7 +217,7 @@ class Deciding:
         except AwayError as error:
             return self._away(asked, str(error)), RequestOutcome.REFUSED
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            log.warning("request %s to Ironic has no answer: %r", asked.id, error)
+            log.warning("request %s to Ironic has no answer: %s", asked.id, reason_of(error))
             text = "The connection to Ironic was lost: the request may have been accepted."
             return self._away(asked, text), RequestOutcome.UNKNOWN
         return answer, outcome_of(answer.status)
