@@ -8,13 +8,14 @@ from typing import Self
 from urllib.parse import quote, urlencode
 
 import aiohttp
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp import ClientResponse
 from multidict import CIMultiDict
 from yarl import URL
 
 from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
+from moorage.integrations.once import once
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
@@ -35,20 +36,6 @@ Body = AsyncIterator[bytes] | bytes | None
 
 class AwayError(Exception):
     """Ironic cannot be reached: the request was not sent."""
-
-
-class LostError(aiohttp.ClientError):
-    """The connection was lost: the request may have been executed."""
-
-
-async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """Send a request once: aiohttp repeats a PUT if the connection is lost."""
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise LostError(repr(error)) from error
 
 
 class Upstream:
@@ -127,7 +114,7 @@ class Upstream:
                 headers=_spelt_alike(headers),
                 data=body,
                 allow_redirects=False,
-                middlewares=() if method in REPEATABLE else (_once,),
+                middlewares=() if method in REPEATABLE else (once,),
             ) as answer:
                 for name in VERSIONS:
                     if name in answer.headers:
