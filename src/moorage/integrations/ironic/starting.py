@@ -83,7 +83,8 @@ class Starter:
             lease = await self._episodes.sent_first(lease, request, now.marks)
         except (TakenError, EndedError):
             return NOT_SENT
-        answer = await self._send(now)
+        async with self._episodes.under_way(lease, request):
+            answer = await self._send(now)
         assert answer.outcome is not None
         try:
             lease = await self._episodes.answered(lease, request, answer.outcome)
