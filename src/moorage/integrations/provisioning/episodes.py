@@ -148,7 +148,8 @@ class Episodes:
         """Ask for the units of a host, and wait for them; returns a lease or a ticket.
 
         A ticket that waits for the same needs keeps its place, whatever else has changed. One with
-        other needs (a rule or the host has changed) is withdrawn.
+        other needs (a rule or the host has changed), or that waits although the units are to be had
+        by force, is withdrawn.
         """
         wanted = LeaseWanted(
             needs=[NeedWanted(pool=pool, units=units) for pool, units in sorted(needs.items())],
@@ -167,7 +168,8 @@ class Episodes:
         if (lease := await self.current(host)) is not None:
             return lease
         ticket = await self.waiting(host, verb)
-        if ticket is not None and {need.pool: need.units for need in ticket.needs} == needs:
+        same = ticket is not None and {need.pool: need.units for need in ticket.needs} == needs
+        if ticket is not None and same and not force:
             return await self._api.lease(ticket.id, wait)
         if ticket is not None:
             await self._api.release(ticket.id)
@@ -186,9 +188,10 @@ class Episodes:
         """Store that a request is about to be sent. Raises EndedError, CrowdedError."""
 
         def step(episode: Episode) -> Episode:
-            if len(episode.sent) >= SENT_MAX:
+            found = walk.sent(episode, request)
+            if len(found.sent) > SENT_MAX:
                 raise CrowdedError
-            return walk.sent(episode, request)
+            return found
 
         return await self._step(lease, step)
 
