@@ -1,11 +1,11 @@
 """What a pass believes of a list, and what it does if Moorage refuses something."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from moorage.client.transport import RefusedError
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import Reconciler
+from moorage.wire.admission import Lease
 from tests.integrations.ironic.world import DEPLOY_SECONDS, World, played
 
 
@@ -44,10 +44,10 @@ async def test_one_refusal_does_not_stop_a_pass(it: World) -> None:
         await it.double.advance(DEPLOY_SECONDS)
         first, report = it.leases()[0].id, episodes.report
 
-        async def refused(lease: Any, *words: str) -> None:
+        async def refused(lease: Lease, result: str, detail: str) -> None:
             if lease.id == first:
                 raise RefusedError(403, "forbidden", "Not for this pool.", "req")
-            await report(lease, *words)
+            await report(lease, result, detail)
 
         episodes.report = refused  # type: ignore[method-assign]
         assert (await reconciler.run_once()).released == 1
