@@ -3,6 +3,7 @@
 import json
 import ssl
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import aiohttp
 
 from moorage.integrations.connection_errors import reason_of
+from moorage.integrations.no_retry import no_retry
 
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
@@ -63,15 +65,20 @@ class NodeReader:
         self._headers = dict(headers or {})
         self._tls: ssl.SSLContext | bool = tls or True
         self._version: str | None = None
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            headers=self._headers,
-            connector=aiohttp.TCPConnector(ssl=self._tls),
-            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX),
-        )
+        self._reading = self._opened(force_close=False)
+        # Each on a connection of its own: it cannot meet one that Ironic is closing.
+        self._writing = self._opened(force_close=True)
         return self
+
+    def _opened(self, *, force_close: bool) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(ssl=self._tls, force_close=force_close),
+            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX),
+            middlewares=(no_retry,) if force_close else (),
+        )
 
     async def __aexit__(
         self,
@@ -79,8 +86,8 @@ class NodeReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._reading.close()
+        await self._writing.close()
 
     async def all(self, fields: Sequence[str]) -> list[Node]:
         """Return all nodes, over all pages, with at least these fields."""
@@ -139,17 +146,19 @@ class NodeReader:
         return content
 
     async def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        assert self._session is not None
         if self._version is None:
             self._version = await self._negotiated()
+        session = self._reading if method == "GET" else self._writing
         try:
-            async with self._session.request(
+            async with session.request(
                 method,
                 f"{self.url}{path}",
                 json=body,
                 headers={VERSION_HEADER: self._version},
                 allow_redirects=False,
             ) as answer:
+                if answer.status == HTTPStatus.NOT_ACCEPTABLE:
+                    self._version = None  # Ironic was replaced by an older one
                 return answer.status, await answer.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
@@ -162,9 +171,8 @@ class NodeReader:
 
     async def _negotiated(self) -> str:
         """Return the API version to ask for."""
-        assert self._session is not None
         try:
-            async with self._session.get(f"{self.url}/v1", allow_redirects=False) as answer:
+            async with self._reading.get(f"{self.url}/v1", allow_redirects=False) as answer:
                 await answer.read()
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
         except (TimeoutError, aiohttp.ClientError, OSError) as error:

@@ -1,11 +1,14 @@
 """A governor starts what nodes wish for, never above the limit, and each wish once."""
 
 import asyncio
+from pathlib import Path
+
+import pytest
 
 from moorage.integrations.ironic.govern.governor import Governor
 from moorage.integrations.ironic.wishes import WANT
-from moorage.integrations.provisioning import walk
-from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
+from moorage.integrations.provisioning import episodes, walk
+from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until, world
 from tests.support.ironic_double.faults import Fault
 
 
@@ -237,6 +240,31 @@ async def test_wishes_that_make_no_sense(it: World) -> None:
         await until(lambda: "moorage" in it.extra(1), governor.tick)
         assert "target" in it.extra(1)["moorage"]["waiting"]["reason"]
     assert it.double.counts["provision"] == 0
+
+
+def test_a_request_that_waits_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as a request is under way its last step is recent, so its unit is not released."""
+    monkeypatch.setattr(episodes, "AGAIN_SECONDS", 0.05)
+
+    async def play(it: World) -> None:
+        it.double.faults.pending.append(Fault("provision", wait=500.0, work="last"))
+        it.wish(1)
+        async with it.governor() as governor:
+            await until(lambda: it.double.counts["provision"] == 1, governor.tick)
+            await until(lambda: it.leases()[0].record_version >= 4, governor.tick)
+            record = it.leases()[0].record
+            assert record is not None
+            assert len(record["sent"]) == 1
+            await it.double.advance(500.0)
+            await it.started(1, governor.tick)
+            await it.double.advance(DEPLOY_SECONDS)
+            await until(lambda: not it.leases(), governor.tick)
+
+    async def run() -> None:
+        async with world(tmp_path, 1, 1) as it:
+            await play(it)
+
+    asyncio.run(run())
 
 
 def test_the_grace_is_longer_than_a_request_of_ironic() -> None:

@@ -203,7 +203,8 @@ class Deciding:
             answer, outcome = self._conflict(asked, "left"), RequestOutcome.REFUSED
         else:
             with self._meters.forwarding.track_inprogress():
-                answer, outcome = await self._forwarded(asked)
+                async with self._episodes.under_way(lease, asked.id):
+                    answer, outcome = await self._forwarded(asked)
         locked = answer.status == 409 and LOCKED in fault_of(answer.body)
         await self._settle(lease, asked, outcome, requeue=locked)
         return answer

@@ -99,6 +99,7 @@ class Units:
                 until = monotonic()
             if not want.force:
                 await self._seen_all(until)
+                self._counted(want)
             if self._stopping.is_set():
                 raise HeldBackError("the gate is being restarted")
             lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
@@ -108,6 +109,12 @@ class Units:
             raise HeldBackError(
                 f"node {want.name} has other units: its earlier work must end first"
             )
+        if not (want.force or lease.record_version):
+            try:
+                self._counted(want)
+            except HeldBackError:
+                await self._episodes.give_back(lease, requeue=True)
+                raise
         return lease
 
     @contextmanager
@@ -123,6 +130,11 @@ class Units:
             self._held[keys] -= 1
             if not self._held[keys]:
                 del self._held[keys]
+
+    def _counted(self, want: Want) -> None:
+        """Raise HeldBackError while nodes work in these pools that Moorage refuses to count."""
+        if uncounted := sorted(self._watch.picture.uncounted & want.units.keys()):
+            raise HeldBackError(f"nodes work that cannot be counted in {' and '.join(uncounted)}")
 
     async def _seen_all(self, until: float) -> None:
         """Wait for the first pass: before it, what is busy does not count yet."""

@@ -9,7 +9,7 @@ from typing import Self
 from urllib.parse import quote, urlencode
 
 import aiohttp
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp import ClientResponse
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -18,6 +18,7 @@ from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
 from moorage.integrations.ironic.nodes import known_of
+from moorage.integrations.no_retry import no_retry
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
@@ -38,20 +39,6 @@ Body = AsyncIterator[bytes] | bytes | None
 
 class AwayError(Exception):
     """Ironic cannot be reached: the request was not sent."""
-
-
-class LostError(aiohttp.ClientError):
-    """The connection was lost: the request may have been executed."""
-
-
-async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """Send a request once: aiohttp repeats a PUT if the connection is lost."""
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise LostError(reason_of(error)) from error
 
 
 class Upstream:
@@ -142,7 +129,7 @@ class Upstream:
                 headers=_spelt_alike(headers),
                 data=body,
                 allow_redirects=False,
-                middlewares=() if shared else (_once,),
+                middlewares=() if shared else (no_retry,),
             ) as answer:
                 for name in VERSIONS:
                     if name in answer.headers:
