@@ -22,6 +22,7 @@ from tests.gate import clients, controls, workers
 from tests.gate.guide import check_long, check_short
 from tests.gate.kills import check_kills
 from tests.gate.observer import Observer, most_by_log
+from tests.gate.session import check_session
 from tests.gate.stack import Stack
 from tests.support.ironic import ROOT, Ironic, Setup
 from tests.support.suites import print_line
@@ -127,29 +128,34 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def restarted(ironic: Ironic, setup: Setup) -> None:
+    """Start Ironic again with another setup."""
+    ironic.stop()
+    ironic.start(setup)
+
+
 def main() -> int:
     """Run all steps in a temporary folder, and say how long they took."""
     asked, began = arguments(), time.monotonic()
-    setup = Setup(nodes=len(NODES))
+    setup, moorage = Setup(nodes=len(NODES)), shlex.split(asked.moorage)
     with (
-        TemporaryDirectory(prefix="moorage-gate-") as folder,
-        Ironic(Path(folder) / "ironic", setup) as ironic,
+        TemporaryDirectory(prefix="moorage-gate-") as name,
+        Ironic(Path(name) / "ironic", setup) as ironic,
     ):
+        folder = Path(name)
         took_alone = alone(ironic)
         if not asked.no_controls:
             overshoots(ironic, "counting, then starting,", controls.count_then_start)
-            ironic.stop()
-            ironic.start(replace(setup, max_concurrent_deploy=LIMIT))
+            restarted(ironic, replace(setup, max_concurrent_deploy=LIMIT))
             overshoots(ironic, "Ironic's own limit", lambda url, _: controls.by_ironic(url))
-            ironic.stop()
-            ironic.start(setup)
-        with (
-            Stack(shlex.split(asked.moorage), Path(folder), LIMIT) as stack,
-            stack.gate(ironic.url) as gate,
-        ):
+            restarted(ironic, setup)
+        with Stack(moorage, folder / "limited", LIMIT) as stack, stack.gate(ironic.url) as gate:
             limited(ironic, gate.url, asked.nova.absolute(), took_alone)
             controls.undeploy(ironic, FEW)
-        with Stack(shlex.split(asked.moorage), Path(folder) / "kills", LIMIT) as stack:
+            restarted(ironic, replace(setup, delays={"deploy": "1"}))
+            answers = check_session(ironic, gate.url, FEW[0])
+            print_line(f"e2e: gate: {answers} answers to openstacksdk are the same without it")
+        with Stack(moorage, folder / "killed", LIMIT) as stack:
             check_kills(ironic, stack, FEW[:KILLED], LIMIT)
     guide()
     print_line(f"e2e: gate: the limit holds, in {time.monotonic() - began:.0f} s")

@@ -2,8 +2,8 @@
 
 `placement/` is the OpenStack Placement API, `v1/` Moorage's own, `boskos/` and `leaseproxy/` those
 of CI tools, on top of `golang/`. `auth/` identifies callers. `web.py` has what every face needs:
-callers, request ids, bounded bodies, JSON, query strings. `json_lists.py` cuts long request bodies
-into pieces, `long_answers.py` writes long responses in pieces. `addresses.py` parses client
-addresses, `health.py` answers probes, `testing.py` is for tests only. May import: `service`,
-`core`, `wire`; never `store`, and no face imports another.
+callers, request ids, bounded bodies, query strings; `json_decoding.py` decodes JSON strictly.
+`json_lists.py` cuts long request bodies into pieces, `long_answers.py` writes long responses in
+pieces. `addresses.py` parses client addresses, `health.py` answers probes, `testing.py` is for
+tests only. May import: `service`, `core`, `wire`; never `store`, and no face imports another.
 """

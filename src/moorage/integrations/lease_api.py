@@ -13,7 +13,7 @@ import aiohttp
 
 from moorage.client.decoding import decode
 from moorage.client.transport import UnreachableError, refusal_of
-from moorage.integrations.trouble import reason_of
+from moorage.integrations.connection_errors import reason_of
 from moorage.wire.admission import Lease, LeasePage, LeaseWanted, Pool
 from moorage.wire.pages import PAGE_MAX
 
@@ -22,8 +22,12 @@ T = TypeVar("T")
 SECONDS_MAX = 20.0
 """How long to wait for the server, beyond what the request itself asks it to wait."""
 
-CONNECTIONS_MAX = 1_500
-"""Open connections to the server; the server's own limit per address is 2,000 by default."""
+WAITING_MAX = 1_300
+"""Connections on which a request waits for its grant."""
+
+CONNECTIONS_MAX = 200
+"""Connections for everything else, so that no number of requests that wait can keep a unit from
+being released. The server's own limit per address is 2,000 by default."""
 
 
 class LeaseApi:
@@ -36,14 +40,16 @@ class LeaseApi:
     def __init__(self, url: str, token: str | None) -> None:
         self._url = url.rstrip("/")
         self._headers = {} if token is None else {"X-Auth-Token": token}
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            headers=self._headers,
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX),
-        )
+        self._waiting = self._opened(WAITING_MAX)
+        self._session = self._opened(CONNECTIONS_MAX)
         return self
+
+    def _opened(self, limit: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            headers=self._headers, connector=aiohttp.TCPConnector(limit=limit)
+        )
 
     async def __aexit__(
         self,
@@ -51,8 +57,8 @@ class LeaseApi:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._waiting.close()
+        await self._session.close()
 
     async def ask(self, wanted: LeaseWanted, wait: float = 0.0) -> Lease:
         """Request units; wait up to 60 seconds for the grant. It is safe to repeat."""
@@ -104,12 +110,12 @@ class LeaseApi:
     async def _ask(
         self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
     ) -> T:
-        assert self._session is not None
         given = {name: value for name, value in query.items() if value is not None}
         address = f"{self._url}{path}?{urlencode(given)}" if given else f"{self._url}{path}"
         seconds = SECONDS_MAX + float(given.get("wait", 0.0))
+        session = self._waiting if "wait" in given else self._session
         try:
-            async with self._session.request(
+            async with session.request(
                 method,
                 address,
                 json=body,

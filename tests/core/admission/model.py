@@ -128,9 +128,10 @@ class Model:
             self.ask(new, ticket.arrival if keeps else None)
 
     def requeue(self, ticket: Ticket, new: Ticket) -> None:
-        """Release a lease and wait at its old place; nobody asks for a pull ticket yet."""
+        """Release a lease and wait at its old place, if retries keep it; a pull ticket is idle."""
+        keeps = not any(self.pools[name].requeue for name in ticket.needs)
         self.end(ticket, "retried")
-        self.ask(new, ticket.arrival)
+        self.ask(new, ticket.arrival if keeps else None)
 
     def sweep(self) -> None:
         """End what is due."""

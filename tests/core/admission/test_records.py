@@ -4,6 +4,7 @@ import pytest
 
 from moorage.core.admission import leases
 from moorage.core.admission.model import has_left_key, record_age
+from moorage.core.admission.owners import GOVERNORS
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
@@ -170,6 +171,22 @@ def test_a_requeued_lease_waits_at_its_old_place(world: World) -> None:
     world.poll("a2", 40)
     world.release("b")
     assert (world.states()["a2"], world.states()["c"]) == ("g", "w")
+
+
+@pytest.mark.parametrize("owner", ["ci", GOVERNORS])
+def test_nobody_requeues_past_on_retry(world: World, owner: str) -> None:
+    """Where retries go to the end, `hold_max` bounds how long somebody has units while others wait.
+
+    A governor keeps its place: its host could not start just now.
+    """
+    world.pool("p", 1, on_retry="requeue")
+    world.ask("a", owner=owner, key="host")
+    world.ask("b", owner="other")
+    proof = Proof(owner)
+    wish = make_ask("a2", {"p": 1}, owner=owner, key="host")
+    world.retry("a", wish, proof, requeue=True)
+    first = owner == GOVERNORS
+    assert (world.states()["a2"], world.states()["b"]) == (("g", "w") if first else ("w", "g"))
 
 
 def test_a_requeued_lease_is_not_granted_at_once(world: World) -> None:

@@ -10,17 +10,11 @@ from typing import Any
 import pytest
 
 from moorage.core import limits
-from moorage.faces import web
+from moorage.faces import json_decoding
+from moorage.faces.json_decoding import LONG_BYTES, PIECE_BYTES, decoded, json_decode
 from moorage.faces.placement.input import bodies, schemas
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.web import (
-    LONG_BYTES,
-    PIECE_BYTES,
-    Limits,
-    RefusalError,
-    decoded,
-    json_decode,
-)
+from moorage.faces.web import Limits, RefusalError
 from tests.faces.placement.support.client import Client
 
 HOST = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -94,16 +88,16 @@ def some_value(random: Random, depth: int) -> Any:
 
 def test_runs_of_short_members_are_decoded_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever runs of short members end, the values are those of the standard library."""
-    monkeypatch.setattr(web, "PIECE_BYTES", 64)
-    monkeypatch.setattr(web, "RUN_BYTES", 24)
-    monkeypatch.setattr(web, "RUN_VALUES", 5)
+    monkeypatch.setattr(json_decoding, "PIECE_BYTES", 64)
+    monkeypatch.setattr(json_decoding, "RUN_BYTES", 24)
+    monkeypatch.setattr(json_decoding, "RUN_VALUES", 5)
     long = 0
     for number in range(600):
         value = some_value(Random(f"members/{number}"), 4)
         body = json.dumps(value).encode()
-        long += len(body) > web.PIECE_BYTES
+        long += len(body) > json_decoding.PIECE_BYTES
         assert json_decode(body) == value, f"Random('members/{number}')"
-        if len(body) > web.PIECE_BYTES:
+        if len(body) > json_decoding.PIECE_BYTES:
             twice = b'{"a":1,"b":%b,"a":2}' % body
             with pytest.raises(RefusalError, match="more than once"):
                 json_decode(twice)
@@ -113,14 +107,14 @@ def test_runs_of_short_members_are_decoded_correctly(monkeypatch: pytest.MonkeyP
 def test_short_members_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long list of empty objects takes a few steps, not one for each object."""
     steps = 0
-    decode = web._loose
+    decode = json_decoding._loose
 
     def counted(body: bytes, levels: int = 3) -> tuple[Any, int]:
         nonlocal steps
         steps += 1
         return decode(body, levels)
 
-    monkeypatch.setattr(web, "_loose", counted)
+    monkeypatch.setattr(json_decoding, "_loose", counted)
     count = 500_000
     assert json_decode(b"[" + b"{}," * count + b"1]") == [{}] * count + [1]
     assert steps < 10

@@ -115,7 +115,7 @@ def test_what_it_sees(native: Native, pool: str) -> None:
     assert refused(native.ask("GET", f"/v1/pools/{other}", token=token)) == FORBIDDEN
     seen = native.ask("GET", "/v1/pools", token=token).body["pools"]
     assert [one["name"] for one in seen] == [pool]
-    for path in ("/v1/leases", "/v1/leases?owner=governor:hosts", "/v1/leases?key_prefix=a"):
+    for path in ("/v1/leases", "/v1/leases?owner=governor:hosts"):
         assert refused(native.ask("GET", path, token=token)) == (400, "invalid")
     assert refused(native.ask("GET", f"/v1/leases?pool={other}", token=token)) == FORBIDDEN
     lease = ask(native, pool, token=token, key="host-1/deploy").body
@@ -127,6 +127,26 @@ def test_what_it_sees(native: Native, pool: str) -> None:
     (mine,) = native.ask("GET", f"{page}&key_prefix=host-1/", token=token).body["leases"]
     assert (mine["id"], mine["record_version"]) == (lease["id"], 1)
     assert native.ask("GET", f"{page}&key_prefix=host-2/", token=token).body["leases"] == []
+
+
+def test_lists_by_prefix_without_a_pool(native: Native, pool: str) -> None:
+    """A governor finds the leases of governors in all its pools, and none outside of its scope."""
+    other = make_pool(native)
+    here, there = governor(native, pool), governor(native, other, name="other")
+    both = governor(native, pool, other, name="both")
+    mine = ask(native, pool, token=here, key="list-1/deploy").body["id"]
+    theirs = ask(native, other, token=there, key="list-2/deploy").body["id"]
+    ask(native, other, token=native.token("user", "p1"), key="list-3/deploy")
+
+    def seen(token: str, more: str = "") -> list[str]:
+        listed = native.ask("GET", f"/v1/leases?key_prefix=list-{more}", token=token)
+        return [one["id"] for one in listed.body["leases"]]
+
+    assert (seen(here), seen(there), seen(both)) == ([mine], [theirs], [mine, theirs])
+    assert seen(here, "2/") == []
+    assert seen(here, "&owner=project:p1") == []
+    reader = native.token("reader")
+    assert refused(native.ask("GET", "/v1/leases?key_prefix=list-", token=reader))[0] == 400
 
 
 def test_who_sees_a_record(native: Native, pool: str) -> None:

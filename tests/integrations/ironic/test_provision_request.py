@@ -1,11 +1,15 @@
 """Every spelling that Ironic accepts is recognised, and nothing is understood in another way."""
 
+import re
+from random import Random
+
 import pytest
 
 from moorage.integrations.ironic.provision_request import (
     FORM,
     JSON,
     AmbiguousError,
+    Place,
     ProvisionRequest,
     place_of,
     request_of,
@@ -66,6 +70,13 @@ REFUSED_PARAMETERS = [
     ("/v1/nodes/node-1/states/provision", FORM, b"target=manage&target=x"),
     ("/v1/nodes/node-1/states/provision", None, b""),
     ("/v1/nodes/states/provision", JSON, BODY),
+    ("/v1/nodes/node-1/states/provision?configdrive=x;target=active", JSON, BODY),
+    (
+        "/v1/nodes/node-1/states/provision",
+        JSON,
+        b'{"target": "x", "a": [' + b"0," * 200_000 + b"0]}",
+    ),
+    ("/v1/nodes/node-1/states/provision", FORM, b"target=manage" + b"&a" * 200_000),
 ]
 
 
@@ -122,3 +133,61 @@ def test_other_members_of_the_body_may_be_anything() -> None:
     place = place_of("PUT", address)
     assert place is not None
     assert request_of(place, address, JSON, body) == ProvisionRequest("node-1", "clean")
+
+
+def test_types_mean_the_same_to_ironic() -> None:
+    """WebOb cuts the type at the first semicolon, and searches all of it for a charset."""
+    random = Random(1)
+    pieces = (
+        *(
+            JSON,
+            FORM,
+            "text/plain",
+            "; ",
+            ";",
+            " ",
+            "\t",
+            ",",
+            '"',
+            "x=",
+            "charset=",
+            "CHARSET=",
+            "utf-8",
+        ),
+        *(
+            'x="; charset=utf-7;"',
+            "UTF8",
+            "utf-7",
+            "utf-16",
+            "us-ascii",
+            "charset*=",
+            "utf-8''utf-8",
+            "boundary=x",
+            "\\",
+        ),
+    )
+    accepted = 0
+    for _ in range(30_000):
+        spelled = random.choice((JSON, FORM, "")) + "".join(
+            random.choices(pieces, k=random.randrange(6))
+        )
+        body = b"target=manage" if FORM in spelled else BODY
+        place = place_of("PUT", "/v1/nodes/node-1/states/provision")
+        assert place is not None
+        try:
+            request_of(place, "/v1/nodes/node-1/states/provision", spelled, body)
+        except AmbiguousError:
+            continue
+        accepted += 1
+        charset = re.search(r";\s*charset=([^;]*)", spelled, re.IGNORECASE)
+        assert charset is None or charset[1].strip().strip('"') in {"utf-8", "UTF8", "us-ascii"}
+        assert spelled.split(";", 1)[0].strip() in {JSON, FORM}
+    assert accepted > 100
+
+
+def test_a_charset_within_quotes() -> None:
+    """Ironic 39 reads this body in UTF-7, as `active`."""
+    body = b'{"target": "abort", "configdrive": "+ACI-,+ACI-target+ACI-:+ACI-active"}'
+    spelled = f'{JSON}; x="; charset=utf-7;"; charset=utf-8'
+    with pytest.raises(AmbiguousError):
+        request_of(Place("node-1"), "/v1/nodes/node-1/states/provision", spelled, body)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moorage.integrations.ironic.nodes import known_of
 from moorage.integrations.ironic.rules import (
     FIELDS,
     Rules,
@@ -149,3 +150,10 @@ def test_files(content: bytes, tmp_path: Path) -> None:
     file.write_bytes(content)
     with pytest.raises(RulesError, match=r"rules\.toml"):
         read(file)
+
+
+def test_old_versions_have_no_owners() -> None:
+    """Ironic refuses a list of fields with one that its version does not have."""
+    assert known_of(FIELDS, "1.82").split(",") == [*FIELDS]
+    assert not {"owner", "lessee"} & {*known_of(FIELDS, "1.49").split(",")}
+    assert known_of(("owner", "lessee", "uuid"), "1.50") == "owner,uuid"

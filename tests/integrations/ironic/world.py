@@ -42,10 +42,10 @@ class World:
     rules: Rules
 
     @asynccontextmanager
-    async def governor(self) -> AsyncIterator[Governor]:
+    async def governor(self, *, project_wishes: bool = False) -> AsyncIterator[Governor]:
         """Yield one more governor; it ends as after SIGTERM."""
         async with self.episodes() as (episodes, nodes):
-            governor = Governor(episodes, nodes, self.rules)
+            governor = Governor(episodes, nodes, self.rules, project_wishes=project_wishes)
             try:
                 yield governor
             finally:

@@ -290,3 +290,34 @@ def test_a_digest_is_as_before(tmp_path: Path) -> None:
         assert again.lease.id == view.lease.id
 
     with_manual_clock(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("how", ["asks", "asks for a moment", "leaves"])
+def test_a_client_of_another_process_does_not_end_a_wait(how: str) -> None:
+    """Clients of two processes wait for one ticket: one of them goes, the other is served."""
+
+    async def run() -> None:
+        url = cluster.fresh()
+        async with opened(url) as first, opened(url) as second:
+            one, other = first.admission, second.admission
+            await one.pool_put("p", spec(), None, TESTER)
+            held = (await one.ask(pull("held", "p"), TESTER, 1.0)).lease.id
+            waiting = asyncio.create_task(one.ask(pull("there", "p"), TESTER, 30.0))
+            await until_queued(one, "p", 1)
+            if how == "leaves":
+                entered = asyncio.Event()
+
+                async def gone() -> None:
+                    entered.set()
+
+                view = await other.ask(pull("there", "p"), TESTER, 60.0, gone)
+                assert entered.is_set()
+            else:
+                seconds = 0.1 if how == "asks for a moment" else 0.0
+                view = await other.ask(pull("there", "p"), TESTER, seconds)
+            assert view.lease.state == "waiting"
+            await one.release(held, ME)
+            async with asyncio.timeout(PROMPT_SECONDS):
+                assert (await waiting).lease.state == "granted"
+
+    asyncio.run(run())

@@ -1,6 +1,5 @@
 """`moorage gate`: a reverse proxy before Ironic that holds back what makes a node busy."""
 
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,8 +75,10 @@ def group(context: click.Context, /, **words: Any) -> None:
         from moorage.integrations.ironic.gate import process
     except ImportError:
         raise Failure(USAGE, MISSING) from None
+    from moorage.serve import logs
+
     settings = _settings(words)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level="INFO")
+    logs.configure("line", "info")
     try:
         context.exit(process.run(settings, say))
     except process.GateError as error:

@@ -47,12 +47,22 @@ group.add_command(ironic_rollout.rollout)
     help="Seconds between two passes; 2 by default.",
 )
 @click.option("--count-holds", is_flag=True, help="Nodes in a hold state need units, too.")
+@click.option(
+    "--project-wishes",
+    is_flag=True,
+    help="Carry out the wishes of nodes with an owner or a lessee, too.",
+)
 @click.option("--once", is_flag=True, help="Make one pass and exit.")
 @click.option(
     "--metrics-listen", metavar="HOST:PORT", help="Serve metrics for Prometheus; by default none."
 )
 def govern(
-    target: Target, interval: float, count_holds: bool, once: bool, metrics_listen: str | None
+    target: Target,
+    interval: float,
+    count_holds: bool,
+    project_wishes: bool,
+    once: bool,
+    metrics_listen: str | None,
 ) -> None:
     """Start nodes that wish for it; count all other work.
 
@@ -68,7 +78,13 @@ def govern(
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with opened(target) as (api, nodes):
             await pools_checked(api, target)
-            governor = Governor(Episodes(api), nodes, target.rules, hold_counts=count_holds)
+            governor = Governor(
+                Episodes(api),
+                nodes,
+                target.rules,
+                hold_counts=count_holds,
+                project_wishes=project_wishes,
+            )
             with _metrics(governor, metrics_listen):
                 await _passes(governor, target, stop, None if once else interval)
 

@@ -77,6 +77,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
     metavar="SECONDS",
     help="Seconds between two passes; 2 by default.",
 )
+@click.option("--count-holds", is_flag=True, help="Nodes in a hold state need units, too.")
 @click.option(
     "--every",
     type=DurationType(),
@@ -92,6 +93,7 @@ def rollout(
     verb: str,
     name: str | None,
     interval: float,
+    count_holds: bool,
     every: float,
     as_json: bool,
 ) -> None:
@@ -111,6 +113,7 @@ def rollout(
         verb=verb,
         name=name,
         interval=interval,
+        count_holds=count_holds,
         every=every,
     )
     report: Report = carried_out(lambda: _reported(asked))
@@ -132,6 +135,7 @@ class _Asked:
     verb: str
     name: str | None
     interval: float
+    count_holds: bool
     every: float
 
 
@@ -145,7 +149,14 @@ async def _reported(asked: _Asked) -> "Report":
     async with opened(asked.target) as (api, nodes):
         await pools_checked(api, asked.target)
         limits = Limits(asked.limit, asked.failures)
-        wave = Rollout(Episodes(api), nodes, asked.target.rules, asked.verb, limits)
+        wave = Rollout(
+            Episodes(api),
+            nodes,
+            asked.target.rules,
+            asked.verb,
+            limits,
+            hold_counts=asked.count_holds,
+        )
         try:
             known = await wave.prepare(asked.idents, asked.name)
             say(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
+from moorage.client.run.printing import printable
 from moorage.client.transport import RefusedError, UnreachableError, server_url, token_of
 
 if TYPE_CHECKING:
@@ -171,13 +172,23 @@ async def pools_checked(api: "LeaseApi", target: Target) -> None:
         raise Failure(USAGE, f"{target.url}: {error}", error.code) from None
 
 
+class _OneLine(logging.Formatter):
+    """Log lines: errors of Ironic, and names of nodes, have text of others."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return exactly one line, whatever the message contains."""
+        return printable(super().formatMessage(record))
+
+
 def carried_out(work: Callable[[], Any]) -> Any:
     """Run asynchronous work of a command that needs aiohttp."""
     try:
         import aiohttp  # noqa: F401 # to say which extra is missing
     except ImportError:
         raise Failure(USAGE, EXTRA) from None
-    logging.basicConfig(level=logging.INFO, format="moorage: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("moorage: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     return asyncio.run(work())
 
 

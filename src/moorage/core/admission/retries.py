@@ -8,7 +8,7 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.leases import enter, ticket_of
 from moorage.core.admission.model import Lease, Pool, key_left
-from moorage.core.admission.owners import is_foreign
+from moorage.core.admission.owners import GOVERNORS, is_foreign
 from moorage.core.admission.requests import (
     NEVER,
     Ask,
@@ -37,7 +37,7 @@ class Retry(Struct, frozen=True):
     new: Ask
     """See `ask_again`."""
     requeue: bool = False
-    """Give the units back, and wait at the old place in line."""
+    """Give the units back, and wait again: at the old place, see `retry`."""
     version: int | None = None
     """The version that the record must have; None: any."""
 
@@ -52,9 +52,10 @@ def retry(
     goes back to its old place in line if it has `allocations`, a pool is paused, or a limit or
     quota is exceeded. In all other cases the retry goes to the end of the line.
 
-    With `requeue` the units are always given back, and the place is kept. The new ticket may have
-    the key of the old lease, which leaves it. A pull ticket is not granted before a request waits
-    for it.
+    With `requeue` the units are always given back. The place is kept in pools with `on_retry: keep`
+    and, in all pools, for governors: others could be the first in line for ever where retries go to
+    the end. The new ticket may have the key of the old lease, which leaves it. A pull ticket is not
+    granted before a request waits for it.
 
     Raises as `release` and `ask`, and LEASE_ENDED. INVALID: the lease was made through Boskos or
     the lease proxy, so its holder could not learn of the new one; a forced one cannot be requeued.
@@ -92,7 +93,8 @@ def retry(
         draft.put(key_left(ended))
     if new.pull and not wish.requeue:
         draft.changes.polled.add(new.id)
-    enter(draft, new, old.arrival if keeps or wish.requeue else None, old)
+    keeps_place = keeps or (wish.requeue and old.owner == GOVERNORS)
+    enter(draft, new, old.arrival if keeps_place else None, old)
     return draft.changes, new.id
 
 

@@ -14,7 +14,7 @@ from moorage.faces.boskos import responses
 from moorage.faces.golang.decoding import BodyError, strings_read
 from moorage.faces.golang.responses import Response, refusal
 from moorage.faces.golang.texts import storable
-from moorage.faces.web import decoded
+from moorage.faces.json_decoding import decoded
 from moorage.service.access.audit import Actor
 from moorage.service.compat.boskos import Boskos
 

@@ -26,16 +26,8 @@ from moorage.faces.golang.texts import (
     raw_bytes,
     storable,
 )
-from moorage.faces.web import (
-    RETRY_AFTER,
-    Limits,
-    Receive,
-    RefusalError,
-    Scope,
-    Send,
-    decoded,
-    leaving,
-)
+from moorage.faces.json_decoding import decoded
+from moorage.faces.web import RETRY_AFTER, Limits, Receive, RefusalError, Scope, Send, leaving
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
 
 ACQUIRE = "/lease/acquire"

@@ -13,10 +13,11 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
+from moorage.faces.json_decoding import decoded
 from moorage.faces.long_answers import Body, begun
 from moorage.faces.placement.input.bodies import body_check, body_decode, body_value
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.web import Limits, decoded
+from moorage.faces.web import Limits
 from moorage.service.app import Service
 
 T = TypeVar("T")

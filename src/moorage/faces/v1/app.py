@@ -14,6 +14,7 @@ import msgspec
 
 from moorage.core.errors import Error
 from moorage.faces.addresses import client_of
+from moorage.faces.json_decoding import decoded
 from moorage.faces.v1 import problems, roles
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
@@ -32,7 +33,6 @@ from moorage.faces.web import (
     Scope,
     Send,
     body_read,
-    decoded,
     headers_of,
     leaving,
     path_check,

@@ -9,7 +9,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from moorage.faces.web import RefusalError, json_decode
+from moorage.faces.json_decoding import json_decode
+from moorage.faces.web import RefusalError
 
 T = TypeVar("T")
 Check = Callable[[Any], None]

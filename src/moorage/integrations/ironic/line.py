@@ -94,6 +94,8 @@ class Line:
         """When each node has asked last."""
         self._rests: dict[str, float] = {}
         """Until when each node does not ask."""
+        self._answers: set[str] = set()
+        """Nodes with an answer since the last `follow`, whose caller may have looked before it."""
         self._open = False
         self.remarks: dict[str, str] = {}
         """Why nodes could not be started, by UUID; until they ask again."""
@@ -126,8 +128,9 @@ class Line:
         self._starts = now
         await self._withdraw(tickets, kept)
         for memory in (self._rests, self.remarks, self._asked):
-            for uuid in memory.keys() - now.keys():
+            for uuid in memory.keys() - now.keys() - self._answers:
                 del memory[uuid]
+        self._answers.clear()
         self._open = True
         self._hold()
         await self._ask_others()
@@ -276,6 +279,7 @@ class Line:
         self._rest(uuid, LOCKED_SECONDS if answer.status == LOCKED else SENT_SECONDS)
 
     def _rest(self, uuid: str, seconds: float, remark: str = "") -> None:
+        self._answers.add(uuid)
         self._rests[uuid] = monotonic() + seconds
         if remark:
             self.remarks[uuid] = remark

@@ -3,13 +3,15 @@
 import json
 import ssl
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
 
-from moorage.integrations.trouble import reason_of
+from moorage.integrations.connection_errors import reason_of
+from moorage.integrations.no_retry import no_retry
 
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
@@ -28,6 +30,9 @@ PAGES_MAX = 1_000
 DETAILS = frozenset({"conductor"})
 """Fields that are not in the database: Ironic 39 answers 500 if a list is to have only some fields,
 and one of these."""
+
+SINCE = {"owner": (1, 50), "lessee": (1, 65)}
+"""The API versions from which some fields can be asked for; before, no node has them."""
 
 SECONDS_MAX = 60.0
 """How long to wait for one answer."""
@@ -60,15 +65,20 @@ class NodeReader:
         self._headers = dict(headers or {})
         self._tls: ssl.SSLContext | bool = tls or True
         self._version: str | None = None
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            headers=self._headers,
-            connector=aiohttp.TCPConnector(ssl=self._tls),
-            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX),
-        )
+        self._reading = self._opened(force_close=False)
+        # Each on a connection of its own: it cannot meet one that Ironic is closing.
+        self._writing = self._opened(force_close=True)
         return self
+
+    def _opened(self, *, force_close: bool) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(ssl=self._tls, force_close=force_close),
+            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX),
+            middlewares=(no_retry,) if force_close else (),
+        )
 
     async def __aexit__(
         self,
@@ -76,13 +86,13 @@ class NodeReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._reading.close()
+        await self._writing.close()
 
     async def all(self, fields: Sequence[str]) -> list[Node]:
         """Return all nodes, over all pages, with at least these fields."""
         nodes: list[Node] = []
-        query = {"fields": ",".join(fields), "limit": str(PAGE)}
+        query = {"fields": await self._known(fields), "limit": str(PAGE)}
         path = "/v1/nodes"
         if not DETAILS.isdisjoint(fields):
             path, query = "/v1/nodes/detail", {"limit": str(PAGE)}
@@ -100,7 +110,7 @@ class NodeReader:
 
     async def node(self, ident: str, fields: Sequence[str]) -> Node | None:
         """Return one node by UUID or name; None: there is none."""
-        query = urlencode({"fields": ",".join(fields)})
+        query = urlencode({"fields": await self._known(fields)})
         status, body = await self._ask("GET", f"/v1/nodes/{quote(ident, safe='')}?{query}")
         if status == 404:
             return None
@@ -136,26 +146,33 @@ class NodeReader:
         return content
 
     async def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        assert self._session is not None
         if self._version is None:
             self._version = await self._negotiated()
+        session = self._reading if method == "GET" else self._writing
         try:
-            async with self._session.request(
+            async with session.request(
                 method,
                 f"{self.url}{path}",
                 json=body,
                 headers={VERSION_HEADER: self._version},
                 allow_redirects=False,
             ) as answer:
+                if answer.status == HTTPStatus.NOT_ACCEPTABLE:
+                    self._version = None  # Ironic was replaced by an older one
                 return answer.status, await answer.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
 
+    async def _known(self, fields: Sequence[str]) -> str:
+        """Return those fields that can be asked for, as Ironic's parameter `fields` names them."""
+        if self._version is None:
+            self._version = await self._negotiated()
+        return known_of(fields, self._version)
+
     async def _negotiated(self) -> str:
         """Return the API version to ask for."""
-        assert self._session is not None
         try:
-            async with self._session.get(f"{self.url}/v1", allow_redirects=False) as answer:
+            async with self._reading.get(f"{self.url}/v1", allow_redirects=False) as answer:
                 await answer.read()
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
@@ -164,6 +181,12 @@ class NodeReader:
         if not (dot and major.isdecimal() and minor.isdecimal()):
             raise IronicError(f"{self.url} is not Ironic: it does not say which versions it has")
         return "{}.{}".format(*min(VERSION, (int(major), int(minor))))
+
+
+def known_of(fields: Sequence[str], version: str) -> str:
+    """Return the fields that an API version has, as Ironic's parameter `fields` names them."""
+    asked = tuple(map(int, version.split(".")))
+    return ",".join(name for name in fields if SINCE.get(name, (1, 1)) <= asked)
 
 
 def fault_of(body: bytes) -> str:

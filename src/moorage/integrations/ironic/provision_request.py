@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from email.message import Message
 from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -28,6 +27,16 @@ _STRANGE = re.compile(
     r"[^\x21-\x7e]|[\\;#]|%(?![0-9a-f]{2})|%2[5f]|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
 )
 _PARENTS: Final = frozenset({(), ("chassis",)})
+
+_TYPE = re.compile(
+    rf'({re.escape(JSON)}|{re.escape(FORM)})([ \t]*;[ \t]*charset=("?)(utf-?8|us-ascii)\3)?[ \t]*',
+    re.IGNORECASE,
+)
+"""The header `Content-Type` in full. Ironic's library looks for `charset=` anywhere in it, also
+within the quotes of another parameter: in UTF-7, a text in JSON can become members."""
+
+VALUES_MAX = 100_000
+"""Parts of a body: parsing 128 MiB of small ones would take gigabytes, and seconds at a time."""
 
 
 class AmbiguousError(ValueError):
@@ -92,7 +101,7 @@ def request_of(
     Raises AmbiguousError.
     """
     given = [(name, value) for name, value in ((NODE, place.node), (TARGET, place.target)) if value]
-    given += _parameters(address.partition("?")[2])
+    given += _decided_query(address)
     given += _members(content_type, body)
     found: dict[str, Any] = {}
     for name, value in given:
@@ -121,16 +130,24 @@ def _parameters(query: str) -> list[tuple[str, str]]:
     return parse_qsl(query, keep_blank_values=True)
 
 
+def _decided_query(address: str) -> list[tuple[str, str]]:
+    """Return the parameters of the query. Raises AmbiguousError."""
+    query = address.partition("?")[2]
+    if ";" in query:
+        # Ironic's library takes it for `&`.
+        raise AmbiguousError("The query must not have ';'.")
+    return _parameters(query)
+
+
 def _members(content_type: str | None, body: bytes) -> Iterable[tuple[str, Any]]:
     if not body:
         return []
-    header = Message()
-    header["Content-Type"] = content_type or ""
-    kind, charset = header.get_content_type(), header.get_content_charset("utf-8")
-    if charset not in ("utf-8", "us-ascii") or kind not in (JSON, FORM) or content_type is None:
+    if (kind := _TYPE.fullmatch(content_type or "")) is None:
         raise AmbiguousError(f"The body must be of type {JSON}, in UTF-8.")
+    if sum(map(body.count, (b",", b"[", b"{", b"&"))) > VALUES_MAX:
+        raise AmbiguousError("The body has too many parts.")
     try:
-        if kind == FORM:
+        if kind[1].lower() == FORM:
             return _parameters(body.decode("ascii"))
         members = json.loads(body.decode(), object_pairs_hook=_Members)
     except (ValueError, RecursionError) as error:

@@ -23,6 +23,7 @@ from moorage.integrations.provisioning.episodes import (
     Episodes,
     Host,
     episode_of,
+    host_of,
 )
 from moorage.integrations.provisioning.walk import is_over_after_reading
 from moorage.wire.admission import Lease
@@ -97,7 +98,7 @@ class Reconciler:
         released = 0
         for uuid, leases in noted.items():
             for lease in leases:
-                if await self._release(lease, nodes.get(uuid), busy=uuid in busy):
+                if await self._judged(lease, nodes.get(uuid)):
                     released += 1
                     continue
                 left.setdefault(uuid, []).append(lease)
@@ -121,13 +122,27 @@ class Reconciler:
             units=units,
         )
 
-    async def _release(self, lease: Lease, node: Node | None, *, busy: bool) -> bool:
+    async def _judged(self, lease: Lease, node: Node | None) -> bool:
+        """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""
+        uuid = host_of(lease)
+        assert uuid is not None
+        if node is None and is_over_after_reading(episode_of(lease), busy=False):
+            # A list may lack a node that is there: only Ironic's 404 says that it is gone.
+            node = await self._nodes.node(uuid, self._rules.fields)
+        try:
+            return await self._release(lease, node)
+        except RefusedError as refusal:
+            log.error("the lease of node %s stays: %s", uuid, refusal)
+            return False
+
+    async def _release(self, lease: Lease, node: Node | None) -> bool:
         """Release the lease of a node whose work is over; return whether it was released.
 
         The wish from which the work came is removed first. If it were still there after the lease
         has ended, it would be carried out again.
         """
         episode = episode_of(lease)
+        busy = node is not None and self._is_busy(node)
         if not is_over_after_reading(episode, busy=busy):
             return False
         if node is not None:
@@ -163,8 +178,8 @@ class Reconciler:
                 continue
             # Alone: a list omits the conductor, which people want to see.
             described = await self._nodes.node(str(node["uuid"]), self._rules.fields)
-            if described is None:
-                continue
+            if described is None or not self._is_busy(described):
+                continue  # its unit was released between the two looks
             try:
                 await self._episodes.adopt(host_of_node(described, ADOPTED), needs.units)
             except (RefusedError, EndedError) as error:

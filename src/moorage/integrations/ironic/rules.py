@@ -41,7 +41,7 @@ IMAGE = "instance_info.image_source"
 
 FIELDS = (
     *("uuid", "name", "provision_state", "provision_updated_at", "last_error", "reservation"),
-    *("instance_info", "maintenance", "extra"),
+    *("instance_info", "maintenance", "extra", "owner", "lessee"),
 )
 """Fields of a node that are read whatever the rules are."""
 

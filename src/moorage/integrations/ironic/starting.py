@@ -10,7 +10,7 @@ from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.states import is_busy
 from moorage.integrations.provisioning import walk
 from moorage.integrations.provisioning.episodes import EndedError, Episodes, Host, TakenError
-from moorage.integrations.provisioning.walk import RequestOutcome
+from moorage.integrations.provisioning.walk import NotSentError, RequestOutcome
 from moorage.wire.admission import Lease
 
 LOCKED = HTTPStatus.CONFLICT
@@ -83,11 +83,12 @@ class Starter:
             lease = await self._episodes.sent_first(lease, request, now.marks)
         except (TakenError, EndedError):
             return NOT_SENT
-        answer = await self._send(now)
+        async with self._episodes.under_way(lease, request):
+            answer = await self._send(now)
         assert answer.outcome is not None
         try:
             lease = await self._episodes.answered(lease, request, answer.outcome)
-        except EndedError:
+        except (EndedError, NotSentError):
             return answer
         await self._episodes.release_after_answer(lease, requeue=answer.status == LOCKED)
         return answer

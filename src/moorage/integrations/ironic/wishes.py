@@ -103,6 +103,15 @@ def is_needless(node: Node, verb: str) -> bool:
     return verb in VERBS_OF_STATE.get(state, ()) or DONE.get(verb) == state
 
 
+def is_of_project(node: Node) -> bool:
+    """Return whether members of a project may write to a node's `extra`.
+
+    By Ironic's policies every member of the project that owns or leases a node may, also one that
+    may not change its provision state. Otherwise only those may who manage the whole Ironic.
+    """
+    return bool(node.get("owner") or node.get("lessee"))
+
+
 def hindrance_of(node: Node, verb: str) -> str | None:
     """Return why a request for a verb cannot be sent now, for people; None: it can."""
     state = str(node.get("provision_state"))

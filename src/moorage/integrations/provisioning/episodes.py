@@ -4,11 +4,15 @@
 same host: each step replaces a version, and the second one reads again.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from moorage.client.transport import RefusedError
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import walk
 from moorage.integrations.provisioning.walk import Episode, RequestOutcome
@@ -19,6 +23,9 @@ SENT_MAX = 30
 
 TRIES_MAX = 20
 """How often a step is tried again because another process has taken one."""
+
+AGAIN_SECONDS = walk.WIRE_GRACE_SECONDS / 3
+"""How often a request that is still under way is stored again as sent."""
 
 ADOPTED = "adopted"
 """In place of the verb in the key of a host that was busy without a unit."""
@@ -33,6 +40,8 @@ REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
 
 Step = Callable[[Episode], Episode]
+
+log = logging.getLogger("moorage.provisioning")
 
 
 class EndedError(Exception):
@@ -107,8 +116,10 @@ class Episodes:
 
     async def _by_host(self, system: str, state: str) -> dict[str, list[Lease]]:
         found: dict[str, list[Lease]] = {}
-        async for lease in self._api.leases(state=state, key_prefix=f"{system}/"):
-            if (uuid := host_of(lease)) is not None:
+        # Not by the prefix of the keys: the server would read all leases that have ended, too.
+        async for lease in self._api.leases(state=state):
+            uuid = host_of(lease)
+            if uuid is not None and lease.key.startswith(f"{system}/"):
                 found.setdefault(uuid, []).append(lease)
         return found
 
@@ -139,7 +150,8 @@ class Episodes:
         """Ask for the units of a host, and wait for them; returns a lease or a ticket.
 
         A ticket that waits for the same needs keeps its place, whatever else has changed. One with
-        other needs (a rule or the host has changed) is withdrawn.
+        other needs (a rule or the host has changed), or that waits although the units are to be had
+        by force, is withdrawn.
         """
         wanted = LeaseWanted(
             needs=[NeedWanted(pool=pool, units=units) for pool, units in sorted(needs.items())],
@@ -158,7 +170,8 @@ class Episodes:
         if (lease := await self.current(host)) is not None:
             return lease
         ticket = await self.waiting(host, verb)
-        if ticket is not None and {need.pool: need.units for need in ticket.needs} == needs:
+        same = ticket is not None and {need.pool: need.units for need in ticket.needs} == needs
+        if ticket is not None and same and not force:
             return await self._api.lease(ticket.id, wait)
         if ticket is not None:
             await self._api.release(ticket.id)
@@ -177,9 +190,10 @@ class Episodes:
         """Store that a request is about to be sent. Raises EndedError, CrowdedError."""
 
         def step(episode: Episode) -> Episode:
-            if len(episode.sent) >= SENT_MAX:
+            found = walk.sent(episode, request)
+            if len(found.sent) > SENT_MAX:
                 raise CrowdedError
-            return walk.sent(episode, request)
+            return found
 
         return await self._step(lease, step)
 
@@ -198,6 +212,31 @@ class Episodes:
             if refusal.code != CHANGED:
                 raise
             raise TakenError from None
+
+    @asynccontextmanager
+    async def under_way(self, lease: Lease, request: str) -> AsyncIterator[None]:
+        """Store again and again that a request is under way, as long as this is entered.
+
+        It may wait in a queue for longer than a request without an answer is believed to.
+        """
+
+        async def again() -> None:
+            latest = lease
+            while True:
+                await asyncio.sleep(AGAIN_SECONDS)
+                try:
+                    latest = await self._step(latest, lambda episode: walk.sent(episode, request))
+                except (UnreachableError, UndecodableError, RefusedError, CrowdedError) as error:
+                    log.warning("request %s is under way, which is not stored: %s", request, error)
+                except EndedError:
+                    return
+
+        task = asyncio.create_task(again())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
     async def answered(self, lease: Lease, request: str, outcome: RequestOutcome) -> Lease:
         """Store the answer to a request. Raises EndedError: the lease was ended by force."""

@@ -35,6 +35,8 @@ class ScopedRole(StrEnum):
     """Creates agents of some groups that no operator has accepted yet."""
     GOVERNOR = "governor"
     """Asks for units of some pools on behalf of hosts, and holds the leases of all governors."""
+    REPORTER = "reporter"
+    """Joins some groups of reporters and sends their reports."""
 
 
 FIELDS: dict[ScopedRole, str] = {
@@ -42,6 +44,7 @@ FIELDS: dict[ScopedRole, str] = {
     ScopedRole.AGENT: "agent",
     ScopedRole.ENROLLER: "group",
     ScopedRole.GOVERNOR: "pool",
+    ScopedRole.REPORTER: "group",
 }
 """The kind of object that the scope of each scoped role names."""
 

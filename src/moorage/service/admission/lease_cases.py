@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from moorage.core.admission import expiry, leases, requests, retries
 from moorage.core.admission.facts import Changes as AdmissionChanges
@@ -24,6 +24,14 @@ from moorage.store.access.audit import AuditRow
 Others = Callable[[LeaseId], Instant | None]
 """The deadline of a ticket because of clients of this process that wait for it; None: none does.
 A shorter poll of another client must not shorten that of a pull ticket."""
+
+
+Elsewhere = Callable[[Lease, When], Instant | None]
+"""The deadline of a ticket because of clients that seem to wait for it at another process."""
+
+
+def nowhere(_ticket: Lease, _when: When) -> None:
+    """There is no other process."""
 
 
 def nobody(_ticket: LeaseId) -> None:
@@ -87,8 +95,11 @@ class LeaseAsk(LeaseCase):
     forced_by: Actor | None = None
     """Who forces the grant, which leaves an audit row; None: it is not forced."""
     others: Others = field(default=nobody, kw_only=True)
+    elsewhere: Elsewhere = field(default=nowhere, kw_only=True)
     until: Instant = field(init=False, repr=False)
     """`heard_until` of the ticket in alive time, set by the decision."""
+    kept: Instant | None = field(default=None, init=False)
+    """Below this the client must not lower it when it leaves."""
 
     def keys(self) -> Keys:
         ask = self.ask
@@ -103,7 +114,8 @@ class LeaseAsk(LeaseCase):
         ask = self.ask.heard(self.until)
         changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
         if not changes.leases:  # a repeated request
-            until = _latest(self.until, self.others(self.lease))
+            self.kept = self.elsewhere(facts.leases[self.lease], when)
+            until = _latest(self.until, _latest(self.kept, self.others(self.lease)))
             changes, _ = leases.repeat(facts, when.moment, self.lease, until)
         self.rows = []
         if self.forced_by is not None and changes.leases:
@@ -121,17 +133,22 @@ class LeasePoll(LeaseCase):
     wait: int = 0
     pull: bool = False
     others: Others = field(default=nobody, kw_only=True)
+    elsewhere: Elsewhere = field(default=nowhere, kw_only=True)
     until: Instant = field(init=False, repr=False)
     """`heard_until` of the ticket in alive time, set by the decision."""
+    kept: Instant | None = field(default=None, init=False)
+    """Below this the client must not lower it when it leaves."""
 
     def keys(self) -> Keys:
         return Keys(admission=_keys_of(self.lease, self.pull))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        patience = facts.leases[self.lease].patience if self.lease in facts.leases else 0
+        found = facts.leases.get(self.lease)
+        patience = 0 if found is None else found.patience
         self.until = Instant(when.moment.alive + self.wait + patience)
-        until = _latest(self.until, self.others(self.lease))
+        self.kept = None if found is None else self.elsewhere(found, when)
+        until = _latest(self.until, _latest(self.kept, self.others(self.lease)))
         changes, self.lease = leases.poll(facts, when.moment, self.lease, until)
         return Changes(admission=changes)
 
@@ -345,8 +362,12 @@ class Sweep(UseCase[bool]):
         return self.found
 
 
-def _latest(until: Instant, others: Instant | None) -> Instant:
-    return until if others is None else max(until, others)
+@overload
+def _latest(one: Instant, other: Instant | None) -> Instant: ...
+@overload
+def _latest(one: Instant | None, other: Instant | None) -> Instant | None: ...
+def _latest(one: Instant | None, other: Instant | None) -> Instant | None:
+    return max((until for until in (one, other) if until is not None), default=None)
 
 
 def _keys_of(lease: LeaseId, pull: bool) -> AdmissionKeys:

@@ -7,6 +7,7 @@ from contextlib import suppress
 import msgspec
 from msgspec import structs
 
+from moorage.core.admission.bars import is_waited_for, kept_until
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Result
@@ -22,6 +23,7 @@ from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
+from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
@@ -76,6 +78,7 @@ class Admission:
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
         self.tally = PoolCounters()
+        self.member_limits = MemberLimits(engine, transactor, service_clock)
         self.sweeper = Sweeper(transactor, self.queries, shared=engine.shared)
         self._followers = followers
         followers.add(
@@ -96,6 +99,7 @@ class Admission:
         if self._engine.shared:
             self._followers.start(self._reload)
         self.sweeper.start()
+        self.member_limits.start()
         self._capacity_retry.start()
 
     async def _reload(self) -> tuple[Changes, When]:
@@ -118,6 +122,7 @@ class Admission:
         await self._followers.stop()
         await self._capacity_retry.stop()
         await self.sweeper.stop()
+        await self.member_limits.stop()
 
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
@@ -175,9 +180,10 @@ class Admission:
             wait=_micro(seconds),
             forced_by=by if wanted.force else None,
             others=self.waiting.until_of,
+            elsewhere=self._elsewhere,
         )
         known = await self._transactor.submit(case)
-        return await self._seen(known, case.until, seconds, gone)
+        return await self._seen(known, case.until, seconds, gone, case.kept)
 
     async def waited(
         self,
@@ -193,10 +199,14 @@ class Admission:
         ticket survives for its patience. Raises LEASE_NOT_FOUND.
         """
         case = lease_cases.LeasePoll(
-            lease, wait=_micro(seconds), pull=pull, others=self.waiting.until_of
+            lease,
+            wait=_micro(seconds),
+            pull=pull,
+            others=self.waiting.until_of,
+            elsewhere=self._elsewhere,
         )
         known = await self._transactor.submit(case)
-        return await self._seen(known, case.until, seconds, gone)
+        return await self._seen(known, case.until, seconds, gone, case.kept)
 
     async def until_ended(
         self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
@@ -286,6 +296,15 @@ class Admission:
         """Record the outcome of what the holder started."""
         return await self._done(lease_cases.LeaseOutcome(lease, proof, result, detail, by=instead))
 
+    def _elsewhere(self, ticket: Lease, when: When) -> Instant | None:
+        """Return the deadline of a pull ticket because of clients that wait at other processes."""
+        until = ticket.heard_until
+        if not (self._engine.shared and is_waited_for(ticket) and ticket.state == "waiting"):
+            return None
+        if until is None or until <= kept_until(when.moment, ticket):
+            return None
+        return None if until == self.waiting.until_of(ticket.id) else until
+
     async def _done(self, case: UseCase[LeaseAt]) -> LeaseView:
         return await self._shown_lease(await self._transactor.submit(case))
 
@@ -301,12 +320,16 @@ class Admission:
         until: Instant,
         seconds: float,
         gone: Callable[[], Awaitable[None]] | None,
+        kept: Instant | None,
     ) -> LeaseView:
-        """Wait for the grant or end of a ticket just polled; `until` is its `heard_until`."""
+        """Wait for the grant or end of a ticket just polled; `until` is its `heard_until`.
+
+        `kept` is that because of clients of other processes; None: there are none.
+        """
         lease = known.lease
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
-        future = self.waiting.expect(lease.id, until)
+        future = self.waiting.expect(lease.id, until, kept)
         there = True
         try:
             # Another process may have granted it, and the change may already have been followed.

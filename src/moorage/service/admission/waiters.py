@@ -18,7 +18,7 @@ class Departure(NamedTuple):
     latest: Instant
     """Because of all clients that waited here."""
     others: Instant | None
-    """Because of those that still wait here; None: there are none."""
+    """Because of those that still wait here, or elsewhere; None: there are none."""
 
 
 class Waiters:
@@ -29,6 +29,8 @@ class Waiters:
         """With the `until` of each client."""
         self._latest: dict[LeaseId, Instant] = {}
         """The latest `until` of the clients that wait here for each lease, or were woken."""
+        self._elsewhere: dict[LeaseId, Instant] = {}
+        """The latest `until` of clients that wait at other processes for leases of clients here."""
         self._ends: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
         """Futures of requests that wait only for the end."""
         self._closed = False
@@ -51,7 +53,9 @@ class Waiters:
                 if not future.done():
                     future.cancel()
 
-    def expect(self, lease: LeaseId, until: Instant) -> asyncio.Future[Lease]:
+    def expect(
+        self, lease: LeaseId, until: Instant, elsewhere: Instant | None = None
+    ) -> asyncio.Future[Lease]:
         """Return a future that is set when the ticket is granted or ends.
 
         Call this first, then read the lease, then wait, so that no change is missed.
@@ -59,7 +63,10 @@ class Waiters:
         Args:
             lease: a ticket.
             until: its `heard_until` (alive time) because of this client.
+            elsewhere: the same because of clients of other processes; None: there are none.
         """
+        if elsewhere is not None:
+            self._elsewhere[lease] = max(elsewhere, self._elsewhere.get(lease, elsewhere))
         self._latest[lease] = max(until, self._latest.get(lease, until))
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         if self._closed:
@@ -79,6 +86,7 @@ class Waiters:
         latest, others = self._latest.pop(lease, None), self.until_of(lease)
         if others is None:
             self._futures.pop(lease, None)
+            others = self._elsewhere.pop(lease, None)
         else:
             self._latest[lease] = others
         if latest is None or latest == others:

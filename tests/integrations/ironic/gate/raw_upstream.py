@@ -25,6 +25,7 @@ class RawUpstream:
         self.answer = USUAL
         self.closes = False
         """Close after the next answer."""
+        self.connections = 0
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._accept, daemon=True)
 
@@ -62,6 +63,7 @@ class RawUpstream:
                 connection, _ = self._listening.accept()
             except OSError:
                 return
+            self.connections += 1
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.support.server import Server
-from tests.integrations.ironic.gate.gates import connect, gate
+from tests.integrations.ironic.gate.gates import connect, exchange, gate, request
 from tests.integrations.ironic.gate.hostile import HOSTILE
 from tests.integrations.ironic.gate.raw_upstream import RawUpstream
 
@@ -38,3 +38,21 @@ def test_refused(upstream: RawUpstream, proxy: Server, name: str) -> None:
     line = first_line(proxy.url, HOSTILE[name])
     assert line.split(b" ")[1:2] in ([b"400"], [b"404"], []), line
     assert len(upstream.of("PUT") + upstream.of("POST")) == before
+
+
+def test_a_body_that_nobody_reads() -> None:
+    """It is not taken for the request of another client: Ironic's server reads none of a GET.
+
+    So a reading with a body has a connection of its own.
+    """
+    inner = request("GET", "/v1/nodes/stolen")
+    pieces = b"%x\r\n" % len(inner) + inner + b"\r\n0\r\n\r\n"
+    head = request("GET", "/v1/nodes/node-1", {"Transfer-Encoding": "chunked"})
+    with RawUpstream() as upstream, gate(upstream.url) as proxy:
+        exchange(proxy.url, request("GET", "/v1/nodes/node-2"))
+        exchange(proxy.url, request("GET", "/v1/nodes/node-2"))
+        shared = upstream.connections
+        exchange(proxy.url, head + pieces)
+        assert upstream.connections == shared + 1
+        exchange(proxy.url, request("GET", "/v1/nodes/node-2"))
+        assert upstream.connections == shared + 1

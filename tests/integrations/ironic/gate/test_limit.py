@@ -294,3 +294,30 @@ def test_units_of_another_verb_are_not_enough(tmp_path: Path) -> None:
         assert world.double.fleet.find("node-2").state == "available"
 
     play(tmp_path, IronicDouble(2), 1, act)
+
+
+def test_what_cannot_be_counted_blocks_its_pools(tmp_path: Path) -> None:
+    """A busy node needs a pool that does not exist: nothing starts from its other pool."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        '[[rule]]\npool = "deploy"\n[[rule]]\npool = "deploy/rack-{properties.rack}"\n'
+    )
+
+    async def act(world: World) -> None:
+        world.admission.pool_put("deploy/rack-1", PoolWanted(limit=1, expire="keep"))
+        for number, rack in ((1, 9), (2, 1)):
+            members = world.double.fleet.find(f"node-{number}").members
+            members["properties"] = {"rack": str(rack)}
+        await world.ask(world.double.url, "node-1", "active")
+        gate = await world.gate("--rules", str(rules))
+        got = await world.ask(gate.url, "node-2", "active", OPERATOR)
+        assert got.status == 409
+        assert "cannot be counted in deploy" in got.fault
+        world.admission.pool_put("deploy/rack-9", PoolWanted(limit=1, expire="keep"))
+        await world.occupied(1)
+        await world.double.advance(400)
+        await world.occupied(0)
+        assert (await world.ask(gate.url, "node-2", "active")).status == 202
+        assert world.double.fleet.busiest == 1
+
+    play(tmp_path, IronicDouble(2), 1, act)

@@ -1,9 +1,14 @@
 """A governor starts what nodes wish for, never above the limit, and each wish once."""
 
+import asyncio
+from pathlib import Path
+
+import pytest
+
 from moorage.integrations.ironic.govern.governor import Governor
 from moorage.integrations.ironic.wishes import WANT
-from moorage.integrations.provisioning import walk
-from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
+from moorage.integrations.provisioning import episodes, walk
+from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until, world
 from tests.support.ironic_double.faults import Fault
 
 
@@ -202,6 +207,31 @@ async def test_refused_requests(it: World) -> None:
         assert "refuses" in it.extra(other)["moorage"]["waiting"]["reason"]
 
 
+@played(1, 1)
+async def test_a_refusal_while_a_pass_looks(it: World) -> None:
+    """A node whose refusal is newer than what a pass has seen is not asked for again at once."""
+    it.double.faults.pending.append(Fault("provision", work="never", answer=400, wait=10.0))
+    it.wish(1)
+
+    async def look() -> None:
+        await asyncio.to_thread(it.operator.pool, POOL)
+
+    async with it.governor() as governor:
+        await until(lambda: it.double.counts["provision"] == 1, governor.tick)
+        it.double.faults.pending.append(Fault("list", wait=20.0))
+        lists = it.double.counts["list"]
+        passing = asyncio.create_task(governor.tick())
+        await until(lambda: it.double.counts["list"] > lists, look)
+        await it.double.advance(10.0)
+        await until(lambda: not it.leases(), look)
+        await it.double.advance(10.0)
+        assert await passing
+        for _ in range(5):
+            assert await governor.tick()
+        assert it.double.counts["provision"] == 1
+        assert "refuses" in it.extra(1)["moorage"]["waiting"]["reason"]
+
+
 @played(2, 1)
 async def test_wishes_that_make_no_sense(it: World) -> None:
     """A wish with an unknown target starts nothing, and the node says why."""
@@ -212,6 +242,47 @@ async def test_wishes_that_make_no_sense(it: World) -> None:
     assert it.double.counts["provision"] == 0
 
 
+def test_a_request_that_waits_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as a request is under way its last step is recent, so its unit is not released."""
+    monkeypatch.setattr(episodes, "AGAIN_SECONDS", 0.05)
+
+    async def play(it: World) -> None:
+        it.double.faults.pending.append(Fault("provision", wait=500.0, work="last"))
+        it.wish(1)
+        async with it.governor() as governor:
+            await until(lambda: it.double.counts["provision"] == 1, governor.tick)
+            await until(lambda: it.leases()[0].record_version >= 4, governor.tick)
+            record = it.leases()[0].record
+            assert record is not None
+            assert len(record["sent"]) == 1
+            await it.double.advance(500.0)
+            await it.started(1, governor.tick)
+            await it.double.advance(DEPLOY_SECONDS)
+            await until(lambda: not it.leases(), governor.tick)
+
+    async def run() -> None:
+        async with world(tmp_path, 1, 1) as it:
+            await play(it)
+
+    asyncio.run(run())
+
+
 def test_the_grace_is_longer_than_a_request_of_ironic() -> None:
     """Ironic's RPC may deliver a request for 60 seconds."""
     assert walk.WIRE_GRACE_SECONDS > 60.0
+
+
+@played(3, 3)
+async def test_wishes_of_projects(it: World) -> None:
+    """Who may write `extra` is not who may deploy: such wishes need an option."""
+    it.node(1).members["owner"] = "a-project"
+    it.node(2).members["lessee"] = "a-project"
+    it.wish(1, 2, 3)
+    async with it.governor() as governor:
+        await it.started(1, governor.tick)
+        for _ in range(3):
+            await governor.tick()
+        assert it.entered("deploying") == ["node-3"]
+        assert "lessee" in it.extra(1)["moorage"]["waiting"]["reason"]
+    async with it.governor(project_wishes=True) as governor:
+        await it.started(3, governor.tick)

@@ -4,6 +4,7 @@ from typing import Any
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.faces.json_decoding import PIECE_BYTES
 from moorage.faces.placement.handlers.allocations import consumer_requests
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import (
@@ -13,7 +14,6 @@ from moorage.faces.placement.input.bodies import (
     long_check,
 )
 from moorage.faces.placement.request import Request, Response
-from moorage.faces.web import PIECE_BYTES
 from moorage.service.ledger.allocation_cases import Reshape
 
 _BODIES: tuple[tuple[int, Any], ...] = (

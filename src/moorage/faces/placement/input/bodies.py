@@ -9,10 +9,11 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
+from moorage.faces.json_decoding import json_decode
 from moorage.faces.placement.input.json_schemas import QUOTED
 from moorage.faces.placement.input.schema_errors import explanation
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.web import RefusalError, json_decode
+from moorage.faces.web import RefusalError
 
 T = TypeVar("T")
 

@@ -46,12 +46,11 @@ async def create(
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return a page of leases and tickets."""
     asked, scope, owner = request.parameters, request.scope, request.parameters.owner
-    by_key = asked.key_prefix is not None and request.governs
-    if by_key and owner is None:
-        owner = request.owner
+    if request.governs and (asked.pool is None or asked.key_prefix is not None):
+        owner = owner or request.owner
     if asked.pool is not None:
         roles.check_scope(scope, [asked.pool])
-    elif scope is not None and not by_key:
+    elif scope is not None and not request.governs:
         raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
     views, following = await request.service.admission.queries.leases(
         asked.cursor, asked.limit, asked.pool, asked.state, owner, asked.key_prefix

@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
+from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import policy_of
 from moorage.integrations.ironic.gate.answers import Answer, fault
 from moorage.integrations.ironic.gate.deciding import Asked, Deciding, hold_until
@@ -68,8 +69,8 @@ class Gate:
         except (aiohttp.ClientError, TimeoutError, OSError, AwayError) as error:
             if request.transport is None or request.transport.is_closing():
                 raise
-            log.warning("%s %s: %s", request.method, target.partition("?")[0], error)
-            return await self._write(request, 503, f"Ironic does not answer: {error}")
+            log.warning("%s %s: %s", request.method, target.partition("?")[0], reason_of(error))
+            return await self._write(request, 503, f"Ironic does not answer: {reason_of(error)}")
 
     async def _decide(self, request: web.Request, place: Place) -> web.StreamResponse:
         content_type = request.headers.get("Content-Type")

@@ -15,6 +15,7 @@ from multidict import CIMultiDict
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.gate.answers import VERSION, Answer, fault
 from moorage.integrations.ironic.gate.heads import credentials
@@ -43,7 +44,8 @@ TRIES = 3
 LOCKED = "is locked by host"
 """Part of Ironic's NodeLocked: somebody else works on the node, and the client will try again."""
 
-MOORAGE_TROUBLE = (UnreachableError, UndecodableError)
+NO_ANSWER = (UnreachableError, UndecodableError)
+"""Errors: Moorage cannot be reached, or something else answers at its address."""
 
 log = logging.getLogger("moorage.gate")
 
@@ -114,7 +116,7 @@ class Deciding:
         except CrowdedError:
             text = "too many requests of this node are without an answer"
             return self._count(asked, "held_back", self._conflict(asked, text))
-        except MOORAGE_TROUBLE as error:
+        except NO_ANSWER as error:
             log.warning("request %s is held back: %s", asked.id, error)
             text = "Moorage cannot be reached"
             return self._count(asked, "moorage_away", self._conflict(asked, text))
@@ -178,8 +180,8 @@ class Deciding:
     def _carried_out(self, asked: Asked, task: asyncio.Task[Answer]) -> None:
         asked.spool.__exit__()
         self._carried.discard(task)
-        if asked.left and not task.cancelled() and task.exception() is not None:
-            log.warning("request %s, whose client has left: %r", asked.id, task.exception())
+        if asked.left and not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("request %s, whose client has left: %s", asked.id, reason_of(error))
 
     def _want(self, asked: Asked, node: Node, needs: Needs, requirement: Requirement) -> Want:
         verb = min(synonyms_of(asked.verb))
@@ -201,7 +203,8 @@ class Deciding:
             answer, outcome = self._conflict(asked, "left"), RequestOutcome.REFUSED
         else:
             with self._meters.forwarding.track_inprogress():
-                answer, outcome = await self._forwarded(asked)
+                async with self._episodes.under_way(lease, asked.id):
+                    answer, outcome = await self._forwarded(asked)
         locked = answer.status == 409 and LOCKED in fault_of(answer.body)
         await self._settle(lease, asked, outcome, requeue=locked)
         return answer
@@ -215,7 +218,7 @@ class Deciding:
         except AwayError as error:
             return self._away(asked, str(error)), RequestOutcome.REFUSED
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            log.warning("request %s to Ironic has no answer: %r", asked.id, error)
+            log.warning("request %s to Ironic has no answer: %s", asked.id, reason_of(error))
             text = "The connection to Ironic was lost: the request may have been accepted."
             return self._away(asked, text), RequestOutcome.UNKNOWN
         return answer, outcome_of(answer.status)
@@ -227,7 +230,7 @@ class Deciding:
         try:
             lease = await self._episodes.answered(lease, asked.id, outcome)
             await self._episodes.release_after_answer(lease, requeue=requeue)
-        except (*MOORAGE_TROUBLE, RefusedError, EndedError, CrowdedError, NotSentError) as error:
+        except (*NO_ANSWER, RefusedError, EndedError, CrowdedError, NotSentError) as error:
             log.warning("the answer to request %s is not stored: %s", asked.id, error)
         self._watch.nudge()
 

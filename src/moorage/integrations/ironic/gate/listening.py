@@ -3,7 +3,7 @@
 import asyncio
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from socket import SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
 from weakref import WeakSet
@@ -13,6 +13,9 @@ FIRST_PASSED = 3
 
 BACKLOG = 1_024
 CONNECTIONS_MAX = 4_000
+CROWDED = CONNECTIONS_MAX // 4
+"""This many connections can be of any clients; of all, one address has at most three quarters."""
+
 HEAD_SECONDS = 30.0
 """How long a new connection may be silent; later ones by aiohttp's own limit."""
 
@@ -87,9 +90,13 @@ class Doorkeeper:
     A connection that sends no request in time is closed.
     """
 
-    def __init__(self, make: Callable[[], asyncio.Protocol], count: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], asyncio.Protocol],
+        open_ones: Callable[[], Collection[asyncio.BaseTransport | None]],
+    ) -> None:
         self._make = make
-        self._count = count
+        self._open = open_ones
         self._spoken: WeakSet[asyncio.BaseTransport] = WeakSet()
 
     def spoke(self, transport: asyncio.BaseTransport | None) -> None:
@@ -99,10 +106,16 @@ class Doorkeeper:
 
     def __call__(self) -> asyncio.Protocol:
         """Return a protocol, see `loop.create_server`."""
-        return _Door(self) if self._count() < CONNECTIONS_MAX else _Refusing()
+        return _Door(self) if len(self._open()) < CONNECTIONS_MAX else _Refusing()
 
     def enter(self, transport: asyncio.BaseTransport) -> None:
-        """Hand a new connection to aiohttp."""
+        """Hand a new connection to aiohttp, unless its address has too many."""
+        if len(others := self._open()) >= CROWDED and (address := _address(transport)):
+            same = sum(_address(one) == address for one in others)
+            if same >= CONNECTIONS_MAX - CROWDED:
+                assert isinstance(transport, asyncio.Transport)
+                transport.abort()
+                return
         protocol = self._make()
         loop = asyncio.get_running_loop()
         assert isinstance(transport, asyncio.Transport)
@@ -113,6 +126,11 @@ class Doorkeeper:
     def _check(self, transport: asyncio.Transport) -> None:
         if transport not in self._spoken and not transport.is_closing():
             transport.abort()
+
+
+def _address(transport: asyncio.BaseTransport | None) -> str | None:
+    peer = None if transport is None else transport.get_extra_info("peername")
+    return str(peer[0]) if peer else None
 
 
 class _Door(asyncio.Protocol):

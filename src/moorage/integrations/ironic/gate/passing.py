@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic
 
 import aiohttp
 from aiohttp import web
@@ -14,7 +15,10 @@ from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.gate.upstream import Upstream
 
 IDLE_SECONDS = 60.0
-"""How long a client may be silent within the body of a request."""
+"""How long a client may be silent within the body of a request, or not read its answer."""
+
+RATE_MIN = 16 << 10
+"""Bytes a second of a body, once a client has been waited for longer than that."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -51,7 +55,9 @@ class Incoming:
         request = self._request
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(CONTINUE)
+        waited, received = 0.0, 0
         while True:
+            began = monotonic()
             try:
                 async with asyncio.timeout(IDLE_SECONDS):
                     piece = await request.content.readany()
@@ -59,6 +65,11 @@ class Incoming:
                 self.broken = "The body stopped arriving."
             except (web.RequestPayloadError, HttpProcessingError):
                 self.broken = "The body is not valid."
+            else:
+                waited += monotonic() - began
+                received += len(piece)
+                if waited > IDLE_SECONDS and received < waited * RATE_MIN:
+                    self.broken = "The body arrives too slowly."
             if self.broken:
                 raise BodyError(self.broken)
             if not piece:
@@ -89,7 +100,8 @@ async def _streamed(request: web.Request, answer: aiohttp.ClientResponse) -> web
     await response.prepare(request)
     try:
         async for piece in answer.content.iter_any():
-            await response.write(piece)
+            async with asyncio.timeout(IDLE_SECONDS):  # for a client that does not read
+                await response.write(piece)
     except (aiohttp.ClientError, TimeoutError):
         if request.transport is not None:
             request.transport.abort()

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.gate.answers import VERSIONS
 
 SECONDS_MAX = 5.0
@@ -41,7 +42,7 @@ async def _check(gate: str, ironic: str, ca_file: str | None) -> list[Finding]:
                 text = await answer.text(errors="replace")
                 known = all(name in answer.headers for name in VERSIONS)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return [Finding(False, f"the gate {gate} does not answer: {error!r}")]
+            return [Finding(False, f"the gate {gate} does not answer: {reason_of(error)}")]
     found = [Finding(known, f"{gate} {'answers' if known else 'does not answer'} as Ironic")]
     found += _links(gate, ironic, text)
     return [*found, await _direct(ironic)]
@@ -62,7 +63,9 @@ async def _direct(ironic: str) -> Finding:
         async with asyncio.timeout(SECONDS_MAX):
             _, writer = await asyncio.open_connection(parts.hostname, port)
     except (TimeoutError, OSError) as error:
-        return Finding(True, f"{ironic} cannot be reached past the gate from here ({error!r})")
+        return Finding(
+            True, f"{ironic} cannot be reached past the gate from here ({reason_of(error)})"
+        )
     writer.close()
     return Finding(
         False, f"{ironic} can be reached past the gate from here: allow only the gate to connect"

@@ -171,7 +171,7 @@ class _Process:
         await runner.setup()
         server = runner.server
         assert server is not None
-        door = Doorkeeper(server, lambda: len(server.connections))
+        door = Doorkeeper(server, lambda: [one.transport for one in server.connections])
         gate.on_request = door.spoke
         loop = asyncio.get_running_loop()
         listeners = [await loop.create_server(door, sock=one, ssl=tls) for one in sockets]

@@ -1,6 +1,7 @@
 """Keeps the body of a decided request until it is forwarded: in memory if small, else in a file."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from tempfile import SpooledTemporaryFile
 from typing import Self
@@ -10,14 +11,17 @@ from aiohttp import web
 from moorage.integrations.ironic.gate.passing import Incoming
 from moorage.integrations.ironic.provision_request import Place, ProvisionRequest, request_of
 
-MEMORY_BYTES = 256 << 10
+MEMORY_BYTES = 64 << 10
 """A larger body is in a temporary file."""
 
 BODY_BYTES_MAX = 128 << 20
 """Ironic's configuration drives have up to 64 MiB."""
 
 ALL_BYTES_MAX = 4 << 30
-"""All bodies of requests that are held."""
+"""All bodies in files; smaller ones are never refused because of them."""
+
+ADDRESS_BYTES_MAX = ALL_BYTES_MAX // 4
+"""Those of one client's address: it cannot take the room of all others."""
 
 PIECE_BYTES = 256 << 10
 
@@ -31,6 +35,8 @@ class Spools:
 
     def __init__(self) -> None:
         self.held = 0
+        """Bytes in files."""
+        self.by_address: Counter[str] = Counter()
         self.parsing = asyncio.Semaphore(1)
         """One large body is parsed at a time: it takes several times its size in memory."""
 
@@ -41,9 +47,12 @@ class Spool:
     def __init__(self, spools: Spools, request: web.Request) -> None:
         self._spools = spools
         self._incoming = Incoming(request)
+        self._address = request.remote or ""
         self._users = 0
         self._file = SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed with the spool
         self._size = 0
+        self._filed = 0
+        """Bytes of it that count because they are in a file."""
 
     def __enter__(self) -> Self:
         self._users += 1
@@ -54,8 +63,11 @@ class Spool:
         if self._users:
             return
         self._file.close()
-        self._spools.held -= self._size
-        self._size = 0
+        self._spools.held -= self._filed
+        self._spools.by_address[self._address] -= self._filed
+        if not self._spools.by_address[self._address]:
+            del self._spools.by_address[self._address]
+        self._size = self._filed = 0
 
     async def fill(self) -> None:
         """Read the body. Raises TooLargeError, BodyError."""
@@ -63,13 +75,24 @@ class Spool:
             return
         async for piece in self._incoming.pieces():
             self._size += len(piece)
-            self._spools.held += len(piece)
-            if self._size > BODY_BYTES_MAX or self._spools.held > ALL_BYTES_MAX:
-                raise TooLargeError
             if self._size > MEMORY_BYTES:
+                self._count()
                 await asyncio.to_thread(self._file.write, piece)
             else:
                 self._file.write(piece)
+
+    def _count(self) -> None:
+        """Count the body as one in a file. Raises TooLargeError."""
+        spools, more = self._spools, self._size - self._filed
+        self._filed = self._size
+        spools.held += more
+        spools.by_address[self._address] += more
+        if (
+            self._size > BODY_BYTES_MAX
+            or spools.held > ALL_BYTES_MAX
+            or spools.by_address[self._address] > ADDRESS_BYTES_MAX
+        ):
+            raise TooLargeError
 
     async def asked(self, place: Place, address: str, content_type: str | None) -> ProvisionRequest:
         """Return the request that the body has. Raises AmbiguousError."""

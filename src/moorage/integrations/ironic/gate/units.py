@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -19,6 +20,13 @@ from moorage.wire.admission import Lease
 
 WAITED_MIN = 0.05
 """Ask Moorage to wait at least this long: a free unit must be granted within the request."""
+
+HELD_MAX = 1_000
+"""Requests that wait at the same time; others are asked for, but not held. Each has a connection to
+Moorage, of which the steps of all hosts need some, too."""
+
+HELD_PER_HOST = 8
+"""Requests for one host that wait at the same time: they share a ticket."""
 
 log = logging.getLogger("moorage.gate")
 
@@ -54,6 +62,8 @@ class Units:
         self._watch = watch
         self._meters = meters
         self._asking: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+        """Requests that wait, by the beginning of the keys of their host."""
         self._calls: set[asyncio.Task[Lease]] = set()
         self._cleaning: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
@@ -84,9 +94,12 @@ class Units:
         """
         if (lease := await self.shared(want.host, want.units)) is not None:
             return lease
-        with self._meters.held.track_inprogress(), self._meters.waits.time():
+        with self._holding(want), self._meters.held.track_inprogress(), self._meters.waits.time():
+            if self._held.total() > HELD_MAX:
+                until = monotonic()
             if not want.force:
                 await self._seen_all(until)
+                self._counted(want)
             if self._stopping.is_set():
                 raise HeldBackError("the gate is being restarted")
             lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
@@ -96,7 +109,32 @@ class Units:
             raise HeldBackError(
                 f"node {want.name} has other units: its earlier work must end first"
             )
+        if not (want.force or lease.record_version):
+            try:
+                self._counted(want)
+            except HeldBackError:
+                await self._episodes.give_back(lease, requeue=True)
+                raise
         return lease
+
+    @contextmanager
+    def _holding(self, want: Want) -> Iterator[None]:
+        """Count a request that waits. Raises HeldBackError: too many wait for its host."""
+        keys = want.host.keys
+        if self._held[keys] >= HELD_PER_HOST:
+            raise HeldBackError(f"too many requests for node {want.name} wait")
+        self._held[keys] += 1
+        try:
+            yield
+        finally:
+            self._held[keys] -= 1
+            if not self._held[keys]:
+                del self._held[keys]
+
+    def _counted(self, want: Want) -> None:
+        """Raise HeldBackError while nodes work in these pools that Moorage refuses to count."""
+        if uncounted := sorted(self._watch.picture.uncounted & want.units.keys()):
+            raise HeldBackError(f"nodes work that cannot be counted in {' and '.join(uncounted)}")
 
     async def _seen_all(self, until: float) -> None:
         """Wait for the first pass: before it, what is busy does not count yet."""

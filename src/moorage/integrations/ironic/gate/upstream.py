@@ -1,5 +1,6 @@
 """Sends requests on to Ironic, byte for byte."""
 
+import itertools
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -8,14 +9,16 @@ from typing import Self
 from urllib.parse import quote, urlencode
 
 import aiohttp
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp import ClientResponse
 from multidict import CIMultiDict
 from yarl import URL
 
+from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
-from moorage.integrations.trouble import reason_of
+from moorage.integrations.ironic.nodes import known_of
+from moorage.integrations.no_retry import no_retry
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
@@ -38,25 +41,12 @@ class AwayError(Exception):
     """Ironic cannot be reached: the request was not sent."""
 
 
-class LostError(aiohttp.ClientError):
-    """The connection was lost: the request may have been executed."""
-
-
-async def _once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """Send a request once: aiohttp repeats a PUT if the connection is lost."""
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise LostError(repr(error)) from error
-
-
 class Upstream:
     """Connections to one Ironic. An async context manager.
 
-    Readings share connections; every other request has its own, so that it cannot meet one that
-    Ironic is closing. `versions` are the version headers of Ironic's last answer.
+    Readings without a body share connections; every other request has its own, so that it cannot
+    meet one that Ironic is closing, and a body that Ironic does not read cannot be taken for the
+    request of another client. `versions` are the version headers of Ironic's last answer.
     """
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
@@ -66,8 +56,10 @@ class Upstream:
         self.versions: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
-        self._reading = self._session(force_close=False)
-        self._writing = self._session(force_close=True)
+        kinds = itertools.product((False, True), repeat=2)
+        self._sessions = {
+            (whole, shared): self._session(force_close=not shared) for whole, shared in kinds
+        }
         return self
 
     async def __aexit__(
@@ -76,8 +68,8 @@ class Upstream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._reading.close()
-        await self._writing.close()
+        for session in self._sessions.values():
+            await session.close()
 
     def _session(self, *, force_close: bool) -> aiohttp.ClientSession:
         kept = None if force_close else IDLE_SECONDS
@@ -100,7 +92,13 @@ class Upstream:
 
     @asynccontextmanager
     async def open(
-        self, method: str, target: str, headers: CIMultiDict[str], body: Body
+        self,
+        method: str,
+        target: str,
+        headers: CIMultiDict[str],
+        body: Body,
+        *,
+        whole: bool = False,
     ) -> AsyncIterator[ClientResponse]:
         """Send a request; yield the answer, whose body is still to be read.
 
@@ -109,10 +107,13 @@ class Upstream:
             target: path and query, as the client sent them.
             headers: end-to-end headers.
             body: pieces of the body; its length is that of the headers, otherwise it is chunked.
+            whole: request and answer never wait for a client, so they use other connections:
+                clients that send or read slowly may have all of those that are streamed.
 
         Raises AwayError, LostError, aiohttp.ClientError and TimeoutError.
         """
-        session = self._reading if method in REPEATABLE else self._writing
+        shared = method in REPEATABLE and body is None
+        session = self._sessions[whole, shared]
         # All of it is a "path" to yarl, which would drop an empty query.
         address = URL.build(
             scheme=self._base.scheme,
@@ -128,7 +129,7 @@ class Upstream:
                 headers=_spelt_alike(headers),
                 data=body,
                 allow_redirects=False,
-                middlewares=() if method in REPEATABLE else (_once,),
+                middlewares=() if shared else (no_retry,),
             ) as answer:
                 for name in VERSIONS:
                     if name in answer.headers:
@@ -141,17 +142,17 @@ class Upstream:
         self, method: str, target: str, headers: CIMultiDict[str], body: Body = None
     ) -> Answer:
         """Send a request and read the whole answer. Raises as `open` does."""
-        async with self.open(method, target, headers, body) as answer:
+        async with self.open(method, target, headers, body, whole=True) as answer:
             content = await answer.read()
             passed = end_to_end(answer.raw_headers)
             return Answer(answer.status, answer.reason or "", passed, content)
 
     async def node(self, ident: str, fields: Sequence[str], headers: CIMultiDict[str]) -> Answer:
         """Read a node for a client; `headers` are its credentials. Raises as `open` does."""
-        query = urlencode({"fields": ",".join(fields)})
-        target = f"/v1/nodes/{quote(ident, safe='')}?{query}"
         given = headers.copy()
-        given[VERSION] = await self.version()
+        given[VERSION] = version = await self.version()
+        query = urlencode({"fields": known_of(fields, version)})
+        target = f"/v1/nodes/{quote(ident, safe='')}?{query}"
         given["Accept"] = "application/json"
         return await self.send("GET", target, given)
 

@@ -27,6 +27,7 @@ from moorage.integrations.ironic.wishes import (
     Wish,
     hindrance_of,
     is_needless,
+    is_of_project,
     mark_of,
     wish_of,
 )
@@ -63,8 +64,16 @@ class Governor:
     """Governs the nodes of one Ironic."""
 
     def __init__(
-        self, episodes: Episodes, nodes: NodeReader, rules: Rules, *, hold_counts: bool = False
+        self,
+        episodes: Episodes,
+        nodes: NodeReader,
+        rules: Rules,
+        *,
+        hold_counts: bool = False,
+        project_wishes: bool = False,
     ) -> None:
+        """Prepare to govern; `project_wishes`: also carry out those on nodes of projects."""
+        self._project_wishes = project_wishes
         self._episodes = episodes
         self._nodes = nodes
         self._rules = rules
@@ -131,6 +140,9 @@ class Governor:
                 continue
             if wish is None or is_needless(node, wish.verb) or uuid in picture.busy:
                 continue
+            if not self._may_wish(node):
+                remarks[uuid] = "it has an owner or a lessee, whose wishes are not carried out"
+                continue
             if (hindrance := hindrance_of(node, wish.verb)) is not None:
                 remarks[uuid] = hindrance
                 continue
@@ -143,7 +155,10 @@ class Governor:
         wish = _valid_wish(node)
         if wish is None or is_needless(node, wish.verb) or hindrance_of(node, wish.verb):
             return None
-        return self._start(node, wish)
+        return self._start(node, wish) if self._may_wish(node) else None
+
+    def _may_wish(self, node: Node) -> bool:
+        return self._project_wishes or not is_of_project(node)
 
     def _start(self, node: Node, wish: Wish) -> Start:
         needs = self._rules.needs(node, {wish.verb}, self._picture.warm)

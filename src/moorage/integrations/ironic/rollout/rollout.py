@@ -71,13 +71,20 @@ class Rollout:
     """A wave over nodes."""
 
     def __init__(
-        self, episodes: Episodes, nodes: NodeReader, rules: Rules, verb: str, limits: Limits
+        self,
+        episodes: Episodes,
+        nodes: NodeReader,
+        rules: Rules,
+        verb: str,
+        limits: Limits,
+        *,
+        hold_counts: bool = False,
     ) -> None:
         self._episodes = episodes
         self._nodes = nodes
         self._rules = rules
         self._limits = limits
-        self._reconciler = Reconciler(episodes, nodes, rules)
+        self._reconciler = Reconciler(episodes, nodes, rules, hold_counts=hold_counts)
         starter = Starter(episodes, nodes, rules.fields, self._start_of)
         self._line = Line(
             episodes,

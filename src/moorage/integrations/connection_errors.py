@@ -1,13 +1,19 @@
-"""Says in a few words why a connection failed."""
+"""What errors of connections say to people, in logs and in answers."""
 
 import os
 from socket import gaierror
 
 import aiohttp
 
+from moorage.client.run.printing import printable
+
 
 def reason_of(error: BaseException) -> str:
-    """Return why there was no answer: `Connection refused`, without the state of the client."""
+    """Return why there was no answer, on one line: `Connection refused`.
+
+    Not the `repr` of the error: that of aiohttp's errors has the headers of the request, and so its
+    token.
+    """
     if isinstance(error, aiohttp.NonHttpUrlClientError | aiohttp.InvalidURL):
         return "this is not an http:// or https:// address"
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -19,7 +25,8 @@ def reason_of(error: BaseException) -> str:
         return str(error.strerror)
     if isinstance(error, TimeoutError):
         return "it takes too long"
-    return str(error) or type(error).__name__
+    text, kind = printable(str(error)), type(error).__name__
+    return f"{kind}: {text}" if text else kind
 
 
 PLAIN = frozenset({OSError, PermissionError, ConnectionRefusedError, ConnectionResetError})

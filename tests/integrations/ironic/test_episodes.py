@@ -1,0 +1,48 @@
+"""Leases of hosts whose requests change, or stay without an answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from moorage.integrations.provisioning.episodes import (
+    SENT_MAX,
+    CrowdedError,
+    Episodes,
+    Host,
+    episode_of,
+)
+from moorage.integrations.provisioning.walk import WIRE_GRACE_SECONDS
+from moorage.wire.admission import Lease
+from tests.integrations.ironic.world import POOL, World, played
+
+
+async def asked(episodes: Episodes, name: str, *, force: bool = False) -> Lease:
+    """Ask for one unit for a host."""
+    host = Host("ironic", name)
+    return await episodes.ask(host, "active", {POOL: 1}, wait=0.0, patience=60.0, force=force)
+
+
+@played(1, 1)
+async def test_a_node_that_waits_becomes_exempt(it: World) -> None:
+    """Its old ticket does not hold it back."""
+    async with it.episodes() as (episodes, _):
+        host = Host("ironic", "one")
+        await episodes.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
+        assert (await asked(episodes, "two")).state == "waiting"
+        assert (await asked(episodes, "two", force=True)).state == "granted"
+        assert it.leases("waiting") == []
+
+
+@played(1, 1)
+async def test_many_requests_without_an_answer(it: World) -> None:
+    """A node that is stuck can be asked again, once the earlier requests start nothing more."""
+    async with it.episodes() as (episodes, _):
+        host = Host("ironic", "one")
+        lease = await episodes.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
+        for number in range(SENT_MAX):
+            lease = await episodes.sent(lease, f"req-{number}")
+        with pytest.raises(CrowdedError):
+            await episodes.sent(lease, "more")
+        later = replace(lease, record_age=WIRE_GRACE_SECONDS)
+        found = episode_of(await episodes.sent(later, "more"))
+        assert (found.sent, found.begun) == (frozenset({"more"}), True)
