@@ -12,6 +12,9 @@ FIRST_PASSED = 3
 """The number of the first socket that is passed (`sd_listen_fds(3)`)."""
 
 BACKLOG = 1_024
+PORT_MAX = 65_535
+"""`getaddrinfo` takes larger ones, and counts from 0 again."""
+
 CONNECTIONS_MAX = 4_000
 CROWDED = CONNECTIONS_MAX // 4
 """This many connections can be of any clients; of all, one address has at most three quarters."""
@@ -46,7 +49,7 @@ def bound(address: str) -> list[socket]:
     """Return sockets that listen on HOST:PORT. Raises ListenError."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not (port.isdecimal() and host):
+    if not (port.isdecimal() and host and int(port) <= PORT_MAX):
         raise ListenError(f"{address!r} is not HOST:PORT")
     made = []
     try:
@@ -56,8 +59,6 @@ def bound(address: str) -> list[socket]:
             one.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
             one.bind(place)
             one.listen(BACKLOG)
-    except OverflowError as error:
-        raise ListenError(f"{address!r} has no such port") from error
     except OSError as error:
         for one in made:
             one.close()
