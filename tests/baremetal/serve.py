@@ -82,7 +82,8 @@ def instructions(ironic: Ironic) -> Iterator[str]:
 
 
 def terminated(_number: int, _frame: FrameType | None) -> None:
-    """Do on SIGTERM what Ctrl-C does."""
+    """Do on SIGTERM what Ctrl-C does; once, as make passes it on to whom it has reached."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
