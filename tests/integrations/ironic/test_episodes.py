@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from moorage.client.transport import RefusedError
 from moorage.integrations.provisioning.episodes import (
     SENT_MAX,
     CrowdedError,
@@ -12,7 +13,7 @@ from moorage.integrations.provisioning.episodes import (
     episode_of,
 )
 from moorage.integrations.provisioning.walk import WIRE_GRACE_SECONDS
-from moorage.wire.admission import Lease
+from moorage.wire.admission import Lease, PoolWanted
 from tests.integrations.ironic.world import POOL, World, played
 
 
@@ -46,3 +47,16 @@ async def test_many_requests_without_an_answer(it: World) -> None:
         later = replace(lease, record_age=WIRE_GRACE_SECONDS)
         found = episode_of(await episodes.sent(later, "more"))
         assert (found.sent, found.begun) == (frozenset({"more"}), True)
+
+
+@played(1, 1)
+async def test_a_pool_whose_leases_end_by_themselves(it: World) -> None:
+    """Nothing is started from it: the pools of a rule with fields are not known before."""
+    it.operator.pool_put(POOL, PoolWanted(limit=1, expire="keep", hold=600.0))
+    async with it.episodes() as (episodes, _):
+        host = Host("ironic", "one")
+        with pytest.raises(RefusedError, match="--hold none"):
+            await episodes.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
+        assert it.leases() == it.leases("waiting") == []
+        await episodes.adopt(host, {POOL: 1})
+        assert len(it.leases()) == 1

@@ -16,7 +16,7 @@ def hiding(nodes: NodeReader, hidden: Callable[[Node], bool]) -> None:
     async def some(fields: Sequence[str]) -> list[Node]:
         return [node for node in await everything(fields) if not hidden(node)]
 
-    nodes.all = some  # type: ignore[method-assign]
+    nodes.all = some  # type: ignore[method-assign] # a test double
 
 
 @played(2, 1)
@@ -49,6 +49,6 @@ async def test_one_refusal_does_not_stop_a_pass(it: World) -> None:
                 raise RefusedError(403, "forbidden", "Not for this pool.", "req")
             await report(lease, result, detail)
 
-        episodes.report = refused  # type: ignore[method-assign]
+        episodes.report = refused  # type: ignore[method-assign] # a test double
         assert (await reconciler.run_once()).released == 1
         assert [lease.id for lease in it.leases()] == [first]

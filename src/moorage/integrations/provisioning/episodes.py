@@ -36,6 +36,9 @@ ENDED, CHANGED, GONE = "lease_ended", "record_changed", "lease_not_found"
 REUSED = "key_reused"
 """Code of a refusal: the live lease with this key has other needs, labels or another patience."""
 
+HOLDS = "pool_has_hold"
+"""Code of a refusal by this module: a unit of the pool would be free while its host works."""
+
 REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
 
@@ -153,6 +156,29 @@ class Episodes:
         other needs (a rule or the host has changed), or that waits although the units are to be had
         by force, is withdrawn.
         """
+        lease = await self._asked(host, verb, needs, wait, patience, force=force)
+        if lease.hold is not None and not force:
+            await self.give_back(lease, requeue=False)
+            pools = " and ".join(sorted(needs))
+            raise RefusedError(
+                409,
+                HOLDS,
+                f"leases of {pools} end by themselves while hosts still work: run"
+                " `moorage pool change NAME --hold none`",
+                "",
+            )
+        return lease
+
+    async def _asked(
+        self,
+        host: Host,
+        verb: str,
+        needs: Mapping[str, int],
+        wait: float,
+        patience: float,
+        *,
+        force: bool,
+    ) -> Lease:
         wanted = LeaseWanted(
             needs=[NeedWanted(pool=pool, units=units) for pool, units in sorted(needs.items())],
             key=f"{host.keys}{verb}",

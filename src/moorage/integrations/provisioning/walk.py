@@ -54,7 +54,7 @@ class NotSentError(Exception):
 def sent(episode: Episode, request: str) -> Episode:
     """Return the episode with one more request under way; store it before the request is sent.
 
-    Requests that are without an answer for so long that they start nothing any more are dropped;
+    Requests that have had no answer until they can start nothing any more are dropped;
     they may have started work.
     """
     if episode.age >= WIRE_GRACE_SECONDS and (gone := episode.sent - {request}):

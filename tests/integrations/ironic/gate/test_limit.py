@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from moorage.wire.admission import PoolWanted
 from tests.integrations.ironic.gate.world import (
@@ -13,6 +14,7 @@ from tests.integrations.ironic.gate.world import (
     SDK,
     UNKNOWN,
     VERSION,
+    Between,
     World,
 )
 from tests.support.ironic_double.faults import Fault
@@ -175,6 +177,54 @@ def test_a_client_that_leaves_while_it_waits(tmp_path: Path, agent: str) -> None
         assert world.double.fleet.busiest == 1
 
     play(tmp_path, IronicDouble(3), 1, act)
+
+
+def test_a_client_that_leaves_while_its_unit_is_being_granted(tmp_path: Path) -> None:
+    """Moorage carries out the request after the client has left: its unit is free soon.
+
+    Without this it would be free after ten seconds.
+    """
+
+    class Slow(Between):
+        left = False
+
+        async def _handle(self, request: web.Request) -> web.Response:
+            if request.method != "POST" or request.path != "/v1/leases" or self.left:
+                answer = await super()._handle(request)
+                if self.left and len(request.query.get("key_prefix", "")) > len("ironic/"):
+                    looked.set()  # the gate looks for this node alone
+                return answer
+            body = await request.read()
+            entered.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.left = True
+                await looked.wait()
+                headers = {"X-Auth-Token": world_of[0].token, "Content-Type": "application/json"}
+                url = world_of[0].moorage.url + request.raw_path
+                async with world_of[0].session.post(url, data=body, headers=headers) as got:
+                    assert got.status == 201
+                granted.set()
+                raise
+            raise AssertionError
+
+    entered, looked, granted = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    world_of: list[World] = []
+
+    async def act(world: World) -> None:
+        world_of.append(world)
+        async with Slow(world.moorage.url) as slow:
+            gate = await world.gate(moorage=slow.url)
+            leaving = asyncio.create_task(world.ask(gate.url, "node-1", "active"))
+            await entered.wait()
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
+            await granted.wait()
+            async with asyncio.timeout(6.0):
+                await world.occupied(0)
+
+    play(tmp_path, IronicDouble(1), 1, act)
 
 
 def test_a_client_that_leaves_after_its_request_was_forwarded(tmp_path: Path) -> None:

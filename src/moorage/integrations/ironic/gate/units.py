@@ -28,6 +28,9 @@ Moorage, of which the steps of all hosts need some, too."""
 HELD_PER_HOST = 8
 """Requests for one host that wait at the same time: they share a ticket."""
 
+LOOKS = (0.0, 0.5, 2.0)
+"""When to look whether a client that has left was granted a unit: Moorage may be just doing it."""
+
 log = logging.getLogger("moorage.gate")
 
 
@@ -192,9 +195,14 @@ class Units:
         A gate that is killed here loses nothing: a pass releases what is not used for 10 seconds.
         """
         try:
-            async for lease in self._api.leases(state="granted", key_prefix=host.keys):
-                if lease.key == key and not lease.record_version and not self._asking[key]:
-                    await self._api.release(lease.id, 0)
+            for seconds in LOOKS:
+                await asyncio.sleep(seconds)
+                if self._asking[key]:
+                    return
+                async for lease in self._api.leases(state="granted", key_prefix=host.keys):
+                    if lease.key == key and not lease.record_version and not self._asking[key]:
+                        await self._api.release(lease.id, 0)
+                        return
         except (UnreachableError, UndecodableError, RefusedError) as error:
             log.debug("unit of %s is not given back: %s", host.uuid, error)
         finally:
