@@ -21,7 +21,8 @@ from tests.integrations.ironic.gate.test_limit import play
 from tests.integrations.ironic.gate.world import World
 from tests.support.ironic_double.server import IronicDouble
 
-FLOOD = 1_800
+FLOOD = 1_600
+"""More than the gate has connections to Moorage."""
 
 
 def request_with(size: int, remote: str, arrived: Callable[[], None] = lambda: None) -> Any:
@@ -46,14 +47,17 @@ def request_with(size: int, remote: str, arrived: Callable[[], None] = lambda: N
 
 def test_a_flood_of_requests_for_one_node(tmp_path: Path) -> None:
     """Few are held; the others are refused at once, and other nodes do not notice."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\npool = "deploy"\n[[client]]\nuser_agent = "*"\nhold = 55\n')
 
     async def act(world: World) -> None:
-        made = await world.gate()
+        made = await world.gate("--rules", str(rules))
         assert (await world.ask(made.url, "node-1", "active")).status == 202
-        flood = [asyncio.create_task(world.ask(made.url, "node-2", "active")) for _ in range(FLOOD)]
-        done, held = await asyncio.wait(flood, timeout=15.0)
-        assert {one.result().status for one in done} == {409}
-        assert len(held) <= HELD_PER_HOST
+        held = {asyncio.create_task(world.ask(made.url, "node-2", "active")) for _ in range(FLOOD)}
+        async with asyncio.timeout(45.0):  # less than any is held
+            while len(held) > HELD_PER_HOST:
+                done, held = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+                assert {one.result().status for one in done} == {409}
         began = monotonic()
         assert (await world.ask(made.url, "node-3", "deleted")).status < 500
         assert monotonic() - began < 3.0
