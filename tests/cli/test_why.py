@@ -29,4 +29,5 @@ def test_why(tmp_path: Path) -> None:
         assert "node-9" in cli.refusal(1, "lease", "why", "node-9")
         titles = cli.lines("lease", "list")[0].split("\t")
         assert titles[-2:] == ["verb", "conductor"]
-        assert "node-2 rebuild" in cli.lines("top", "--once")[1]
+        shown = cli.lines("top", "--once")[1]
+        assert f"node-2 ({cli.answer('lease', 'why', waits)[0]['owner']}) rebuild" in shown

@@ -1,12 +1,10 @@
 """Owners of leases that are not callers by name: nobody may have such a name."""
 
 from moorage.core.admission.late_releases import OWNER
+from moorage.wire.labels import GOVERNOR
 
 BOSKOS = "boskos:"
 """The prefix of the owner of a lease that was made through the Boskos face."""
-
-GOVERNOR = "governor:"
-"""The prefix of the owners of leases of governors."""
 
 GOVERNORS = f"{GOVERNOR}hosts"
 """The one owner of the leases of all governors: each continues what another has begun."""

@@ -10,7 +10,7 @@ import secrets
 from msgspec import structs
 
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.owners import BOSKOS, GOVERNOR, is_reserved
+from moorage.core.admission.owners import BOSKOS, is_reserved
 from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
@@ -36,6 +36,7 @@ from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_
 from moorage.store.access import audit as audit_store
 from moorage.store.access import tokens as access_store
 from moorage.store.api import Engine, Plan
+from moorage.wire.labels import GOVERNOR
 
 ID_BYTES = 6
 ENDED_MAX = 1_000

@@ -36,6 +36,11 @@ HOSTILE = {
     "two hosts": _put(lines=SIZE + b"Host: b\r\n"),
     "no host": b"PUT " + PROVISION + b" HTTP/1.1\r\n" + JSON + SIZE + b"\r\n" + BODY,
     "an underscore": _put(lines=b"Content_Length: 20\r\n"),
+    "another path": _put(lines=SIZE + b"PATH_INFO: /v1/nodes/node-2/states/provision\r\n"),
+    "a part of the path": _put(lines=SIZE + b"SCRIPT_NAME: /v1\r\n"),
+    "a charset within quotes": _put(lines=SIZE).replace(
+        b"/json", b'/json; x="; charset=utf-7;"; charset=utf-8'
+    ),
     "another protocol": _put(lines=SIZE + b"Connection: upgrade\r\nUpgrade: websocket\r\n"),
     "a new version": _put().replace(b"HTTP/1.1", b"HTTP/2.0"),
     "an old version": _put().replace(b" HTTP/1.1", b""),

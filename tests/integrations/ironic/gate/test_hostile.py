@@ -56,3 +56,13 @@ def test_a_body_that_nobody_reads() -> None:
         assert upstream.connections == shared + 1
         exchange(proxy.url, request("GET", "/v1/nodes/node-2"))
         assert upstream.connections == shared + 1
+
+
+def test_what_is_not_http_is_not_logged(upstream: RawUpstream) -> None:
+    """Neither a token in a header that is not valid, nor a traceback for each request."""
+    with gate(upstream.url) as proxy:
+        head = request("GET", "/v1", {"X-Auth-Token": "s3cret\x01"})
+        assert b" 400 " in exchange(proxy.url, head)
+        assert b" 400 " in exchange(proxy.url, b"GET / s3cret/1.1\r\n\r\n")
+        proxy.stop()
+        assert not any("s3cret" in line or "Traceback" in line for line in proxy.said)

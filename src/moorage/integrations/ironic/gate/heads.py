@@ -20,8 +20,10 @@ HOP_BY_HOP = frozenset(
 )
 """Headers that concern one connection only (RFC 9110, 7.6.1)."""
 
-FRAMING = frozenset({"content_length", "content_type", "transfer_encoding"})
-"""A WSGI server could take these for the headers with a dash."""
+FRAMING = frozenset(
+    {"content_length", "content_type", "transfer_encoding", "path_info", "script_name"}
+)
+"""A WSGI server could take these for the headers with a dash, or for the path of the request."""
 
 TARGET = re.compile(r"/[\x21-\x7e]*")
 LENGTH = re.compile(r"[0-9]{1,18}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from socket import socket
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.gate.app import Gate
@@ -42,6 +43,22 @@ HEAD_BYTES_MAX = 32 << 10
 """Bytes in the request line, and in each header."""
 
 log = logging.getLogger("moorage.gate")
+
+
+class _WithoutRefused(logging.Filter):
+    """Drops what aiohttp says of requests that are not HTTP.
+
+    It would be a traceback for each, with the line that is not valid: perhaps a token.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is of anything else."""
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError)
+
+
+server_log = logging.getLogger("moorage.gate.server")
+server_log.addFilter(_WithoutRefused())
 
 
 class GateError(Exception):
@@ -161,6 +178,7 @@ class _Process:
             gate.application(),
             handle_signals=False,
             access_log=None,
+            logger=server_log,
             handler_cancellation=True,
             auto_decompress=False,
             keepalive_timeout=KEEPALIVE_SECONDS,
@@ -185,7 +203,7 @@ class _Process:
         app.router.add_get("/metrics", shown)
         runners = []
         for one in sockets:
-            runner = web.AppRunner(app, handle_signals=False, access_log=None)
+            runner = web.AppRunner(app, handle_signals=False, access_log=None, logger=server_log)
             await runner.setup()
             await web.SockSite(runner, one).start()
             runners.append(runner)
