@@ -8,13 +8,13 @@ import asyncio
 import json
 import logging
 from dataclasses import dataclass
-from time import monotonic
 
 import aiohttp
 from multidict import CIMultiDict
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.gate.answers import VERSION, Answer, fault
 from moorage.integrations.ironic.gate.heads import credentials
@@ -155,7 +155,7 @@ class Deciding:
         host = host_of_node(node, asked.verb)
         if requirement is Requirement.NOTHING and state in BUSY:
             # Its work may end before Ironic reads the request, which then starts new work.
-            lease = await self._units.shared(host, {})
+            lease = await self._units.shared(host, {}, forced=True)
         elif requirement is Requirement.NOTHING or not needs.units:
             lease = None
         else:
