@@ -44,6 +44,11 @@ class Origin:
     needless: bool = False
     wish: str | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it had to wait for its turn."""
+        return self.governed and not self.forced and not self.needless
+
 
 @dataclass
 class Work:
@@ -86,9 +91,9 @@ class Auditor:
         if not origin.governed:
             return
         self.governed += 1
-        if not origin.forced and first is not None:
+        if origin.waits and first is not None:
             self._count()
-        elif not origin.forced and not origin.needless:
+        elif origin.waits:
             self._count_without(node)
         _claim(first is not None or origin.needless, "P2", origin, "starts", node.name, "unitless")
 
@@ -108,10 +113,7 @@ class Auditor:
     def _count(self) -> None:
         """P1, after a request that had a unit has made a host work."""
         numbered = [(self._number(uuid, work), work) for uuid, work in self.works.items()]
-        last, limit = max(
-            (at for at, work in numbered if at and work.origin.governed and not work.origin.forced),
-            default=(0, 0),
-        )
+        last, limit = max((at for at, work in numbered if at and work.origin.waits), default=(0, 0))
         count = sum(at is not None and at[0] <= last for at, _ in numbered)
         _claim(count <= limit or not last, "P1", count, "hosts work, the limit was", limit)
 

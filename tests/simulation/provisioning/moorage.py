@@ -11,7 +11,6 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from moorage.core.admission import requests
@@ -180,12 +179,14 @@ ONE = re.compile(r"/v1/leases/([^/]+)(?:/(\w+))?")
 async def answered(
     service: Service, method: str, path: str, query: Mapping[str, Any], body: Any, gone: Gone
 ) -> tuple[int, Any]:
-    """Answer a request of the native API, as its face does; return status and JSON."""
+    """Answer a request of the native API, as its face does; return status and what is sent.
+
+    Answers are not encoded, which would take a quarter of all time; errors are JSON.
+    """
     try:
-        made = await _routed(service, method, path, query, body, gone)
+        return 200, await _routed(service, method, path, query, body, gone)
     except Error as error:
         return STATUSES[error.code], {"code": error.code, "detail": str(error)}
-    return 200, msgspec.json.decode(msgspec.json.encode(made))
 
 
 async def _routed(

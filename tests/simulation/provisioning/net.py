@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from multidict import CIMultiDict
 
-from moorage.client.decoding import decode
 from moorage.client.transport import UnreachableError, refusal_of
 from moorage.integrations.ironic.gate.answers import VERSIONS, Answer
 from moorage.integrations.ironic.gate.upstream import (
@@ -163,7 +162,8 @@ class SimulatedLeaseApi(LeaseApi):
             raise UnreachableError(f"no answer: {error}") from error
         if status >= 300:
             raise refusal_of(status, content)
-        return decode(kind, content)
+        assert isinstance(content, kind)
+        return content
 
 
 class SimulatedNodeReader(NodeReader):
@@ -223,4 +223,3 @@ class Spool:
     def body(self) -> bytes:
         """Return the body."""
         return self._body
-

@@ -18,14 +18,14 @@ from typing import Any
 
 import aiohttp
 
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
 from moorage.core.admission.facts import Changes
 from moorage.core.clock import SECOND
 from moorage.integrations.ironic.gate.upstream import AwayError
 from moorage.integrations.ironic.nodes import IronicError
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.states import EVENTS, Requirement, requirement_of
-from moorage.client.decoding import UndecodableError
-from moorage.client.transport import RefusedError, UnreachableError
 from tests.simulation.provisioning.auditor import Auditor, Origin, Violation
 from tests.simulation.provisioning.ironic import Ironic
 from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop
@@ -60,7 +60,7 @@ class ProvisioningSimulation:
         self.random = Random(seed)
         self.liveness = seed % 2 == 1
         self.faulty = True
-        self.until = self.random.uniform(60.0, 200.0)
+        self.until = self.random.uniform(40.0, 180.0)
         self.storm = self.random.choice([0.0, 0.01, 0.05, 0.1])
         self.deadly = self.random.choice([0.0, 0.002, 0.01])
         self.interval = self.random.choice([2.0, 5.0])
@@ -299,7 +299,9 @@ class ProvisioningSimulation:
             members = {"name": name, "driver": "fake-hardware"}
             node = add(members, self.random.choice(states))
             if self.random.random() < 0.2:
-                self.ironic.provision(node, {"manageable": "provide"}.get(node.state, "active"), FOREIGN)
+                self.ironic.provision(
+                    node, {"manageable": "provide"}.get(node.state, "active"), FOREIGN
+                )
             kind = self.random.choice(["client", "client", "wisher", "nobody"])
             if kind != "nobody":
                 users.append(getattr(self.users, kind)(node, f"{kind}-{number}"))
@@ -317,7 +319,9 @@ class ProvisioningSimulation:
         self.programs = [*self.gates, governing]
         if self.random.random() < 0.3:
             add = self.ironic.fleet.add
-            rolled = [add({"name": f"roll-{n}", "driver": "fake-hardware"}, "available") for n in range(3)]
+            rolled = [
+                add({"name": f"roll-{n}", "driver": "fake-hardware"}, "available") for n in range(3)
+            ]
             self.rollouts = [RollingOut(self, "rollout", [n.uuid for n in rolled], "active", 2)]
             self.programs += self.rollouts
         for gate in self.gates:
@@ -328,7 +332,9 @@ class ProvisioningSimulation:
     def _go(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         task.add_done_callback(
-            lambda done: done.cancelled() or done.exception() is None or self.broken(done.exception())
+            lambda done: (
+                done.cancelled() or done.exception() is None or self.broken(done.exception())
+            )
         )
 
     def _watched(self, look: Any) -> None:
@@ -388,4 +394,10 @@ class ProvisioningSimulation:
 
 
 def _short(body: Any) -> Any:
-    return body.get("key", body) if isinstance(body, dict) else ""
+    """Return a body for the story, without what is random anyway."""
+    if not isinstance(body, dict):
+        return ""
+    record = body.get("record")
+    if record is None:
+        return body.get("key", body)
+    return f"{body['version']}: {len(record['sent'])} sent{' begun' * record['begun']}"

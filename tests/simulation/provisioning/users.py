@@ -43,7 +43,7 @@ class Users:
         self.served[user] = self.served.get(user, 0) + (not self.world.faulty)
 
     async def client(self, node: Node, user: str) -> None:
-        """Ask for one state after the other through the gates, until it went well without faults."""
+        """Ask for one state after the other through gates, until it went well without faults."""
         self.served[user] = 0
         hold = self.random.choice([0.5, 5.0, 20.0, 55.0])
         policy = ClientPolicy(user, hold=hold, retry_after=self.random.choice(["none", 3]))

@@ -30,6 +30,10 @@ and one of these."""
 SECONDS_MAX = 60.0
 """How long to wait for one answer."""
 
+CONNECT_SECONDS = 10.0
+"""How long to wait for a connection: what is sent later could start work after its unit was
+released, see `provisioning/walk.py`."""
+
 
 class IronicError(Exception):
     """Ironic did not answer, or not as Ironic does; the message says what happened."""
@@ -64,7 +68,7 @@ class NodeReader:
         self._session = aiohttp.ClientSession(
             headers=self._headers,
             connector=aiohttp.TCPConnector(ssl=self._tls),
-            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX),
+            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX, connect=CONNECT_SECONDS),
         )
         return self
 

@@ -34,7 +34,12 @@ from moorage.integrations.ironic.states import (
     synonyms_of,
 )
 from moorage.integrations.provisioning.episodes import CrowdedError, EndedError, Episodes
-from moorage.integrations.provisioning.walk import NotSentError, RequestOutcome, outcome_of
+from moorage.integrations.provisioning.walk import (
+    SEND_SECONDS,
+    NotSentError,
+    RequestOutcome,
+    outcome_of,
+)
 from moorage.wire.admission import Lease
 
 TRIES = 3
@@ -195,10 +200,12 @@ class Deciding:
         """Send the request to Ironic, with its steps stored. Raises EndedError before it is."""
         if lease is None:
             return (await self._forwarded(asked))[0]
+        began = monotonic()
         lease = await self._episodes.sent(lease, asked.id)
-        if asked.left:
+        if asked.left or monotonic() - began > SEND_SECONDS:
             # Stored, but not sent: the unit is free again.
-            answer, outcome = self._conflict(asked, "left"), RequestOutcome.REFUSED
+            text = "it has taken too long until the request could be sent"
+            answer, outcome = self._conflict(asked, text), RequestOutcome.REFUSED
         else:
             with self._meters.forwarding.track_inprogress():
                 answer, outcome = await self._forwarded(asked)
