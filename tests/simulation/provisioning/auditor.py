@@ -120,7 +120,7 @@ class Auditor:
     def _count_without(self, node: Node) -> None:
         """P1, after a request without a unit has made a host work: it counts, too."""
         busy = [uuid for uuid, work in self.works.items() if self._number(uuid, work)]
-        limits = [pool.spec.limit for pool in self.memory.pools.values()]
+        limits = [pool.spec.limit or 0 for pool in self.memory.pools.values()]
         _claim(len(busy) + 1 <= max(limits, default=0), "P1", node.name, "is one too many", busy)
 
     def _number(self, uuid: str, work: Work) -> tuple[int, int] | None:
@@ -146,7 +146,7 @@ class Auditor:
 
     def _granted(self, lease: Lease, changes: Changes) -> None:
         limits = [
-            (changes.pools.get(need.pool) or self.memory.pools[need.pool]).spec.limit
+            (changes.pools.get(need.pool) or self.memory.pools[need.pool]).spec.limit or 0
             for need in lease.needs
         ]
         self.grants[lease.id] = (len(self.grants) + 1, min(limits))

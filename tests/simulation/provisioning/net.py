@@ -136,7 +136,12 @@ class Net:
         elif done.exception() is not None:
             self._world.broken(done.exception())
         elif weather.answered:
-            self.later(travel, lambda: answer.done() or answer.set_result(done.result()))
+            self.later(travel, lambda: _tell(answer, done.result()))
+
+
+def _tell(answer: "asyncio.Future[Any]", said: Any) -> None:
+    if not answer.done():
+        answer.set_result(said)
 
 
 def _fail(answer: "asyncio.Future[Any]") -> None:
@@ -223,3 +228,13 @@ class Spool:
     def body(self) -> bytes:
         """Return the body."""
         return self._body
+
+
+def short(body: Any) -> Any:
+    """Return a body for the story, without what is random anyway."""
+    if not isinstance(body, dict):
+        return ""
+    record = body.get("record")
+    if record is None:
+        return body.get("key", body)
+    return f"{body['version']}: {len(record['sent'])} sent{' begun' * record['begun']}"

@@ -30,7 +30,14 @@ from tests.simulation.provisioning.auditor import Auditor, Origin, Violation
 from tests.simulation.provisioning.ironic import Ironic
 from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop
 from tests.simulation.provisioning.moorage import START, Moorage, answered
-from tests.simulation.provisioning.net import IRONIC_LATE, MOORAGE_LATE, CutError, Net, NotSentError
+from tests.simulation.provisioning.net import (
+    IRONIC_LATE,
+    MOORAGE_LATE,
+    CutError,
+    Net,
+    NotSentError,
+    short,
+)
 from tests.simulation.provisioning.processes import (
     DECIDED,
     Gate,
@@ -39,6 +46,7 @@ from tests.simulation.provisioning.processes import (
     RollingOut,
 )
 from tests.simulation.provisioning.users import FOREIGN, Users
+from tests.support.ironic_double.fleet import Node
 
 POOL = "deploy"
 LIVENESS_MAX = 2_000.0
@@ -154,7 +162,7 @@ class ProvisioningSimulation:
             made = answered(self.moorage.service, method, path, query, body, gone.wait)
             status, content = await self.moorage.process.start(made)
             if method != "GET":
-                self.tell(process.name, method, path, query or "", _short(body), "->", status)
+                self.tell(process.name, method, path, query or "", short(body), "->", status)
             return status, content
 
         return await self.net.exchange(self.net.weather(MOORAGE_LATE, False), seconds, carry)
@@ -270,13 +278,8 @@ class ProvisioningSimulation:
         self.auditor = Auditor(self.moorage.memory, self.now)
         self.auditor.memory_began = START / SECOND
         fleet = self.ironic.fleet
-        fleet.began = lambda node, origin: self._watched(
-            lambda: (self.tell("busy", node.name, origin), self.auditor.began(node, origin))
-        )
-        fleet.over = lambda node: (
-            self.tell("idle", node.name, node.state),
-            self.auditor.ended(node.uuid),
-        )
+        fleet.began = lambda node, origin: self._watched(lambda: self._busy(node, origin))
+        fleet.over = self._idle
         self._seconds()
         self.moorage.start()
         self.users = Users(self)
@@ -331,11 +334,19 @@ class ProvisioningSimulation:
 
     def _go(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
-        task.add_done_callback(
-            lambda done: (
-                done.cancelled() or done.exception() is None or self.broken(done.exception())
-            )
-        )
+        task.add_done_callback(self._gone)
+
+    def _gone(self, task: "asyncio.Task[Any]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.broken(error)
+
+    def _busy(self, node: Node, origin: Origin) -> None:
+        self.tell("busy", node.name, origin)
+        self.auditor.began(node, origin)
+
+    def _idle(self, node: Node) -> None:
+        self.tell("idle", node.name, node.state)
+        self.auditor.ended(node.uuid)
 
     def _watched(self, look: Any) -> None:
         try:
@@ -391,13 +402,3 @@ class ProvisioningSimulation:
             node.members["maintenance"], node.lock, node.fails = False, None, False
         for program in self.programs:
             self._again(program)
-
-
-def _short(body: Any) -> Any:
-    """Return a body for the story, without what is random anyway."""
-    if not isinstance(body, dict):
-        return ""
-    record = body.get("record")
-    if record is None:
-        return body.get("key", body)
-    return f"{body['version']}: {len(record['sent'])} sent{' begun' * record['begun']}"
