@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from random import Random
 
 from tests.simulation.provisioning.auditor import Origin
 from tests.support.ironic_double.agenda import Agenda
@@ -44,6 +45,13 @@ class Ironic:
         self.fleet = WatchedFleet(self.agenda)
         self.away: str | None = None
         self._api = Api(self.fleet)
+
+    def last(self, random: Random) -> None:
+        """Choose how long each kind of work lasts: from too short to be seen up to 40 seconds."""
+        scale = random.choice([0.02, 0.2, 1.0])
+        for state in self.fleet.seconds:
+            longest = 40.0 if state in ("deploying", "cleaning") else 10.0
+            self.fleet.seconds[state] = scale * random.uniform(1.0, longest)
 
     def answer(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, origin: Origin

@@ -113,7 +113,7 @@ class Net:
                 self.later(self._random.uniform(0.0, 0.05), gone.set)
 
     def later(self, seconds: float, work: Callable[[], object]) -> None:
-        """Do something in the world, whoever lives then."""
+        """Do something in the world."""
         loop = asyncio.get_running_loop()
         loop.call_later(seconds, work, context=self._world.process.context)
 

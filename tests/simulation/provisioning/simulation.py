@@ -280,17 +280,11 @@ class ProvisioningSimulation:
         fleet = self.ironic.fleet
         fleet.began = lambda node, origin: self._watched(lambda: self._busy(node, origin))
         fleet.over = self._idle
-        self._seconds()
+        self.ironic.last(self.random)
         self.moorage.start()
         self.users = Users(self)
         await self.users.limit(self.limit)
         self._cast()
-
-    def _seconds(self) -> None:
-        scale = self.random.choice([0.02, 0.2, 1.0])
-        for state in self.ironic.fleet.seconds:
-            longest = 40.0 if state in ("deploying", "cleaning") else 10.0
-            self.ironic.fleet.seconds[state] = scale * self.random.uniform(1.0, longest)
 
     def _cast(self) -> None:
         """Make nodes, who wants something of them, and the programs."""
