@@ -1,6 +1,6 @@
 """Governs other systems from the outside, with the client: they know nothing of Moorage.
 
 `provisioning/` has the one rule of how long a host occupies a unit; `ironic/` has what is special
-about OpenStack Ironic; `lease_api.py` has the native API of leases for asyncio.
+about OpenStack Ironic; `lease_api.py` has the native API of leases for asyncio, `clock.py` the time.
 May import: `client`, `wire`, never the server.
 """

@@ -70,8 +70,8 @@ class Ironic:
     def provision(self, node: Node, target: str, origin: Origin) -> int:
         """Ask for a provision state past every gate."""
         headers = {"content-type": "application/json", "x-openstack-ironic-api-version": "1.82"}
-        sent = {"target": target}
+        sent: dict[str, object] = {"target": target}
         if target in ("clean", "service"):
-            sent[f"{target}_steps"] = [{"interface": "deploy", "step": "erase"}]  # type: ignore[assignment]
+            sent[f"{target}_steps"] = [{"interface": "deploy", "step": "erase"}]
         path = f"/v1/nodes/{node.uuid}/states/provision"
         return self.answer("PUT", path, headers, json.dumps(sent).encode(), origin)[0]

@@ -38,6 +38,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
 
+async def passed(seconds: float) -> None:
+    """Return after this much virtual time; nobody waits for it in real time."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    timer = loop.call_later(seconds, over.set_result, None)
+    try:
+        await over
+    finally:
+        timer.cancel()
+
+
 class Process:
     """A process of the world: all tasks that are created in its context belong to it."""
 

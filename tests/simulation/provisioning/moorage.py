@@ -38,7 +38,7 @@ from moorage.service.native.leases import asked_of, record_text, shown
 from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
 from tests.simulation.admission.memory import Memory
-from tests.simulation.provisioning.loop import Process
+from tests.simulation.provisioning.loop import Process, passed
 
 OWNER = "governor:hosts"
 GOVERNOR = Actor("gate", None, "governor")
@@ -269,7 +269,7 @@ class Moorage:
     async def _sweeps(self, service: Service) -> None:
         """Sweep when something is due, and every five seconds to show that it is alive."""
         for second in count():
-            await asyncio.sleep(1.0)
+            await passed(1.0)
             due, now = self.memory.next_due(), service.clock.estimate(self.memory.timeline)
             if second % 5 == 0 or (due is not None and due <= now.moment.at):
                 await service.submit(Sweep(due=now.moment.at))

@@ -19,7 +19,7 @@ from moorage.integrations.ironic.govern.governor import Governor
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
 from moorage.integrations.provisioning.episodes import Episodes
-from tests.simulation.provisioning.loop import Process
+from tests.simulation.provisioning.loop import Process, passed
 from tests.simulation.provisioning.net import (
     SimulatedLeaseApi,
     SimulatedNodeReader,
@@ -106,7 +106,7 @@ class Gate(Program):
             method="PUT",
             target=f"/v1/nodes/{node}/states/provision",
             headers=CIMultiDict({VERSION: "1.80", "Content-Type": "application/json"}),
-            spool=Spool(json.dumps({"target": target}).encode()),  # type: ignore[arg-type]
+            spool=Spool(json.dumps({"target": target}).encode()),  # type: ignore[arg-type] # in memory
             node=node,
             verb=target,
             id=f"req-{self.world.number()}",
@@ -150,7 +150,7 @@ class Governing(Program):
     async def _run(self) -> None:
         while not self._stopped:
             await self.governor.tick()
-            await asyncio.sleep(self.world.interval)
+            await passed(self.world.interval)
         await self.governor.close()
 
     async def end(self) -> None:
@@ -184,7 +184,7 @@ class RollingOut(Program):
         except self.world.away:
             self.world.revive(self)
             return
-        pause: Callable[[], Any] = lambda: asyncio.sleep(self.world.interval)  # noqa: E731 - typed
+        pause: Callable[[], Any] = lambda: passed(self.world.interval)  # noqa: E731 - typed
         await self.rollout.run(lambda _: None, pause, asyncio.Event())
         self.over = True
 

@@ -28,7 +28,7 @@ from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.states import EVENTS, Requirement, requirement_of
 from tests.simulation.provisioning.auditor import Auditor, Origin, Violation
 from tests.simulation.provisioning.ironic import Ironic
-from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop
+from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop, passed
 from tests.simulation.provisioning.moorage import START, Moorage, answered
 from tests.simulation.provisioning.net import (
     IRONIC_LATE,
@@ -150,7 +150,7 @@ class ProvisioningSimulation:
         """Send a request to Moorage."""
         process = self._sender()
         if self.moorage.service is None:
-            await asyncio.sleep(0.01)
+            await passed(0.01)
             raise CutError("there is no connection")
         if path == "/v1/leases" and method == "POST":
             asked = self.auditor.askers.setdefault(body["key"], set())
@@ -173,7 +173,7 @@ class ProvisioningSimulation:
         """Send a request to Ironic."""
         process = self._sender()
         if self.ironic.away == "refused":
-            await asyncio.sleep(0.01)
+            await passed(0.01)
             raise NotSentError
         origin = self._origin(process, body) if method == "PUT" else FOREIGN
 
@@ -187,7 +187,7 @@ class ProvisioningSimulation:
         if weather.error is not None:
             if weather.arrives:
                 self.later(weather.late, work)
-            await asyncio.sleep(0.01)
+            await passed(0.01)
             return weather.error, b"{}"
 
         async def carry(_gone: asyncio.Event) -> tuple[int, bytes]:
@@ -356,19 +356,19 @@ class ProvisioningSimulation:
 
     async def _course(self) -> None:
         await self._begin()
-        await asyncio.sleep(self.until)
+        await passed(self.until)
         if not self.liveness:
             return
         await self._heal()
         since, end = self.now(), self.now() + LIVENESS_MAX
         while not self._all_served():
-            await asyncio.sleep(5.0)
+            await passed(5.0)
             self._check(since)
             if self.now() > end:
                 raise Violation(f"P7 not served: {self.users.served}")
         calm = self.now() + QUIET_SECONDS
         while self.now() < calm and any(one.state == "granted" for one in self._leases()):
-            await asyncio.sleep(5.0)
+            await passed(5.0)
             self._check(since)
         left = [one.key for one in self._leases() if one.state == "granted"]
         if left:

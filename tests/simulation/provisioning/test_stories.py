@@ -9,6 +9,7 @@ import pytest
 
 from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.wishes import WANT
+from tests.simulation.provisioning.loop import passed
 from tests.simulation.provisioning.processes import Gate, Governing
 from tests.simulation.provisioning.simulation import ProvisioningSimulation
 
@@ -52,7 +53,7 @@ class Stopped(ProvisioningSimulation):
         while (
             await self.gates[0].ask("node-1", "active", ClientPolicy("*"), asyncio.Event()) != 202
         ):
-            await asyncio.sleep(5.0)
+            await passed(5.0)
 
     async def to_moorage(
         self, method: str, path: str, query: Mapping[str, Any], body: Any, seconds: float
@@ -60,7 +61,7 @@ class Stopped(ProvisioningSimulation):
         answer = await super().to_moorage(method, path, query, body, seconds)
         if path.endswith("/record") and not self.stopped:
             self.stopped = True
-            await asyncio.sleep(STOPPED_SECONDS)
+            await passed(STOPPED_SECONDS)
         return answer
 
 

@@ -8,6 +8,7 @@ from moorage.integrations.ironic.states import BUSY, Requirement, requirement_of
 from moorage.integrations.ironic.wishes import WANT
 from moorage.wire.admission import PoolWanted
 from tests.simulation.provisioning.auditor import Origin
+from tests.simulation.provisioning.loop import passed
 from tests.simulation.provisioning.processes import Gate
 from tests.support.ironic_double.fleet import Node
 
@@ -48,7 +49,7 @@ class Users:
         hold = self.random.choice([0.5, 5.0, 20.0, 55.0])
         policy = ClientPolicy(user, hold=hold, retry_after=self.random.choice(["none", 3]))
         while not self.served[user] and self._there(node):
-            await asyncio.sleep(self.random.uniform(0.0, 8.0))
+            await passed(self.random.uniform(0.0, 8.0))
             verbs = VERBS.get(node.state)
             if verbs is None or node.members.get("maintenance"):
                 continue
@@ -72,18 +73,18 @@ class Users:
                     return True
                 if status not in (None, 409, 500, 502, 503, 504) or not self._there(node):
                     return False
-            await asyncio.sleep(self.random.uniform(0.1, 5.0))
+            await passed(self.random.uniform(0.1, 5.0))
         return False
 
     async def _idle(self, node: Node) -> None:
         while node.state in BUSY and self._there(node):
-            await asyncio.sleep(1.0)
+            await passed(1.0)
 
     async def wisher(self, node: Node, user: str) -> None:
         """Write one wish after the other onto a node."""
         self.served[user] = 0
         while not self.served[user] and self._there(node):
-            await asyncio.sleep(self.random.uniform(0.0, 8.0))
+            await passed(self.random.uniform(0.0, 8.0))
             verbs = VERBS.get(node.state)
             if verbs is None or node.members.get("maintenance"):
                 continue
@@ -95,7 +96,7 @@ class Users:
                 continue
             self._extra(node)[WANT] = {"target": target, "configdrive": wish}
             while WANT in self._extra(node) and self._there(node):
-                await asyncio.sleep(1.0)
+                await passed(1.0)
                 possible = requirement_of(target, node.state) is not Requirement.NOTHING
                 if not possible and node.state not in BUSY and not node.reservation:
                     self._extra(node).pop(WANT, None)  # somebody else has changed the state
@@ -111,7 +112,7 @@ class Users:
     async def foreigner(self) -> None:
         """Start work past every gate."""
         while self.world.faulty:
-            await asyncio.sleep(self.random.uniform(1.0, 40.0))
+            await passed(self.random.uniform(1.0, 40.0))
             if self.world.faulty and (node := self._any()) is not None:
                 verb = self.random.choice(VERBS.get(node.state, ("abort",)))
                 status = self.world.ironic.provision(node, verb, FOREIGN)
@@ -120,7 +121,7 @@ class Users:
     async def meddler(self) -> None:
         """Trouble with single nodes."""
         while self.world.faulty:
-            await asyncio.sleep(self.random.uniform(1.0, 30.0))
+            await passed(self.random.uniform(1.0, 30.0))
             node = self._any()
             if node is None or not self.world.faulty:
                 continue
@@ -155,7 +156,7 @@ class Users:
         """Change limits, and let Ironic and Moorage be away."""
         world = self.world
         while world.faulty:
-            await asyncio.sleep(self.random.uniform(5.0, 60.0))
+            await passed(self.random.uniform(5.0, 60.0))
             match self.random.randrange(4):
                 case 0 | 1 if world.faulty:
                     await self.limit(self.random.randrange(0, 5))
@@ -176,7 +177,7 @@ class Users:
     async def reaper(self) -> None:
         """Kill programs, or end them, and start them again."""
         while self.world.faulty:
-            await asyncio.sleep(self.random.uniform(2.0, 40.0))
+            await passed(self.random.uniform(2.0, 40.0))
             programs = [one for one in self.world.programs if not one.process.dead]
             if not programs or not self.world.faulty:
                 continue
