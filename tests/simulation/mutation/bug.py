@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 RULES, SLOTS, SERVICE, FLEET, AGENT = "rules", "slots", "service", "fleet", "agent"
-"""What finds a bug: seeds on the rules of admission, on shared slots, around the whole service, or
-of a fleet of agents; or the tests of the agent's program."""
+PROVISIONING = "provisioning"
+"""What finds a bug: seeds on the rules of admission, on shared slots, around the whole service, of
+a fleet of agents, or of the provisioning of hosts; or the tests of the agent's program."""
 
 
 @dataclass(frozen=True)

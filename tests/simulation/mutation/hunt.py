@@ -1,6 +1,7 @@
 """Runs seeds until one of them fails.
 
-Run it as `python -m tests.simulation.mutation.hunt rules|slots|service|fleet|agent`.
+Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent or
+provisioning.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -17,14 +18,18 @@ from tests.simulation.admission.service import ServiceSimulation
 from tests.simulation.admission.simulation import Simulation
 from tests.simulation.admission.slots_play import SlotsPlay
 from tests.simulation.fleet.simulation import FleetSimulation
-from tests.simulation.mutation.bug import AGENT, FLEET, RULES, SERVICE, SLOTS
+from tests.simulation.mutation.bug import AGENT, FLEET, PROVISIONING, RULES, SERVICE, SLOTS
+from tests.simulation.provisioning.simulation import ProvisioningSimulation
 
-SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 300}
+SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 300, PROVISIONING: 800}
 AGENT_TESTS = ("tests/client/agent", "tests/service/fleet")
 
 
 def run(what: str, seed: int) -> None:
-    """Run one seed, on the pure rules, on slots, around the service, or of a fleet."""
+    """Run one seed, on the pure rules, on slots, around the service, of a fleet, or of hosts."""
+    if what == PROVISIONING:
+        ProvisioningSimulation(seed).run()
+        return
     if what == SLOTS:
         SlotsPlay(seed).run()
         return

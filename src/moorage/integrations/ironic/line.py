@@ -13,11 +13,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError
 from moorage.integrations.ironic.starting import LOCKED, NOT_SENT, Answer, Start, Starter
 from moorage.integrations.provisioning.episodes import CrowdedError, Episodes

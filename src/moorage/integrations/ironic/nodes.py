@@ -37,6 +37,10 @@ SINCE = {"owner": (1, 50), "lessee": (1, 65)}
 SECONDS_MAX = 60.0
 """How long to wait for one answer."""
 
+CONNECT_SECONDS = 10.0
+"""How long to wait for a connection: what is sent later could start work after its unit was
+released, see `provisioning/walk.py`."""
+
 
 class IronicError(Exception):
     """Ironic did not answer, or not as Ironic does; the message says what happened."""
@@ -76,7 +80,7 @@ class NodeReader:
         return aiohttp.ClientSession(
             headers=self._headers,
             connector=aiohttp.TCPConnector(ssl=self._tls, force_close=force_close),
-            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX),
+            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX, connect=CONNECT_SECONDS),
             middlewares=(no_retry,) if force_close else (),
         )
 

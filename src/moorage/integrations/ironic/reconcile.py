@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from time import monotonic
 
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.rules import IMAGE, Rules, value_of, verbs_of, warm_of
 from moorage.integrations.ironic.states import FAILED, is_busy
@@ -105,7 +105,7 @@ class Reconciler:
                 await self._renew(lease)
         warm = warm_of(nodes.values())
         adopted, failed, uncounted = await self._adopt(
-            [nodes[uuid] for uuid in busy - noted.keys()], warm
+            [node for uuid, node in nodes.items() if uuid in busy and uuid not in noted], warm
         )
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
 
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.states import is_busy
 from moorage.integrations.provisioning import walk
@@ -49,6 +50,9 @@ class Answer:
 
 NOT_SENT = Answer(None)
 
+TOO_LATE = Answer(RequestOutcome.REFUSED, LOCKED, "storing the request has taken too long")
+"""It was not sent, and can be sent again soon."""
+
 Wanted = Callable[[Node], Start | None]
 """Returns what a node, read again, wants to start; None: nothing any more."""
 
@@ -78,13 +82,16 @@ class Starter:
             locked = node is not None and bool(node.get("reservation"))
             await self._episodes.give_back(lease, requeue=locked)
             return NOT_SENT
-        request = uuid4().hex
+        request, began = uuid4().hex, monotonic()
         try:
             lease = await self._episodes.sent_first(lease, request, now.marks)
         except (TakenError, EndedError):
             return NOT_SENT
-        async with self._episodes.under_way(lease, request):
-            answer = await self._send(now)
+        if monotonic() - began <= walk.SEND_SECONDS:
+            async with self._episodes.under_way(lease, request):
+                answer = await self._send(now)
+        else:
+            answer = TOO_LATE
         assert answer.outcome is not None
         try:
             lease = await self._episodes.answered(lease, request, answer.outcome)

@@ -126,10 +126,14 @@ class Episodes:
                 found.setdefault(uuid, []).append(lease)
         return found
 
-    async def current(self, host: Host) -> Lease | None:
-        """Return the lease by which a host has units; None: it has none."""
+    async def current(self, host: Host, *, forced: bool) -> Lease | None:
+        """Return the lease by which a host has units; None: it has none.
+
+        `forced`: also one that was forced, perhaps over the limit.
+        """
         async for lease in self._api.leases(state="granted", key_prefix=host.keys):
-            return lease
+            if forced or not lease.forced:
+                return lease
         return None
 
     async def waiting(self, host: Host, verb: str) -> Lease | None:
@@ -193,7 +197,7 @@ class Episodes:
         except RefusedError as refusal:
             if refusal.code != REUSED:
                 raise
-        if (lease := await self.current(host)) is not None:
+        if (lease := await self.current(host, forced=force)) is not None:
             return lease
         ticket = await self.waiting(host, verb)
         same = ticket is not None and {need.pool: need.units for need in ticket.needs} == needs

@@ -17,6 +17,10 @@ WIRE_GRACE_SECONDS = 90.0
 """A request without an answer may start work for this long: Ironic's `rpc_response_timeout` is
 60 seconds."""
 
+SEND_SECONDS = 15.0
+"""A request whose storing has taken longer is not sent any more: its process was stopped meanwhile,
+or Moorage was slow. With 10 seconds for the connection and Ironic's 60 it is within the grace."""
+
 GRANT_GRACE_SECONDS = 10.0
 """A process that was granted a unit stores that it sends the request within this time."""
 

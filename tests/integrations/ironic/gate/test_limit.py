@@ -84,6 +84,25 @@ def test_what_is_busy_already_counts(tmp_path: Path) -> None:
     play(tmp_path, IronicDouble(2), 1, act)
 
 
+def test_what_was_counted_over_the_limit_is_no_unit_for_new_work(tmp_path: Path) -> None:
+    """A node that was adopted works no more, but has its unit still: its next work must wait."""
+
+    async def act(world: World) -> None:
+        gate, double = await world.gate(), world.double
+        assert (await world.ask(gate.url, "node-1", "active")).status == 202
+        double.fleet.find("node-2").state = "manageable"
+        await world.ask(double.url, "node-2", "inspect")
+        await world.occupied(2)
+        double.faults.pending.append(Fault("list", wait=1e9))
+        while double.faults.pending:
+            await world.tick()
+        await double.advance(100)
+        assert (await world.ask(gate.url, "node-2", "provide", OPERATOR)).status == 409
+        assert double.fleet.find("node-2").state == "manageable"
+
+    play(tmp_path, IronicDouble(2), 1, act)
+
+
 def test_clients_wait_each_in_its_way(tmp_path: Path) -> None:
     """What is held back is refused as each client needs it, in the form of Ironic's errors."""
     rules = tmp_path / "rules.toml"

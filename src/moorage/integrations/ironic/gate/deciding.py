@@ -8,13 +8,13 @@ import asyncio
 import json
 import logging
 from dataclasses import dataclass
-from time import monotonic
 
 import aiohttp
 from multidict import CIMultiDict
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.gate.answers import VERSION, Answer, fault
@@ -35,7 +35,12 @@ from moorage.integrations.ironic.states import (
     synonyms_of,
 )
 from moorage.integrations.provisioning.episodes import CrowdedError, EndedError, Episodes
-from moorage.integrations.provisioning.walk import NotSentError, RequestOutcome, outcome_of
+from moorage.integrations.provisioning.walk import (
+    SEND_SECONDS,
+    NotSentError,
+    RequestOutcome,
+    outcome_of,
+)
 from moorage.wire.admission import Lease
 
 TRIES = 3
@@ -157,7 +162,7 @@ class Deciding:
         host = host_of_node(node, asked.verb)
         if requirement is Requirement.NOTHING and state in BUSY:
             # Its work may end before Ironic reads the request, which then starts new work.
-            lease = await self._units.shared(host, {})
+            lease = await self._units.shared(host, {}, forced=True)
         elif requirement is Requirement.NOTHING or not needs.units:
             lease = None
         else:
@@ -197,10 +202,12 @@ class Deciding:
         """Send the request to Ironic, with its steps stored. Raises EndedError before it is."""
         if lease is None:
             return (await self._forwarded(asked))[0]
+        began = monotonic()
         lease = await self._episodes.sent(lease, asked.id)
-        if asked.left:
+        if asked.left or monotonic() - began > SEND_SECONDS:
             # Stored, but not sent: the unit is free again.
-            answer, outcome = self._conflict(asked, "left"), RequestOutcome.REFUSED
+            text = "it has taken too long until the request could be sent"
+            answer, outcome = self._conflict(asked, text), RequestOutcome.REFUSED
         else:
             with self._meters.forwarding.track_inprogress():
                 async with self._episodes.under_way(lease, asked.id):

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.gate.meters import Meters
 from moorage.integrations.ironic.gate.watch import Watch
@@ -81,10 +81,14 @@ class Units:
         """Return when everything that nobody uses has been given back."""
         await asyncio.gather(*self._cleaning, return_exceptions=True)
 
-    async def shared(self, host: Host, units: Mapping[str, int]) -> Lease | None:
-        """Return a live lease of a host that has these units; None: there is none."""
+    async def shared(self, host: Host, units: Mapping[str, int], *, forced: bool) -> Lease | None:
+        """Return a live lease of a host that has these units; None: there is none.
+
+        `forced`: also one that was forced, perhaps over the limit. What must wait for its turn
+        cannot use it.
+        """
         async for lease in self._api.leases(state="granted", key_prefix=host.keys):
-            if _covers(lease, units):
+            if _covers(lease, units) and (forced or not lease.forced):
                 return lease
         return None
 
@@ -95,7 +99,7 @@ class Units:
 
         Raises HeldBackError, UnreachableError, RefusedError.
         """
-        if (lease := await self.shared(want.host, want.units)) is not None:
+        if (lease := await self.shared(want.host, want.units, forced=want.force)) is not None:
             return lease
         with self._holding(want), self._meters.held.track_inprogress(), self._meters.waits.time():
             if self._held.total() > HELD_MAX:

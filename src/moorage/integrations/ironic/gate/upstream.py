@@ -84,7 +84,12 @@ class Upstream:
             auto_decompress=False,
             skip_auto_headers=OWN_HEADERS,
             timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=CONNECT_SECONDS, sock_read=ANSWER_SECONDS
+                total=None,
+                # Also for a turn among the connections: what is sent much later than it was stored
+                # could start work after its unit was released.
+                connect=CONNECT_SECONDS if force_close else None,
+                sock_connect=CONNECT_SECONDS,
+                sock_read=ANSWER_SECONDS,
             ),
             max_line_size=32 << 10,
             max_field_size=32 << 10,

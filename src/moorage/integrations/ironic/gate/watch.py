@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from time import monotonic
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.gate.meters import Meters
 from moorage.integrations.ironic.nodes import IronicError
 from moorage.integrations.ironic.reconcile import Picture, Reconciler

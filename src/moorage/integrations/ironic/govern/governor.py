@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from time import monotonic
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
 from moorage.integrations.ironic.line import Line
 from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader

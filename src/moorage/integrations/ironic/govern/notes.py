@@ -8,9 +8,9 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from http import HTTPStatus
-from time import monotonic
 from typing import Any, Final
 
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
 from moorage.wire.admission import Lease
 

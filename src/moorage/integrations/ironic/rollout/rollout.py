@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from time import monotonic
 from typing import Any
 
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.govern.governor import AWAY
 from moorage.integrations.ironic.line import Line
 from moorage.integrations.ironic.nodes import Node, NodeReader

@@ -1,0 +1,172 @@
+"""The bugs of the provisioning of hosts that `make mutate` plants.
+
+The invariants, P1 to P8, are in `tests/simulation/provisioning/auditor.py`.
+"""
+
+from tests.simulation.mutation.bug import PROVISIONING, Bug
+
+WALK = "src/moorage/integrations/provisioning/walk.py"
+EPISODES = "src/moorage/integrations/provisioning/episodes.py"
+IRONIC = "src/moorage/integrations/ironic"
+CORE = "src/moorage/core/admission"
+
+
+def _bug(invariant: str, said: str, path: str, text: str, wrong: str) -> Bug:
+    return Bug(invariant, said, path, text, wrong, PROVISIONING)
+
+
+PROVISIONING_BUGS = (
+    _bug(
+        "P1",
+        "what waits for its turn shares what was forced",
+        f"{IRONIC}/gate/units.py",
+        "if _covers(lease, units) and (forced or not lease.forced):",
+        "if _covers(lease, units):",
+    ),
+    _bug(
+        "P1",
+        "the gate counts what is busy instead of asking",
+        f"{IRONIC}/gate/deciding.py",
+        "        elif requirement is Requirement.NOTHING or not needs.units:\n",
+        "        elif len(self._watch.picture.busy) < 1:\n",
+    ),
+    _bug(
+        "P2",
+        "a unit is released whatever its record has become",
+        EPISODES,
+        "            await self._api.release(noted.id, noted.record_version)\n",
+        "            await self._api.release(noted.id)\n",
+    ),
+    _bug(
+        "P2",
+        "a request is forwarded before it is stored",
+        f"{IRONIC}/gate/deciding.py",
+        "        lease = await self._episodes.sent(lease, asked.id)\n",
+        "        await self._forwarded(asked)\n"
+        "        lease = await self._episodes.sent(lease, asked.id)\n",
+    ),
+    _bug(
+        "P2",
+        "a request without an answer has no grace",
+        WALK,
+        "    return not noted.sent or noted.age >= WIRE_GRACE_SECONDS\n",
+        "    return True\n",
+    ),
+    _bug(
+        "P2",
+        "a server error is a refusal",
+        WALK,
+        "    if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:\n",
+        "    if status is None:\n",
+    ),
+    _bug(
+        "P2",
+        "one refusal releases although another request is under way",
+        WALK,
+        "    return episode.version > 0 and not episode.sent and not episode.begun\n",
+        "    return episode.version > 0 and not episode.begun\n",
+    ),
+    _bug(
+        "P2",
+        "a refusal makes forgotten that work has begun",
+        WALK,
+        "    begun = episode.begun or outcome is RequestOutcome.ACCEPTED\n",
+        "    begun = outcome is RequestOutcome.ACCEPTED\n",
+    ),
+    _bug(
+        "P2",
+        "a process that was stopped sends what it has stored long ago",
+        f"{IRONIC}/gate/deciding.py",
+        "        if asked.left or monotonic() - began > SEND_SECONDS:\n",
+        "        if asked.left:\n",
+    ),
+    _bug(
+        "P2",
+        "nodes are read before the leases",
+        f"{IRONIC}/reconcile.py",
+        "        noted = await self._episodes.working(SYSTEM)\n"
+        '        nodes = {str(node["uuid"]): node for node in'
+        " await self._nodes.all(self._rules.listed)}\n",
+        '        nodes = {str(node["uuid"]): node for node in'
+        " await self._nodes.all(self._rules.listed)}\n"
+        "        noted = await self._episodes.working(SYSTEM)\n",
+    ),
+    _bug(
+        "P2",
+        "the server does not compare the version of a release",
+        f"{CORE}/leases.py",
+        "        check_version(found, version)\n        if cause",
+        "        if cause",
+    ),
+    _bug(
+        "P3",
+        "the gate grants before it has seen all nodes",
+        f"{IRONIC}/gate/units.py",
+        "            if not want.force:\n                await self._seen_all(until)\n",
+        "",
+    ),
+    _bug(
+        "P3",
+        "the first look counts nothing",
+        f"{IRONIC}/reconcile.py",
+        "        if not nodes:\n            return 0, 0, frozenset()\n",
+        "        if not nodes or not self._renewed:\n            return 0, 0, frozenset()\n",
+    ),
+    _bug(
+        "P4",
+        "the second governor sends the same wish",
+        f"{IRONIC}/starting.py",
+        "        except (TakenError, EndedError):\n            return NOT_SENT\n",
+        "        except (TakenError, EndedError):\n            pass\n",
+    ),
+    _bug(
+        "P4",
+        "a unit is released before its wish is removed",
+        f"{IRONIC}/reconcile.py",
+        "            if is_begun(lease.record, node) and not await self._remove_wish(node):\n"
+        "                return False\n",
+        "",
+    ),
+    _bug(
+        "P5",
+        "what is busy without a unit is never counted",
+        f"{IRONIC}/reconcile.py",
+        "        if not nodes:\n            return 0, 0, frozenset()\n",
+        "        if True:\n            return 0, 0, frozenset()\n",
+    ),
+    _bug(
+        "P6",
+        "a refused request that is queued again keeps its unit",
+        f"{CORE}/retries.py",
+        "    keeps_units = keeps and not wish.requeue and old.state",
+        "    keeps_units = keeps and old.state",
+    ),
+    _bug(
+        "P6",
+        "what was granted to nobody is never released",
+        WALK,
+        "        return noted.age >= GRANT_GRACE_SECONDS\n",
+        "        return False\n",
+    ),
+    _bug(
+        "P6",
+        "a request without an answer keeps its unit for ever",
+        WALK,
+        "    return not noted.sent or noted.age >= WIRE_GRACE_SECONDS\n",
+        "    return not noted.sent\n",
+    ),
+    _bug(
+        "P7",
+        "a key cannot be used again",
+        EPISODES,
+        "            reopen=True,\n",
+        "            reopen=False,\n",
+    ),
+    _bug(
+        "P8",
+        "an answer that another process has made obsolete ends the request",
+        f"{IRONIC}/starting.py",
+        "        except EndedError:\n            return answer\n",
+        "        except TakenError:\n            return answer\n",
+    ),
+)

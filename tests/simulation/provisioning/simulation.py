@@ -1,0 +1,398 @@
+"""One seed: hosts, Ironic, Moorage, gates, governors, clients and faults in virtual time.
+
+The programs are the real ones of `integrations/`, the rules and the service of admission are the
+real ones, and hosts are those of the double of Ironic. Only the net between them is made up. The
+`Auditor` looks at the hosts. All random choices come from the seed, so a seed repeats. With odd
+seeds the faults stop at some time: then everybody must get what it wants, and nothing may be left.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from random import Random
+from typing import Any
+
+import aiohttp
+
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.core.admission.facts import Changes
+from moorage.core.clock import SECOND
+from moorage.integrations.ironic.gate.upstream import AwayError
+from moorage.integrations.ironic.nodes import IronicError
+from moorage.integrations.ironic.rules import Rules
+from moorage.integrations.ironic.states import EVENTS, Requirement, requirement_of
+from tests.simulation.provisioning.auditor import Auditor, Origin, Violation
+from tests.simulation.provisioning.ironic import Ironic
+from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop, passed
+from tests.simulation.provisioning.moorage import START, Moorage, answered
+from tests.simulation.provisioning.net import (
+    IRONIC_LATE,
+    MOORAGE_LATE,
+    CutError,
+    Net,
+    NotSentError,
+    short,
+)
+from tests.simulation.provisioning.processes import (
+    DECIDED,
+    Gate,
+    Governing,
+    Program,
+    RollingOut,
+)
+from tests.simulation.provisioning.users import FOREIGN, Users
+from tests.support.ironic_double.fleet import Node
+
+POOL = "deploy"
+LIVENESS_MAX = 2_000.0
+"""After the faults, everybody is served within this time: far more than the work needs."""
+
+QUIET_SECONDS = 200.0
+"""... and then everything is free within this time."""
+
+
+class ProvisioningSimulation:
+    """The world of one seed. `run` raises `Violation`."""
+
+    away = (IronicError, UnreachableError, RefusedError, UndecodableError, AwayError)
+    away += (aiohttp.ClientError, TimeoutError)
+    pool = POOL
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.liveness = seed % 2 == 1
+        self.faulty = True
+        self.until = self.random.uniform(40.0, 180.0)
+        self.storm = self.random.choice([0.0, 0.01, 0.05, 0.1])
+        self.deadly = self.random.choice([0.0, 0.002, 0.01])
+        self.interval = self.random.choice([2.0, 5.0])
+        self.limit = self.random.randrange(1, 4)
+        self.rules = Rules.of_pool(POOL)
+        self.log: deque[tuple[Any, ...]] = deque(maxlen=80)
+        self.numbers = count(1)
+        self.loop = VirtualLoop()
+        self.alive: dict[Process, Program] = {}
+        self.programs: list[Program] = []
+        self.gates: list[Gate] = []
+        self.rollouts: list[RollingOut] = []
+        self.errors: list[BaseException] = []
+
+    # What the parts of the world use.
+
+    def now(self) -> float:
+        """Return the virtual time."""
+        return self.loop.time()
+
+    def number(self) -> int:
+        """Return a new number."""
+        return next(self.numbers)
+
+    def chance(self, likely: float) -> bool:
+        """Return whether a fault happens."""
+        return self.faulty and self.random.random() < likely
+
+    def tell(self, *said: object) -> None:
+        """Add a line to the story."""
+        self.log.append((self.now(), *said))
+
+    def later(self, seconds: float, work: Any) -> None:
+        """Do something in the world."""
+        self.loop.call_later(seconds, work, context=self.process.context)
+
+    def broken(self, error: BaseException) -> None:
+        """Something has failed that must not: end the run."""
+        self.errors.append(error)
+        if not self.ended.done():
+            self.ended.set_exception(error)
+
+    def moorage_away(self, seconds: float) -> None:
+        """Let Moorage be away for a time."""
+        self.moorage.stop()
+
+        def back() -> None:
+            if self.moorage.service is None:
+                self.moorage.start()
+
+        self.later(seconds, back)
+
+    def ironic_back(self) -> None:
+        """Let Ironic answer again."""
+        self.ironic.away = None
+
+    def killed(self, process: Process) -> None:
+        """A process is killed: it is started again some time later."""
+        program = self.alive.get(process)
+        if program is None:
+            return
+        self.tell("SIGKILL", program.name)
+        program.kill()
+        self.revive(program)
+
+    def revive(self, program: Program) -> None:
+        """Start a program again, some time later."""
+        program.kill()
+        self.later(self.random.choice([0.1, 2.0, 20.0]), lambda: self._again(program))
+
+    def _again(self, program: Program) -> None:
+        if program.process.dead and not getattr(program, "over", False):
+            self.tell("starts", program.name)
+            program.start()
+
+    async def to_moorage(
+        self, method: str, path: str, query: Mapping[str, Any], body: Any, seconds: float
+    ) -> tuple[int, Any]:
+        """Send a request to Moorage."""
+        process = self._sender()
+        if self.moorage.service is None:
+            await passed(0.01)
+            raise CutError("there is no connection")
+        if path == "/v1/leases" and method == "POST":
+            asked = self.auditor.askers.setdefault(body["key"], set())
+            asked.add(self.alive[process].began)
+
+        async def carry(gone: asyncio.Event) -> tuple[int, Any]:
+            if self.moorage.service is None:
+                raise CutError("there is no connection")
+            made = answered(self.moorage.service, method, path, query, body, gone.wait)
+            status, content = await self.moorage.process.start(made)
+            if method != "GET":
+                self.tell(process.name, method, path, query or "", short(body), "->", status)
+            return status, content
+
+        return await self.net.exchange(self.net.weather(MOORAGE_LATE, False), seconds, carry)
+
+    async def to_ironic(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, seconds: float
+    ) -> tuple[int, bytes]:
+        """Send a request to Ironic."""
+        process = self._sender()
+        if self.ironic.away == "refused":
+            await passed(0.01)
+            raise NotSentError
+        origin = self._origin(process, body) if method == "PUT" else FOREIGN
+
+        def work() -> tuple[int, bytes]:
+            status, content = self.ironic.answer(method, path, headers, body, origin)
+            if method != "GET":
+                self.tell(process.name, method, path, body.decode(), "->", status)
+            return status, content
+
+        weather = self.net.weather(IRONIC_LATE, True)
+        if weather.error is not None:
+            if weather.arrives:
+                self.later(weather.late, work)
+            await passed(0.01)
+            return weather.error, b"{}"
+
+        async def carry(_gone: asyncio.Event) -> tuple[int, bytes]:
+            answer = work()
+            if weather.again is not None:
+                work()
+            return answer
+
+        return await self.net.exchange(replace(weather, again=None), seconds, carry)
+
+    def _sender(self) -> Process:
+        process = CURRENT.get()
+        assert process is not None
+        if process.dead:
+            raise asyncio.CancelledError
+        if self.chance(self.deadly):
+            self.later(self.random.uniform(0.0, 0.15), lambda: self.killed(process))
+        return process
+
+    def _origin(self, process: Process, body: bytes) -> Origin:
+        sent, noted = json.loads(body), DECIDED.get()
+        target = sent["target"]
+        needless = False
+        if noted is not None:
+            needless = requirement_of(target, noted["state"]) is Requirement.NOTHING
+        return Origin(
+            process.name,
+            governed=True,
+            forced=EVENTS[target] == "delete",
+            needless=needless,
+            wish=sent.get("configdrive"),
+        )
+
+    # Its course.
+
+    def run(self) -> "ProvisioningSimulation":
+        """Run it; return itself."""
+        asyncio.set_event_loop(None)
+        self.loop.set_exception_handler(self._failed)
+        try:
+            self.loop.run_until_complete(self._run())
+        except BaseException as error:
+            error.add_note(self.story())
+            raise
+        finally:
+            self._close()
+        return self
+
+    def _close(self) -> None:
+        self.faulty = False
+        for program in self.programs:
+            program.kill()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        with suppress(Exception):
+            self.loop.run_until_complete(asyncio.sleep(0))
+            self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            self.broken(error)
+
+    def story(self) -> str:
+        """Return the seed and what happened last."""
+        lines = [f"MOORAGE_PROVISIONING_SEED={self.seed}, {self.now():.3f} s; the last events:"]
+        lines += [f"{at:9.3f} {' '.join(map(str, rest))}" for at, *rest in self.log]
+        return "\n".join(lines)
+
+    async def _run(self) -> None:
+        self.process = Process("world")
+        await self.process.start(self._all())
+
+    async def _all(self) -> None:
+        self.ended: asyncio.Future[None] = self.loop.create_future()
+        course = asyncio.ensure_future(self._course())
+        await asyncio.wait([course, self.ended], return_when=asyncio.FIRST_COMPLETED)
+        if self.ended.done():
+            self.ended.result()
+        course.result()
+
+    async def _begin(self) -> None:
+        self.net = Net(self)
+        self.ironic = Ironic()
+        self.ironic.agenda.catch_up()
+        self.moorage = Moorage(self, lambda changes: self._watched(lambda: self._decided(changes)))
+        self.auditor = Auditor(self.moorage.memory, self.now)
+        self.auditor.memory_began = START / SECOND
+        fleet = self.ironic.fleet
+        fleet.began = lambda node, origin: self._watched(lambda: self._busy(node, origin))
+        fleet.over = self._idle
+        self.ironic.last(self.random)
+        self.moorage.start()
+        self.users = Users(self)
+        await self.users.limit(self.limit)
+        self._cast()
+
+    def _cast(self) -> None:
+        """Make nodes, who wants something of them, and the programs."""
+        states = ("available", "available", "active", "manageable")
+        add = self.ironic.fleet.add
+        users: list[Any] = []
+        for number in range(self.random.randrange(3, 9)):
+            name = f"node-{number}"
+            members = {"name": name, "driver": "fake-hardware"}
+            node = add(members, self.random.choice(states))
+            if self.random.random() < 0.2:
+                self.ironic.provision(
+                    node, {"manageable": "provide"}.get(node.state, "active"), FOREIGN
+                )
+            kind = self.random.choice(["client", "client", "wisher", "nobody"])
+            if kind != "nobody":
+                users.append(getattr(self.users, kind)(node, f"{kind}-{number}"))
+        self._programs()
+        for work in users:
+            self._go(work)
+        trouble = self.users
+        for work in (trouble.foreigner, trouble.meddler, trouble.operator, trouble.reaper):
+            if self.random.random() < 0.7:
+                self._go(work())
+
+    def _programs(self) -> None:
+        self.gates = [Gate(self, f"gate-{n}") for n in range(self.random.randrange(1, 3))]
+        governing = Governing(self, "governor")
+        self.programs = [*self.gates, governing]
+        if self.random.random() < 0.3:
+            add = self.ironic.fleet.add
+            rolled = [
+                add({"name": f"roll-{n}", "driver": "fake-hardware"}, "available") for n in range(3)
+            ]
+            self.rollouts = [RollingOut(self, "rollout", [n.uuid for n in rolled], "active", 2)]
+            self.programs += self.rollouts
+        for gate in self.gates:
+            gate.passes = self.random.random() < 0.5
+        for program in self.programs:
+            self.later(self.random.uniform(0.0, 2.0), program.start)
+
+    def _go(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(self._gone)
+
+    def _gone(self, task: "asyncio.Task[Any]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.broken(error)
+
+    def _busy(self, node: Node, origin: Origin) -> None:
+        self.tell("busy", node.name, origin)
+        self.auditor.began(node, origin)
+
+    def _idle(self, node: Node) -> None:
+        self.tell("idle", node.name, node.state)
+        self.auditor.ended(node.uuid)
+
+    def _watched(self, look: Any) -> None:
+        try:
+            look()
+        except Violation as error:
+            self.broken(error)
+
+    def _decided(self, changes: Changes) -> None:
+        for lease in changes.leases.values():
+            if lease is not None:
+                self.tell("   ", lease.key[-32:], lease.state, lease.cause or "")
+        self.auditor.decided(changes)
+
+    async def _course(self) -> None:
+        await self._begin()
+        await passed(self.until)
+        if not self.liveness:
+            return
+        await self._heal()
+        since, end = self.now(), self.now() + LIVENESS_MAX
+        while not self._all_served():
+            await passed(5.0)
+            self._check(since)
+            if self.now() > end:
+                raise Violation(f"P7 not served: {self.users.served}")
+        calm = self.now() + QUIET_SECONDS
+        while self.now() < calm and any(one.state == "granted" for one in self._leases()):
+            await passed(5.0)
+            self._check(since)
+        left = [one.key for one in self._leases() if one.state == "granted"]
+        if left:
+            raise Violation(f"P6 left over: {left}")
+
+    def _leases(self) -> Any:
+        return self.moorage.memory.leases.values()
+
+    def _check(self, since: float) -> None:
+        if self.now() - since > 60.0:
+            self.auditor.calm(since + 60.0)
+
+    def _all_served(self) -> bool:
+        served = all(self.users.served.values())
+        return served and all(one.over for one in self.rollouts)
+
+    async def _heal(self) -> None:
+        self.tell("faults stop")
+        self.faulty = False
+        self.ironic.away = None
+        if self.moorage.service is None:
+            self.moorage.start()
+        await self.users.limit(self.limit)
+        for node in self.ironic.fleet.nodes.values():
+            node.members["maintenance"], node.lock, node.fails = False, None, False
+        for program in self.programs:
+            self._again(program)
