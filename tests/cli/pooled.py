@@ -30,7 +30,8 @@ class Cli:
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         token = (folder / "moorage.sqlite.token").read_text().strip()
-        self.admission = Admission(Transport(url, token))
+        self.transport = Transport(url, token)
+        self.admission = Admission(self.transport)
 
     def answer(self, *arguments: str) -> Any:
         """Run a command with `--json` that succeeds; return the parsed output."""

@@ -52,10 +52,12 @@ class Code(StrEnum):
     NOT_ACCEPTED = "not_accepted"
     POLICY_FINAL = "policy_final"
     NOT_EXPUNGED = "not_expunged"
+    FENCED = "fenced"
     # It belongs to another owner.
     HOLDER_MISMATCH = "holder_mismatch"
     CLASS_MANAGED = "class_managed"
     ROOT_TAKEN = "root_taken"
+    NOT_OWNER = "not_owner"
     # It is still in use.
     INVENTORY_IN_USE = "inventory_in_use"
     PROVIDER_IN_USE = "provider_in_use"
@@ -93,6 +95,8 @@ class Code(StrEnum):
     LIMIT_EXCEEDED = "limit_exceeded"
     # There may be an answer, but the search reached its bound.
     SEARCH_INCOMPLETE = "search_incomplete"
+    # The sender could not see what it reports.
+    OBSERVER_FAILED = "observer_failed"
     # The service cannot answer now.
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"

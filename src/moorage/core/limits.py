@@ -159,6 +159,27 @@ GROUP_NAME_LENGTH_MAX = 200
 GROUP_CLASSES_MAX = 64
 """Resource classes with a default in one group of agents."""
 
+MEMBERS_MAX = 64
+"""Members of one group of reporters."""
+
+MEMBERS_KEPT_HOURS = 24
+"""How long a silent member of a group of reporters is kept, at least."""
+
+MEMBER_TTL_SECONDS_MIN = 5
+"""Shortest TTL of a reporter."""
+
+MEMBER_TTL_SECONDS_MAX = 3_600
+"""Longest TTL of a reporter."""
+
+PAST_INSTANCES_MAX = 8
+"""Fenced instances of a reporter that are remembered: they may not join again."""
+
+OBSERVED_MAX = 1_000
+"""Members of one group that somebody else observes."""
+
+PINS_MAX = 5_000
+"""Nodes that one request may pin."""
+
 SCOPE_NAMES_MAX = 64
 """Names in the scope of one token."""
 

@@ -18,6 +18,7 @@ from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.feed.watch import Watch
+from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.queries import LedgerQueries
 from moorage.service.operations import Operations
@@ -48,6 +49,7 @@ class Service:
     unsent: UnsentMemory
     admission: Admission
     fleet: Fleet
+    reporters: Reporters
 
     @classmethod
     async def start(
@@ -103,6 +105,7 @@ class Service:
             watch=watch,
             admission=admission,
             fleet=fleet,
+            reporters=Reporters(engine, transactor, index, service_clock),
             chores=chores,
             turns=turns,
             searches=searches,

@@ -34,7 +34,7 @@ KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS, *fleet_changes.KINDS)
 FOLLOWED_KINDS = (
     *ledger_changes.CATALOG_KINDS,
     *admission_changes.FOLLOWED_KINDS,
-    *fleet_changes.KINDS,
+    *fleet_changes.FOLLOWED_KINDS,
 )
 """The kinds that a process follows: the catalog's for the index, the others for the followers."""
 

@@ -8,7 +8,7 @@ from moorage.core.ledger.model import Provider
 from moorage.store.admission import check as admission_check
 from moorage.store.api import Plan, Query
 from moorage.store.fleet import check as fleet_check
-from moorage.store.ledger.rows import provider_from_row
+from moorage.store.ledger.rows import provider_from_row, tags_from_row
 from moorage.store.offers_check import offers_differences_load
 
 
@@ -23,6 +23,7 @@ def content_plans(
         _sums(),
         _adrift(),
         _words(standard_classes, standard_traits),
+        _reported(),
         _trees(),
         admission_check.differences_load(),
         fleet_check.differences_load(),
@@ -127,3 +128,17 @@ def _words(standard_classes: frozenset[str], standard_traits: frozenset[str]) ->
         *(f"inventory: no resource class {n}" for (n,) in used_classes if n not in known_classes),
         *(f"traits: no trait {n}" for (n,) in used_traits if n not in known_traits),
     ]
+
+
+def _reported() -> Plan[list[str]]:
+    """Find traits that reports have set, according to the rows, but that are not there."""
+    (rows,) = yield [Query("tags_reported_snapshot")]
+    found = []
+    for row in rows:
+        tags = tags_from_row(row)
+        for one in tags.reported:
+            found += [
+                f"traits of provider {row[0]}: group '{one.group}' has set {name}, it is not there"
+                for name in sorted(one.traits - tags.traits)
+            ]
+    return found

@@ -12,6 +12,7 @@ from msgspec import inspect, json
 
 from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.fleet.model import Agent, Group
+from moorage.core.fleet.reporters import Member, ReporterGroup
 from moorage.core.ledger.model import Inventory
 from moorage.store.admission.changes import slot_key
 from moorage.store.api import Done, Plan, Query, Row, Statement, Write, advanced
@@ -35,11 +36,15 @@ _inventories = inspect.type_info(dict[str, Inventory])
 _WRITES = {
     "provider_use": _Stored("inventories_stored", (3,), 2, _inventories),
     "inventories_write": _Stored("inventories_stored", (1,), 0, _inventories),
-    "pool_upsert": _Stored("pools_stored", (0,), 4, inspect.type_info(Pool)),
+    "pool_upsert": _Stored("pools_stored", (0,), 5, inspect.type_info(Pool)),
     "slot_upsert": _Stored("slots_stored", (0, 1), 5, inspect.type_info(Slot)),
     "lease_upsert": _Stored("leases_stored", (0,), 7, inspect.type_info(Lease)),
     "agent_group_upsert": _Stored("agent_groups_stored", (0,), 1, inspect.type_info(Group)),
     "agent_upsert": _Stored("agents_stored", (0,), 9, inspect.type_info(Agent)),
+    "reporter_group_upsert": _Stored(
+        "reporter_groups_stored", (0,), 2, inspect.type_info(ReporterGroup)
+    ),
+    "reporter_upsert": _Stored("reporters_stored", (0, 1), 3, inspect.type_info(Member)),
 }
 _KINDS = {
     "pool": ("pools_stored", inspect.type_info(Pool)),
@@ -47,6 +52,8 @@ _KINDS = {
     "lease": ("leases_stored", inspect.type_info(Lease)),
     "group": ("agent_groups_stored", inspect.type_info(Group)),
     "agent": ("agents_stored", inspect.type_info(Agent)),
+    "reporter_group": ("reporter_groups_stored", inspect.type_info(ReporterGroup)),
+    "reporter": ("reporters_stored", inspect.type_info(Member)),
 }
 _inventory = inspect.type_info(Inventory)
 
@@ -57,6 +64,8 @@ _READS: dict[str, Callable[[str], Query]] = {
     "leases_stored": lambda keys: Query("leases_stored", (keys,)),
     "agent_groups_stored": lambda keys: Query("agent_groups_stored", (keys,)),
     "agents_stored": lambda keys: Query("agents_stored", (keys,)),
+    "reporter_groups_stored": lambda keys: Query("reporter_groups_stored", (keys,)),
+    "reporters_stored": lambda keys: Query("reporters_stored", (keys,)),
 }
 
 
@@ -110,10 +119,16 @@ def _change(row: Row, stored: dict[str, dict[tuple[str, ...], Any]]) -> Row:
         return (n, at, kind, key, _merged_text(_inventory, held.get(name), body))
     if kind in _KINDS:
         query, described = _KINDS[kind]
-        keys = slot_key(key) if kind == "slot" else (key,)
+        keys = _keys_of(kind, key)
         old = stored.get(query, {}).get(keys)
         return (n, at, kind, key, _merged_text(described, old, body))
     return row
+
+
+def _keys_of(kind: str, key: str) -> tuple[str, ...]:
+    if kind == "slot":
+        return slot_key(key)
+    return tuple(key.split("/", 1)) if kind == "reporter" else (key,)
 
 
 def _merged_text(described: inspect.Type, old: Any, text: str) -> str:

@@ -8,10 +8,11 @@ from datetime import datetime
 class TokenWanted:
     """A request for a new token.
 
-    `role` is reader, user, service, operator, admin, janitor, agent, enroller or governor. The
-    `scope` of a janitor or governor names its pools: `{"pool": ["a/b", "c/*"]}`, where `c/*` stands
-    for all pools below `c`; that of an agent its UUID (`agent`), that of an enroller its groups
-    (`group`). The token expires after `expires_in` seconds. Null: it does not expire.
+    `role` is reader, user, service, operator, admin, janitor, agent, enroller, governor or
+    reporter. The `scope` of a janitor or governor names its pools: `{"pool": ["a/b", "c/*"]}`,
+    where `c/*` stands for all pools below `c`; that of an agent its UUID (`agent`), that of an
+    enroller its groups (`group`), that of a reporter its groups of reporters (`group`). The token
+    expires after `expires_in` seconds. Null: it does not expire.
     """
 
     name: str

@@ -28,9 +28,11 @@ class Pacing:
 class PoolWanted:
     """The complete description of a pool; an omitted field has its default.
 
-    Without `limit` the limit is the number of slots. `hold` is how long after its grant each lease
-    ends by itself. A freed unit is unavailable for `cooldown`, or for `lock_delay` if that is
-    longer and the holder did not return the unit: its lease was revoked, or its TTL expired.
+    Without `limit` the limit is the number of slots, or with `per_member` that many units for each
+    member of the group of reporters `member_group`, live or observed. `hold` is how long after its
+    grant each lease ends by itself. A freed unit is unavailable for `cooldown`, or for `lock_delay`
+    if that is longer and the holder did not return the unit: its lease was revoked, or its TTL
+    expired.
     Without `pacing` a pool with a hold is paced at hold/limit with a burst of limit/10; `pacing`
     null: not paced. `quota` is the most units that one owner may have. `expire` keep: a lease that
     is not renewed in time still occupies its units. `on_retry` keep: a retry keeps its place.
@@ -60,6 +62,8 @@ class PoolWanted:
     priority_max: int | None = None
     hold_max: float | None = None
     queue_max_per_owner: int | None = None
+    per_member: int | None = None
+    member_group: str | None = None
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -91,10 +95,12 @@ class Pool:
     priority_max: int | None
     hold_max: float | None
     queue_max_per_owner: int | None
+    per_member: int | None
+    member_group: str | None
     generation: int
     paused: bool
     units: int
-    """The limit, or the number of slots that the pool has or may still make."""
+    """The limit, what the members make of it, or the number of slots that there are or may be."""
     occupied: int
     resting: int
     waiting: int

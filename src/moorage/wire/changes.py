@@ -19,6 +19,7 @@ from moorage.wire.enums import (
     Result,
     State,
 )
+from moorage.wire.reporter_values import ReporterGroupValue, ReporterValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +70,25 @@ class InventoryValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedValue:
+    """What the reports of a group have set on a provider.
+
+    `traits` are those that its reports have set, and only they remove. `ghost`: the provider is
+    gone by the last report, but still has allocations.
+    """
+
+    group: str
+    traits: list[str]
+    ghost: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TagsValue:
-    """The traits and aggregates of a provider, by its UUID."""
+    """The traits and aggregates of a provider, and what reports have set, by its UUID."""
 
     traits: list[str]
     aggregates: list[str]
+    reported: list[ReportedValue]
     updated_at: datetime
 
 
@@ -130,6 +145,8 @@ class PoolSpecValue:
     priority_max: int | None
     hold_max: float | None
     queue_max_per_owner: int | None
+    per_member: int | None
+    member_group: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,9 +331,13 @@ VALUES: dict[str, type[Any]] = {
     "outcome": OutcomeValue,
     "group": GroupValue,
     "agent": AgentValue,
+    "reporter_group": ReporterGroupValue,
+    "reporter": ReporterValue,
+    "pin": str,
 }
 """The kinds of changes in their order within a revision, and the types of their values.
 
+The value of `pin` is the member that owns the node, also if it is not live; its key is GROUP/NODE.
 The value of `renamed_class` is the new name: every inventory and allocation of the class named by
 the key belongs to the new class from then on.
 """

@@ -20,7 +20,7 @@ Expire = Literal["free", "keep"]
 LadderRole = Literal["reader", "user", "service", "operator", "admin"]
 """The roles in rising order: each may do all that the roles before it may."""
 
-ScopedRole = Literal["janitor", "agent", "enroller", "governor"]
+ScopedRole = Literal["janitor", "agent", "enroller", "governor", "reporter"]
 """The roles beside them, each restricted to the objects that its token names."""
 
 Policy = Literal["in_service", "no_provision", "expunged"]

@@ -27,6 +27,7 @@ ADMINS = {"admin"}
 JANITOR = {"janitor"}
 GOVERNOR = {"governor"}
 AGENT = {"agent"}
+REPORTER = {"reporter"}
 
 CELLS: dict[str, set[str]] = {
     "POST /v1/tokens": ADMINS,
@@ -79,6 +80,15 @@ CELLS: dict[str, set[str]] = {
     "GET /v1/groups/{name+}": UNBOUND,
     "PUT /v1/groups/{name+}": OPERATORS,
     "DELETE /v1/groups/{name+}": OPERATORS,
+    "GET /v1/reporter-groups": UNBOUND,
+    "GET /v1/reporter-groups/{name}": UNBOUND | REPORTER,
+    "PUT /v1/reporter-groups/{name}/members/{member}": SERVICES | REPORTER,
+    "DELETE /v1/reporter-groups/{name}/members/{member}": SERVICES | REPORTER,
+    "PUT /v1/reporter-groups/{name}/observed": SERVICES | REPORTER,
+    "GET /v1/reporter-groups/{name}/pins": UNBOUND | REPORTER,
+    "POST /v1/reporter-groups/{name}/pins": OPERATORS,
+    "GET /v1/reporter-groups/{name}/ghosts": UNBOUND | REPORTER,
+    "POST /v1/reports": SERVICES | REPORTER,
     "GET /v1/watch": UNBOUND,
 }
 """Which callers each route permits: repeated here, so that an error in the table is found."""

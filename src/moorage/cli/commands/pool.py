@@ -57,6 +57,15 @@ def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str
 _OPTIONS = (
     click.option("--limit", type=_AMOUNT, help="Units that may be occupied at once."),
     click.option(
+        "--per-member",
+        type=NoneOr(_AMOUNT),
+        help="Units for each member of --member-group, instead of a limit; none: a limit.",
+    ),
+    click.option(
+        "--member-group",
+        help="The group of reporters whose members count, live or observed; none: no group.",
+    ),
+    click.option(
         "--hold",
         type=NoneOr(_DURATION),
         help="Each lease ends this long after its grant; none: never.",
@@ -155,7 +164,7 @@ def create(name: str, given: dict[str, Any], as_json: bool) -> None:
 
     Pools with named slots come from Boskos' configuration file.
     """
-    if "limit" not in given:
+    if "limit" not in given and "per_member" not in given:
         raise Failure(USAGE, "a pool needs a limit: set one, for example --limit 50")
     with at_server() as admission:
         made = admission.pool_put(name, PoolWanted(**given, generation=0))

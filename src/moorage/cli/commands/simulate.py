@@ -158,11 +158,13 @@ def simulate(
         comers = crowd(jobs, spread, seed) if jobs is not None else trace(trace_file or "")
     if pool_options["hold"] is not None:
         wanted = replace(wanted, hold=pool_options["hold"])
+    if wanted.per_member is not None and not pool_options["limits"]:
+        raise Failure(USAGE, f"the limit of {name} follows the members of a group: give --limit")
     limits = pool_options["limits"] or [wanted.limit]
     pacings = pool_options["pacings"] or [wanted.pacing]
     for limit in limits:
         for pacing in pacings:
-            scenes.append(_scene(name, replace(wanted, limit=limit, pacing=pacing), comers, seed))
+            scenes.append(_scene(name, _fixed(wanted, limit, pacing), comers, seed))
     if chart_file is not None:
         _write(chart_file, draw(f"Pool {name}", [Series(one.label, one.stays) for one in scenes]))
     if as_json:
@@ -188,7 +190,13 @@ def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[JobTimes]]:
     with at_server() as admission:
         there = admission.pool(pool)
         jobs, stays = history(pool, admission.leases(pool=pool, state="ended"))
-    return pool, replace(changed_of(there, {}), generation=None, limit=there.units), jobs, stays
+    wanted = replace(changed_of(there, {}), generation=None)
+    return pool, _fixed(wanted, there.units, wanted.pacing), jobs, stays
+
+
+def _fixed(wanted: PoolWanted, limit: int | None, pacing: Any) -> PoolWanted:
+    """Return a pool with a fixed limit."""
+    return replace(wanted, limit=limit, pacing=pacing, per_member=None, member_group=None)
 
 
 def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:

@@ -14,6 +14,7 @@ from moorage.cli.support.output import UNREACHABLE, Failure
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
     from moorage.client.fleet import Fleet
+    from moorage.client.reporting import Reporting
     from moorage.client.transport import Transport
     from moorage.wire.admin import RotationWanted, TokenWanted
 
@@ -120,6 +121,16 @@ def fleet_at_server() -> "Iterator[Fleet]":
 
     with refusals_translated():
         yield Fleet(server())
+
+
+@contextmanager
+def reporting_at_server() -> "Iterator[Reporting]":
+    """Yield access to the groups of reporters of the running command's server; as `at_server`."""
+    from moorage.cli.support.backend import refusals_translated
+    from moorage.client.reporting import Reporting
+
+    with refusals_translated():
+        yield Reporting(server())
 
 
 def database_url() -> str:

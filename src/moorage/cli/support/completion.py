@@ -1,4 +1,4 @@
-"""Shell completion: files, commands, pools, leases, agents and their groups.
+"""Shell completion: files, commands, pools, leases, agents and their groups, groups of reporters.
 
 The user waits meanwhile, so failures and slow answers silently offer no completions.
 """
@@ -17,6 +17,7 @@ from moorage.wire.labels import holder_of
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
     from moorage.client.fleet import Fleet
+    from moorage.client.reporting import Reporting
     from moorage.client.transport import Transport
 
 T = TypeVar("T")
@@ -74,6 +75,14 @@ def agent_groups(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+def reporter_groups(
+    ctx: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer that server's groups of reporters."""
+    names = _asked(ctx, lambda server: [*islice(_reporting(server).groups(), NAMES_MAX)])
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 def _admission(transport: "Transport") -> "Admission":
     from moorage.client.admission import Admission
 
@@ -84,6 +93,12 @@ def _fleet(transport: "Transport") -> "Fleet":
     from moorage.client.fleet import Fleet
 
     return Fleet(transport)
+
+
+def _reporting(transport: "Transport") -> "Reporting":
+    from moorage.client.reporting import Reporting
+
+    return Reporting(transport)
 
 
 def command(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -168,6 +168,7 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
         if what == "pacing":
             was = paced(was, before.limit, before.hold)
             units = pool.units if wanted.limit is None and pool is not None else wanted.limit
+            units = None if wanted.per_member is not None else units
             shall = paced(shall, units, wanted.hold)
         if was != shall:
             changes[what] = (was, shall)

@@ -49,12 +49,19 @@ def _microseconds(seconds: float | None) -> int | None:
 
 def changed_of(pool: Pool, given: dict[str, Any]) -> PoolWanted:
     """Return the request that changes a pool; a concurrent change makes it fail."""
-    return PoolWanted(**{**wanted_of(pool), **given})
+    wanted = {**wanted_of(pool), **given}
+    if given.get("per_member") is not None and "limit" not in given:
+        wanted["limit"] = None
+    elif given.get("limit") is not None and "per_member" not in given:
+        wanted |= {"per_member": None, "member_group": None}
+    return PoolWanted(**wanted)
 
 
 def summary(pool: Pool, given: Collection[str] = ()) -> str:
     """Return one line with a pool's limit, hold and pacing, and the other given properties."""
     limit = "as many units as slots" if pool.limit is None else f"limit {pool.limit}"
+    if pool.per_member is not None:
+        limit = f"{pool.per_member} for each member of {pool.member_group}, now {pool.units}"
     parts = [limit]
     if pool.hold is not None:
         parts.append(f"hold {duration_text(pool.hold)}")

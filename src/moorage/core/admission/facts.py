@@ -45,9 +45,13 @@ class Keys:
     touched: set[str] = field(default_factory=set)
     """Names of slots that are needed with their leases, but without their pools."""
 
+    member_groups: set[str] = field(default_factory=set)
+    """Groups of reporters whose members decide the limits of some pools; all of these pools."""
+
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
         self.pools |= other.pools
+        self.member_groups |= other.member_groups
         self.leases |= other.leases
         self.asked |= other.asked
         self.slots |= other.slots
@@ -64,6 +68,7 @@ class Keys:
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
+        named += len(self.member_groups)
         return named + (self.due is not None)
 
 

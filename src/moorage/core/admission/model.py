@@ -61,7 +61,7 @@ class PoolSpec(Struct, frozen=True):
     """A pool's settings, chosen by an operator. Times are microseconds."""
 
     limit: int | None
-    """Units; None: one per slot of the pool."""
+    """Units; None: one per slot of the pool. With `per_member` it follows the members."""
     ttl: int
     ttl_max: int
     hold: int | None = None
@@ -83,6 +83,9 @@ class PoolSpec(Struct, frozen=True):
     hold_max: int | None = None
     queue_max_per_owner: int | None = None
     """Tickets of one owner that may wait."""
+    per_member: int | None = None
+    """Units for each member of `member_group`, a group of reporters; None: the limit is fixed."""
+    member_group: str | None = None
 
 
 class Rest(Struct, frozen=True):

@@ -1,5 +1,7 @@
 """Creating, changing, pausing and deleting pools. A lowered limit never revokes leases."""
 
+from collections.abc import Mapping
+
 from msgspec import structs
 
 from moorage.core.admission import bounds
@@ -13,6 +15,7 @@ from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.labels import check_labels
 from moorage.core.limits import (
+    GROUP_NAME_LENGTH_MAX,
     MAX_INT,
     POOL_NAME_LENGTH_MAX,
     QUEUE_MAX_MAX,
@@ -37,12 +40,15 @@ def put(
         moment: now.
         wall: wall-clock time, stored in the pool.
         name: path-like, of a-z, 0-9, `.`, `_`, `-`.
-        spec: the complete settings; without a limit only for a pool that has slots.
+        spec: the complete settings; without a limit only for a pool that has slots. With
+            `per_member` the limit is as before, or 0, until `follow_members`.
         generation: that the caller has seen; 0: the pool must not exist; None: any.
 
     Raises INVALID, POOL_EXISTS, POOL_GENERATION, POOL_NOT_FOUND.
     """
     before = facts.pools.get(name)
+    if spec.per_member is not None:
+        spec = structs.replace(spec, limit=0 if before is None else before.spec.limit or 0)
     _check_generation(name, before, generation)
     if before is None:
         # Pools from a Boskos configuration may have other names.
@@ -100,8 +106,33 @@ def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
     )
 
 
+def follow_members(facts: Facts, members: Mapping[str, int], wall: Instant) -> Changes:
+    """Set the limits of pools that have some units for each member of a group of reporters.
+
+    A lower limit revokes nothing. The generation of a pool is for its operators and stays.
+
+    Args:
+        facts: with the pools.
+        members: the number of members by group; pools of other groups stay as they are.
+        wall: wall-clock time, stored in the pools.
+    """
+    changes = Changes()
+    for name, pool in facts.pools.items():
+        spec = pool.spec
+        group = spec.member_group
+        if spec.per_member is None or group is None or group not in members:
+            continue
+        limit = min(MAX_INT, spec.per_member * members[group])
+        if limit != spec.limit:
+            followed = structs.replace(spec, limit=limit)
+            changes.pools[name] = structs.replace(pool, spec=followed, updated_at=wall)
+    return changes
+
+
 def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:
-    """Return a spec with the default pacing for its hold and its units."""
+    """Return a spec with the default pacing for its hold and its units; none if these change."""
+    if spec.per_member is not None:
+        return structs.replace(spec, pacing=None)
     units = spec.limit
     if units is None and before is not None:
         units = limit_of(facts, before)
@@ -112,6 +143,11 @@ def check_spec(spec: PoolSpec) -> None:
     """Raise INVALID if a spec is not valid."""
     least_ttl = TTL_SECONDS_MIN * SECOND
     _check_number("limit", spec.limit, 0, MAX_INT)
+    _check_number("per_member", spec.per_member, 0, MAX_INT)
+    if (spec.per_member is None) != (spec.member_group is None):
+        raise Error(Code.INVALID, "per_member and member_group need each other.")
+    if spec.member_group is not None:
+        check_path("member_group", spec.member_group, GROUP_NAME_LENGTH_MAX)
     check_duration("ttl_max", spec.ttl_max, least_ttl)
     check_duration("ttl", spec.ttl, least_ttl)
     if spec.ttl > spec.ttl_max:

@@ -135,13 +135,13 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
 def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
 
-    A forced one is bound only by the number of free slots.
+    A forced one is bound only by the number of free slots. A limit that follows members may grow.
     """
     for pool in pools_of(facts, ask.needs):
         units = units_by_pool(ask.needs)[pool.name]
         if ask.forced:
             _check_slots(facts, pool, ask.needs, at)
-        elif units > limit_of(facts, pool):
+        elif units > limit_of(facts, pool) and pool.spec.per_member is None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
                 f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"

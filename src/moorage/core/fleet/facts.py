@@ -1,8 +1,12 @@
-"""What a decision about agents may read, and what it may change."""
+"""What a decision about agents and reporters may read, and what it may change."""
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
 from moorage.core.fleet.model import Agent, Group
+from moorage.core.fleet.reporters import Member, ReporterGroup
 from moorage.core.ids import AgentId, ProviderId
 
 
@@ -21,6 +25,10 @@ class Keys:
     """Providers of which must be known whether they are the root of an agent's machine."""
     number: bool = False
     """Whether the next free number of an agent is needed."""
+    reporters: set[str] = field(default_factory=set)
+    """Groups of reporters with their members; service time is locked with them."""
+    pins: set[tuple[str, ProviderId]] = field(default_factory=set)
+    """Groups of reporters and nodes whose pins must be known."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -30,6 +38,8 @@ class Keys:
         self.agents |= other.agents
         self.roots |= other.roots
         self.number = self.number or other.number
+        self.reporters |= other.reporters
+        self.pins |= other.pins
 
 
 @dataclass(slots=True)
@@ -39,14 +49,52 @@ class Changes:
     groups: dict[str, Group | None] = field(default_factory=dict)
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     """Agents are never deleted: their UUIDs must stay used up."""
+    reporter_groups: dict[str, ReporterGroup] = field(default_factory=dict)
+    members: dict[tuple[str, str], Member | None] = field(default_factory=dict)
+    """Reporters by group and name."""
+    pins: dict[tuple[str, ProviderId], str | None] = field(default_factory=dict)
+    """Members by group and node."""
+    heard: dict[tuple[str, str], Instant] = field(default_factory=dict)
+    """New `heard_until` of members that are otherwise unchanged: no change rows, no revision."""
+    seen: dict[str, Instant] = field(default_factory=dict)
+    """New `seen_at` of groups of reporters, likewise."""
 
     def update(self, other: "Changes") -> None:
         """Merge the after-images of a later decision, which override those here."""
         self.groups.update(other.groups)
         self.agents.update(other.agents)
+        self.reporter_groups.update(other.reporter_groups)
+        self.members.update(other.members)
+        self.pins.update(other.pins)
+        self._update_signs(other)
+
+    def _update_signs(self, other: "Changes") -> None:
+        """Merge signs of life; those of a member that is changed are part of its after-image."""
+        for key in other.members:
+            self.heard.pop(key, None)
+        for name in other.reporter_groups:
+            self.seen.pop(name, None)
+        for key, until in other.heard.items():
+            changed = self.members.get(key)
+            if changed is None:
+                self.heard[key] = until
+            else:
+                self.members[key] = replace(changed, heard_until=until)
+        for name, at in other.seen.items():
+            group = self.reporter_groups.get(name)
+            if group is None:
+                self.seen[name] = at
+            else:
+                self.reporter_groups[name] = replace(group, seen_at=at)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether there is anything that followers must know."""
+        rows = (self.groups, self.agents, self.reporter_groups, self.members, self.pins)
+        return any(rows)
 
     def __bool__(self) -> bool:
-        return bool(self.groups or self.agents)
+        return self.is_logged or bool(self.heard or self.seen)
 
 
 @dataclass(slots=True)
@@ -59,6 +107,11 @@ class Facts:
     """The active agent of each machine whose root was asked for."""
     next_number: int = 1
     """The least number that no agent has."""
+    epoch: int = 0
+    """The present epoch, if reporters were asked for."""
+    reporter_groups: dict[str, ReporterGroup] = field(default_factory=dict)
+    members: dict[tuple[str, str], Member] = field(default_factory=dict)
+    pins: dict[tuple[str, ProviderId], str] = field(default_factory=dict)
 
     def apply(self, changes: Changes) -> None:
         """Make the changes of one decision visible to the next."""
@@ -75,3 +128,21 @@ class Facts:
                     self.roots[agent.root] = uuid
                 elif self.roots.get(agent.root) == uuid:
                     del self.roots[agent.root]
+        self._reporters(changes)
+
+    def _reporters(self, changes: Changes) -> None:
+        self.reporter_groups.update(changes.reporter_groups)
+        for key, member in changes.members.items():
+            if member is None:
+                self.members.pop(key, None)
+            else:
+                self.members[key] = member
+        for pinned, name in changes.pins.items():
+            if name is None:
+                self.pins.pop(pinned, None)
+            else:
+                self.pins[pinned] = name
+        for key, until in changes.heard.items():
+            self.members[key] = replace(self.members[key], heard_until=until)
+        for group, at in changes.seen.items():
+            self.reporter_groups[group] = replace(self.reporter_groups[group], seen_at=at)

@@ -115,7 +115,7 @@ def upsert_tree(
     answers = []
     for spec in parents_first(specs):
         try:
-            answers.append(_upsert(trial, spec, movable, create_vocabulary))
+            answers.append(upsert(trial, spec, movable, create_vocabulary))
         except Error as refusal:
             trial.take_back()
             return Changes(), [_refused(facts, each, spec, refusal) for each in specs]
@@ -163,12 +163,13 @@ def trees(
     return list(found.values())
 
 
-def _upsert(
+def upsert(
     trial: Trial,
     spec: ProviderSpec,
     movable: set[ProviderId],
     create_vocabulary: bool,
 ) -> Upserted:
+    """Make one provider match its spec; the caller takes the trial back if it raises `Error`."""
     facts, uuid = trial.facts, spec.uuid
     before = facts.providers.get(uuid)
     if before is None:

@@ -125,6 +125,25 @@ def update(
     )
 
 
+def change_some(
+    facts: Facts, now: Instant, uuid: ProviderId, generation: int, specs: Specs
+) -> Changes:
+    """Change some inventories, which must exist; the others stay. Full reservation is allowed.
+
+    Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, INVALID.
+    """
+    provider = find(facts, uuid)
+    check_generation(provider, generation)
+    held = facts.inventories_of(uuid)
+    for name, spec in specs.items():
+        check_figures(uuid, name, spec)
+        check_reserved(uuid, name, spec, full_reserve=True)
+    changed: Images = {
+        (uuid, name): _stored(provider, spec, held[name], now) for name, spec in specs.items()
+    }
+    return _written(facts, touched(provider, now), changed)
+
+
 def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
     """Delete the inventory of one class.
 

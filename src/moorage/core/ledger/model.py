@@ -63,12 +63,32 @@ class Inventory(Struct, frozen=True, gc=False, omit_defaults=True):
     updated_at: Instant = Instant(0)
 
 
+class Reported(Struct, frozen=True, gc=False):
+    """What the reports of one group of reporters have set on a provider.
+
+    `traits` are those that only its reports may remove; no trait that somebody else has set. A
+    `ghost` is a provider that is gone by the last report, but still has allocations.
+    """
+
+    group: str
+    traits: frozenset[str] = frozenset()
+    ghost: bool = False
+
+
 class Tags(Struct, frozen=True, gc=False):
-    """The traits a provider has and the aggregates it belongs to."""
+    """The traits a provider has, the aggregates it belongs to, and what reports have set.
+
+    `reported` is sorted by group; a group that has set nothing is omitted.
+    """
 
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[AggregateId] = frozenset()
     updated_at: Instant = Instant(0)
+    reported: tuple[Reported, ...] = ()
+
+    def reported_by(self, group: str) -> Reported:
+        """Return what the reports of a group have set."""
+        return next((one for one in self.reported if one.group == group), Reported(group))
 
 
 NO_TAGS = Tags()

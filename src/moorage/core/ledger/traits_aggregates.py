@@ -4,12 +4,13 @@ Source: Placement API reference, "Resource provider traits" and "Resource provid
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Tags
+from moorage.core.ledger.model import Reported, Tags
 from moorage.core.ledger.providers import check_generation, find, touched
 from moorage.core.limits import AGGREGATES_MAX
 
@@ -26,6 +27,8 @@ def replace_traits(
 ) -> tuple[Changes, TagState]:
     """Replace all traits of the provider. The generation rises only if they change.
 
+    What vanishes belongs to no group of reporters any more.
+
     Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, TRAIT_UNKNOWN.
     """
     provider = find(facts, uuid)
@@ -39,7 +42,9 @@ def replace_traits(
     before = facts.tags_of(uuid)
     if traits == before.traits:
         return Changes(), TagState(provider.generation, before)
-    after = Tags(traits, before.aggregates, now)
+    after = replace(
+        before, traits=traits, updated_at=now, reported=_without_vanished(before, traits)
+    )
     raised = touched(provider, now)
     return Changes(providers={uuid: raised}, tags={uuid: after}), TagState(raised.generation, after)
 
@@ -70,8 +75,24 @@ def replace_aggregates(
             Code.LIMIT_EXCEEDED,
             f"{len(aggregates)} aggregates are named; a provider can be in {AGGREGATES_MAX}.",
         )
-    after = Tags(facts.tags_of(uuid).traits, aggregates, now)
+    after = replace(facts.tags_of(uuid), aggregates=aggregates, updated_at=now)
     changes = Changes(tags={uuid: after})
     if generation is not None:
         provider = changes.providers[uuid] = touched(provider, now)
     return changes, TagState(provider.generation, after)
+
+
+def set_reported(facts: Facts, now: Instant, uuid: ProviderId, after: Reported) -> Changes:
+    """Store what the reports of a group have set on a provider; its generation does not change."""
+    before = facts.tags_of(uuid)
+    others = [one for one in before.reported if one.group != after.group]
+    own = [after] if after.traits or after.ghost else []
+    reported = tuple(sorted([*others, *own], key=lambda one: one.group))
+    if reported == before.reported:
+        return Changes()
+    return Changes(tags={uuid: replace(before, reported=reported, updated_at=now)})
+
+
+def _without_vanished(before: Tags, traits: frozenset[str]) -> tuple[Reported, ...]:
+    left = [replace(one, traits=one.traits & traits) for one in before.reported]
+    return tuple(one for one in left if one.traits or one.ghost)

@@ -40,6 +40,8 @@ _TAGS = {
     "leases": "The right to use units of pools, and the tickets that wait for it.",
     "agents": "What machines really have, and whether they are used.",
     "groups": "Groups of agents: defaults, and silence.",
+    "reporter-groups": "Reporters that share nodes: who is live, and who owns which node.",
+    "reports": "What a source of nodes has.",
     "watch": "Every committed change.",
     "openapi": "This document.",
 }

@@ -3,7 +3,7 @@
 from moorage.faces.v1 import watch
 from moorage.faces.v1.admin import audit, database, tokens
 from moorage.faces.v1.admission import leases, pools
-from moorage.faces.v1.fleet import agents, groups, machines
+from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
 from moorage.faces.v1.ledger import claims, explain, provider_pages, providers
 from moorage.faces.v1.openapi import route_of
 from moorage.faces.v1.routing import Route
@@ -21,6 +21,8 @@ HANDLED: tuple[Route, ...] = (
     *agents.ROUTES,
     *machines.ROUTES,
     *groups.ROUTES,
+    *reporters.ROUTES,
+    *reports.ROUTES,
     *watch.ROUTES,
 )
 

@@ -5,5 +5,6 @@ change something, `queries.py` those that read, `key_ranges.py` the keys that ha
 `views.py` has their results, `positions.py` the positions of tickets in line. `waiters.py` wakes
 long polls. `sweeper.py` ends due leases and tickets and grants what becomes possible with time,
 `capacity_retry.py` retries tickets when the ledger has changed; both use `sweeps.py`. `counters.py`
-counts for metrics. May import: `batch`, `feed`, `access`, the root of `service`, `store`, `core`.
+counts for metrics. `member_limits.py` lowers limits that follow the members of groups of reporters.
+May import: `batch`, `feed`, `access`, the root of `service`, `store`, `core`.
 """

@@ -10,7 +10,7 @@ from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Pool, PoolSpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
-from moorage.service.batch.use_case import AuditedUseCase
+from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 
 
@@ -47,7 +47,9 @@ class PoolPut(PoolCase):
     def keys(self) -> Keys:
         return Keys(
             admission=AdmissionKeys(
-                pools={self.name}, quotas=set() if self.spec.quota is None else {self.name}
+                pools={self.name},
+                quotas=set() if self.spec.quota is None else {self.name},
+                member_groups=set() if self.spec.member_group is None else {self.spec.member_group},
             )
         )
 
@@ -85,6 +87,22 @@ class PoolDelete(PoolCase):
         changes, _ = pools.delete(facts, when.moment, self.name)
         self.leave("pool.delete", before, None, when)
         return Changes(admission=changes)
+
+
+@dataclass(slots=True)
+class MembersCounted(UseCase[None]):
+    """Let limits follow the members of a group of reporters: any batch that loads pools does."""
+
+    group: str
+
+    def keys(self) -> Keys:
+        return Keys(admission=AdmissionKeys(member_groups={self.group}))
+
+    def decide(self, world: World, when: When) -> Changes:
+        return Changes()
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
 
 
 def _shown(pool: Pool | None) -> Any:

@@ -22,6 +22,7 @@ from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
+from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
@@ -76,6 +77,7 @@ class Admission:
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
         self.tally = PoolCounters()
+        self.member_limits = MemberLimits(engine, transactor, service_clock)
         self.sweeper = Sweeper(transactor, self.queries, shared=engine.shared)
         self._followers = followers
         followers.add(
@@ -96,6 +98,7 @@ class Admission:
         if self._engine.shared:
             self._followers.start(self._reload)
         self.sweeper.start()
+        self.member_limits.start()
         self._capacity_retry.start()
 
     async def _reload(self) -> tuple[Changes, When]:
@@ -118,6 +121,7 @@ class Admission:
         await self._followers.stop()
         await self._capacity_retry.stop()
         await self.sweeper.stop()
+        await self.member_limits.stop()
 
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""

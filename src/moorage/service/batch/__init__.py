@@ -5,7 +5,8 @@ defines what a request is, `world.py` what it may read and change. `batch.py` ca
 in its transaction. `rooms.py` is where a room plugs in: `ledger_room.py` loads and saves the
 ledger, `admission_room.py` admission, which also grants; `ledger_share.py` is what leases take from
 the ledger. `fleet_room.py` loads and saves agents, `machine_offer.py` is what the ledger takes over
-from them. `extra_loads.py` is what a batch finds out that it needs besides. `misfits.py` remembers
-tickets that do not fit into the ledger. `service_clock.py` tells the time of a batch. May import:
-`feed`, the root of `service`, `store`, `core`; no room.
+from them. `member_counts.py` counts reporters, which some limits follow. `extra_loads.py` is what a
+batch finds out that it needs besides. `misfits.py` remembers tickets that do not fit into the
+ledger. `service_clock.py` tells the time of a batch. May import: `feed`, the root of `service`,
+`store`, `core`; no room.
 """

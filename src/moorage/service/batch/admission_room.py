@@ -1,5 +1,6 @@
 """Admission's part of a batch: load under its lock, apply decisions, then grant leases."""
 
+from moorage.core.admission import pools
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.restart import Restart
@@ -7,6 +8,7 @@ from moorage.core.service_time import When
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.ledger_share import LedgerShare
+from moorage.service.batch.member_counts import MemberCounts
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World
@@ -31,6 +33,7 @@ class AdmissionRoom:
         self.when: When
         """The time of the batch, set by `begin`."""
         self._share: LedgerShare
+        self._members = MemberCounts()
 
     @property
     def facts(self) -> Facts:
@@ -41,6 +44,10 @@ class AdmissionRoom:
         """Lock admission and service time, and load what the keys name."""
         self._world.admission = yield from load.facts_load(self._keys)
         self._world.timeline = self.facts.timeline
+        groups = {pool.spec.member_group for pool in self.facts.pools.values()} - {None}
+        groups |= self._keys.member_groups
+        if groups:
+            yield from self._members.load(groups)
 
     def begin(self, when: When) -> None:
         """Set the time of the batch."""
@@ -48,12 +55,19 @@ class AdmissionRoom:
         self.facts.timeline = self._world.timeline
         self.when = when
         self._share = LedgerShare(self._ledger, self._extra, self.facts, when.stamp, self._misfits)
+        self._follow_members()
 
     def decided(self, changes: AllChanges) -> None:
         """Apply a decision; leases that end return what they hold. Raises Restart."""
+        if changes.fleet is not None:
+            self._members.apply(changes.fleet)
         made = changes.admission
-        if made is None:
-            return
+        if made is not None:
+            self._apply(made)
+        if made is not None or changes.fleet is not None:
+            self._follow_members()
+
+    def _apply(self, made: Changes) -> None:
         for key, lease in made.leases.items():
             before = self.facts.leases.get(key)
             ends = lease is None or lease.state == "ended"
@@ -61,6 +75,14 @@ class AdmissionRoom:
                 self._share.release(before)
         self.facts.apply(made)
         self.changes.update(made)
+
+    def _follow_members(self) -> None:
+        """Make limits follow the members of groups of reporters, as of now."""
+        counts = self._members.counts(self.when.moment)
+        if counts:
+            made = pools.follow_members(self.facts, counts, self.when.wall)
+            self.facts.apply(made)
+            self.changes.update(made)
 
     def after(self) -> Plan[None]:
         """Grant leases to the tickets that may start. Raises Restart."""

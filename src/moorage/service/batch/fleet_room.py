@@ -37,9 +37,15 @@ class FleetRoom:
         return self._world.fleet
 
     def load(self) -> Plan[None]:
-        """Lock and load what the keys name."""
-        if self._keys is not None:
-            self._world.fleet = yield from load.facts_load(self._keys)
+        """Lock and load what the keys name; for reporters, service time first."""
+        if self._keys is None:
+            return
+        keys = self._keys
+        if keys.reporters and self._world.timeline is None:
+            self._world.timeline = yield from load.timeline_lock()
+        self._world.fleet = yield from load.facts_load(keys)
+        if keys.reporters:
+            yield from load.reporters_load(self._world.fleet, keys)
 
     def begin(self, when: When) -> None:
         """Set the time of the batch."""

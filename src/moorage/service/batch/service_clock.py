@@ -54,6 +54,8 @@ class ServiceClock:
             wall = self._clock.now()
             _, moment = advance(timeline, wall, began=self._began)
             return When(moment, wall)
+        if timeline.alive_at < self._timeline.alive_at:  # read before the last batch has committed
+            timeline = self._timeline
         when, then = self._last
         passed = self._clock.monotonic() - then
         at = Instant(max(when.moment.at + passed, timeline.alive_at))

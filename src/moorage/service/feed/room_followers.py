@@ -27,7 +27,7 @@ class RoomFollowers:
     )
     fleet: Followers[FleetChanges] = field(
         default_factory=partial(
-            Followers, fleet_changes.KINDS, fleet_changes.changes_read, FleetChanges
+            Followers, fleet_changes.FOLLOWED_KINDS, fleet_changes.changes_read, FleetChanges
         )
     )
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from moorage.core.admission.model import Pacing, PoolSpec
 from moorage.core.clock import SECOND
+from moorage.core.errors import Code, Error
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.native import leases
 from moorage.service.native.bounds import microseconds, microseconds_or_none
@@ -15,10 +16,13 @@ from moorage.wire import admission as wire
 def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
     """Convert a pool's specification to the core's type. Raises `Error`: INVALID.
 
-    A pacing "auto" becomes none here: the decision derives it, see `pools.paced`.
+    A pacing "auto" becomes none here: the decision derives it, see `pools.paced`; likewise a limit
+    that follows members becomes 0.
     """
+    if wanted.limit is not None and wanted.per_member is not None:
+        raise Error(Code.INVALID, "A pool has a limit, or units per member: omit one of them.")
     return PoolSpec(
-        limit=wanted.limit,
+        limit=wanted.limit if wanted.per_member is None else 0,
         ttl=microseconds("ttl", wanted.ttl),
         ttl_max=microseconds("ttl_max", wanted.ttl_max),
         hold=microseconds_or_none("hold", wanted.hold),
@@ -35,6 +39,8 @@ def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
         priority_max=wanted.priority_max,
         hold_max=microseconds_or_none("hold_max", wanted.hold_max),
         queue_max_per_owner=wanted.queue_max_per_owner,
+        per_member=wanted.per_member,
+        member_group=wanted.member_group,
     )
 
 
@@ -53,7 +59,7 @@ def shown(view: PoolView) -> wire.Pool:
     pool, spec, figures = view.pool, view.pool.spec, view.figures
     return wire.Pool(
         name=pool.name,
-        limit=spec.limit,
+        limit=spec.limit if spec.per_member is None else None,
         ttl=spec.ttl / SECOND,
         ttl_max=spec.ttl_max / SECOND,
         hold=seconds_of(spec.hold),
@@ -70,6 +76,8 @@ def shown(view: PoolView) -> wire.Pool:
         priority_max=spec.priority_max,
         hold_max=seconds_of(spec.hold_max),
         queue_max_per_owner=spec.queue_max_per_owner,
+        per_member=spec.per_member,
+        member_group=spec.member_group,
         generation=pool.generation,
         paused=pool.paused,
         occupied=pool.occupied,

@@ -136,6 +136,7 @@ def pools_query(keys: Keys) -> Query:
             keys.due,
             DUE_MAX,
             key_set(keys.quotas),
+            key_set(keys.member_groups),
         ),
     )
 

@@ -208,6 +208,12 @@ def slots_load(pool: str) -> Plan[list[Slot]]:
     return [slot_from_body(body) for (body,) in rows]
 
 
+def pools_by_members() -> Plan[list[Pool]]:
+    """Load the pools whose limits follow the members of a group of reporters."""
+    (rows,) = yield [Query("pools_by_members")]
+    return [pool_from_body(body) for (body,) in rows]
+
+
 def slots_count() -> Plan[list[SlotCount]]:
     """Count the slots of all pools by pool, state and owner."""
     (rows,) = yield [Query("slots_count")]

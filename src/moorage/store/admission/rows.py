@@ -37,7 +37,8 @@ def pool_from_body(body: str) -> Pool:
 
 def pool_row(pool: Pool) -> Row:
     """Write a pool: its key, the columns to search by, its body."""
-    return (pool.name, pool.spec.quota, pool.gangs, pool.wake_at, encode(pool))
+    spec = pool.spec
+    return (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, encode(pool))
 
 
 def slots_from_bodies(bodies: str | None) -> dict[str, Slot]:

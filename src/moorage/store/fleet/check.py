@@ -5,11 +5,34 @@ What agents offer is compared with the ledger elsewhere, in `store/offers_check.
 
 from moorage.core.fleet.model import State
 from moorage.store.api import Plan, Query
-from moorage.store.fleet.rows import agent_from_body, agent_row, group_from_body, group_row
+from moorage.store.fleet.rows import (
+    agent_from_body,
+    agent_row,
+    group_from_body,
+    group_row,
+    member_from_body,
+    member_row,
+    reporter_group_from_body,
+    reporter_group_row,
+)
 from moorage.store.row_check import Enough, Found, Kind
 
 AGENT = Kind("agent {uuid}", "agent_upsert", agent_from_body, agent_row)
 GROUP = Kind("group {name}", "agent_group_upsert", group_from_body, group_row)
+REPORTER_GROUP = Kind(
+    "group of reporters {name}",
+    "reporter_group_upsert",
+    reporter_group_from_body,
+    reporter_group_row,
+    lambda _stored, _value: "seen_at",
+)
+REPORTER = Kind(
+    "reporter {reporter_group}/{name}",
+    "reporter_upsert",
+    member_from_body,
+    member_row,
+    lambda _stored, _value: "heard_until",
+)
 
 
 def differences_load() -> Plan[list[str]]:
@@ -17,7 +40,13 @@ def differences_load() -> Plan[list[str]]:
 
     Use `read_aside`: it reads everything.
     """
-    agents, groups = yield [Query("agents_snapshot"), Query("agent_groups_snapshot")]
+    agents, groups, reporter_groups, reporters, pins = yield [
+        Query("agents_snapshot"),
+        Query("agent_groups_snapshot"),
+        Query("reporter_groups_snapshot"),
+        Query("reporters_snapshot"),
+        Query("pins_adrift"),
+    ]
     found = Found()
     try:
         names = {row[0] for row in groups}
@@ -26,6 +55,13 @@ def differences_load() -> Plan[list[str]]:
         for stored, agent in found.read(AGENT, agents):
             if agent.state is State.ACTIVE and agent.group not in names:
                 found.tell([f"agent {stored['uuid']}: its group '{agent.group}' does not exist"])
+        for _ in found.read(REPORTER_GROUP, reporter_groups):
+            pass
+        sharing = {row[0] for row in reporter_groups}
+        for stored, _ in found.read(REPORTER, reporters):
+            if stored["reporter_group"] not in sharing:
+                found.tell([f"reporter {stored['name']}: its group does not exist"])
+        found.tell(f"pin of node {node}: group '{group}' does not exist" for group, node in pins)
     except Enough:
         found.lines.append("fleet: there are more differences; the rest was not looked at")
     return found.lines

@@ -3,15 +3,20 @@
 from collections.abc import Iterable
 
 from msgspec import MsgspecError, json
+from msgspec.structs import replace
 
+from moorage.core.clock import Instant
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.offers import is_offered
+from moorage.core.fleet.reporters import Member, ReporterGroup
 from moorage.core.ids import AgentId
 from moorage.store.api import Damaged, Row
 from moorage.store.encoding import encode
 
 _agent = json.Decoder(Agent)
 _group = json.Decoder(Group)
+_member = json.Decoder(Member)
+_reporter_group = json.Decoder(ReporterGroup)
 
 
 def agent_from_body(body: str) -> Agent:
@@ -70,3 +75,39 @@ def agent_row(agent: Agent) -> Row:
 def group_row(group: Group) -> Row:
     """Write a group."""
     return (group.name, encode(group))
+
+
+def member_from_body(body: str) -> Member:
+    """Read a member of a group of reporters. Raises msgspec's MsgspecError."""
+    return _member.decode(body)
+
+
+def member_from_row(group: str, name: str, heard_until: Instant, body: str) -> Member:
+    """Read the row of a member of a group of reporters. Raises Damaged."""
+    try:
+        return replace(_member.decode(body), heard_until=heard_until)
+    except MsgspecError as error:
+        raise _damaged(f"reporter '{name}' of group '{group}'", error) from error
+
+
+def member_row(member: Member) -> Row:
+    """Write a member of a group of reporters."""
+    return (member.group, member.name, member.heard_until, encode(member))
+
+
+def reporter_group_from_body(body: str) -> ReporterGroup:
+    """Read a group of reporters. Raises msgspec's MsgspecError."""
+    return _reporter_group.decode(body)
+
+
+def reporter_group_from_row(name: str, seen_at: Instant | None, body: str) -> ReporterGroup:
+    """Read the row of a group of reporters. Raises Damaged."""
+    try:
+        return replace(_reporter_group.decode(body), seen_at=seen_at)
+    except MsgspecError as error:
+        raise _damaged(f"group of reporters '{name}'", error) from error
+
+
+def reporter_group_row(group: ReporterGroup) -> Row:
+    """Write a group of reporters."""
+    return (group.name, group.seen_at, encode(group))

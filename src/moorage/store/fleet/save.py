@@ -9,7 +9,7 @@ from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import DEFAULT_GROUP, Group
 from moorage.store.api import Statement, Write
 from moorage.store.fleet.changes import change_rows
-from moorage.store.fleet.rows import agent_row, group_row
+from moorage.store.fleet.rows import agent_row, group_row, member_row, reporter_group_row
 
 
 @dataclass(slots=True)
@@ -22,8 +22,8 @@ class FleetPart:
 
     @property
     def is_published(self) -> bool:
-        """Return whether anything is changed: followers are notified of every change."""
-        return bool(self.changes)
+        """Return whether there are change rows; a sign of life has none."""
+        return self.changes.is_logged
 
     def writes(self) -> list[Statement]:
         """Return the statements that save the rows."""
@@ -33,8 +33,24 @@ class FleetPart:
             Write("agent_group_upsert", [group_row(group) for _, group in groups if group]),
             Write("agent_upsert", agents),
             Write("agent_group_delete", [(name,) for name, group in groups if group is None]),
+            *self._reporter_writes(),
         ]
         return [write for write in writes if write.rows]
+
+    def _reporter_writes(self) -> list[Write]:
+        groups = sorted(self.changes.reporter_groups.items())
+        members = sorted(self.changes.members.items())
+        pins = sorted(self.changes.pins.items())
+        seen, heard = sorted(self.changes.seen.items()), sorted(self.changes.heard.items())
+        return [
+            Write("reporter_group_upsert", [reporter_group_row(group) for _, group in groups]),
+            Write("reporter_group_seen", [(at, name) for name, at in seen]),
+            Write("reporter_delete", [key for key, member in members if member is None]),
+            Write("reporter_upsert", [member_row(member) for _, member in members if member]),
+            Write("reporter_heard", [(until, *key) for key, until in heard]),
+            Write("pin_delete", [key for key, pin in pins if pin is None]),
+            Write("pin_upsert", [(*key, pin) for key, pin in pins if pin is not None]),
+        ]
 
     def stamp(self, epoch: int, revision: int) -> None:
         """Do nothing: no row of the fleet contains the revision."""
@@ -54,5 +70,8 @@ def wipe_writes() -> list[Write]:
         Write("agents_wipe", [()]),
         Write("heard_wipe", [()]),
         Write("agent_groups_wipe", [()]),
+        Write("pins_wipe", [()]),
+        Write("reporters_wipe", [()]),
+        Write("reporter_groups_wipe", [()]),
         Write("agent_group_upsert", [group_row(Group(DEFAULT_GROUP, Instant(0), Instant(0)))]),
     ]

@@ -6,7 +6,15 @@ from msgspec import json
 
 from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
-from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider, Tags, Withheld
+from moorage.core.ledger.model import (
+    Allocations,
+    Consumer,
+    Inventory,
+    Provider,
+    Reported,
+    Tags,
+    Withheld,
+)
 from moorage.store.api import Row
 from moorage.store.encoding import encode, key_set
 
@@ -29,18 +37,24 @@ def _aggregates(text: str) -> frozenset[AggregateId]:
 
 
 @lru_cache(maxsize=20_000)
-def _tags(traits: str, aggregates: str, updated_at: Instant) -> Tags:
-    return Tags(_traits(traits), _aggregates(aggregates), updated_at)
+def _reported(text: str) -> tuple[Reported, ...]:
+    return json.decode(text, type=tuple[Reported, ...])
+
+
+@lru_cache(maxsize=20_000)
+def _tags(traits: str, aggregates: str, updated_at: Instant, reported: str) -> Tags:
+    return Tags(_traits(traits), _aggregates(aggregates), updated_at, _reported(reported))
 
 
 def tags_from_row(row: Row) -> Tags:
-    """Read (provider, traits, aggregates, updated_at); equal tags share one object."""
+    """Read (provider, traits, aggregates, updated_at, reported); equal tags share one object."""
     return _tags(*row[1:])
 
 
 def tags_row(provider: ProviderId, tags: Tags) -> Row:
     """Write tags; `tags_from_row` reads them."""
-    return (provider, key_set(tags.traits), key_set(tags.aggregates), tags.updated_at)
+    reported = encode(tags.reported)
+    return (provider, key_set(tags.traits), key_set(tags.aggregates), tags.updated_at, reported)
 
 
 _inventories = json.Decoder(dict[str, Inventory])

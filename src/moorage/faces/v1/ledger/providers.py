@@ -2,7 +2,6 @@
 
 from collections import Counter
 from functools import partial
-from http import HTTPStatus
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -10,20 +9,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.limits import AROUND_BYTES_MAX, BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX
-from moorage.faces.json_lists import (
-    Cut,
-    LongMemberError,
-    ManyMembersError,
-    NoListError,
-    cut,
-)
 from moorage.faces.v1.decoding import body_decode
+from moorage.faces.v1.long_lists import misfit, parts_of
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.web import RefusalError, decoded
+from moorage.faces.web import decoded
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
-from moorage.service.ledger.bulk import check_count, providers_upsert
+from moorage.service.ledger.bulk import providers_upsert
 from moorage.service.native.bounds import uuid_of
 from moorage.wire.ledger import (
     InventoryWanted,
@@ -88,7 +80,7 @@ async def _described(body: bytes, pieces: Pieces) -> tuple[list[ProviderSpec], b
 
     Raises RefusalError, and `Error`: LIMIT_EXCEEDED.
     """
-    parts = await _cut(body, pieces)
+    parts = await parts_of(body, pieces, "providers", _envelope)
     envelope = _envelope(parts.around)
     specs: list[ProviderSpec] = []
     async for begin, end in pieces.each(parts.members):
@@ -101,42 +93,18 @@ def _read(item: bytes) -> ProviderSpec:
     return _spec(body_decode(item, ProviderWanted))
 
 
-async def _cut(body: bytes, pieces: Pieces) -> Cut:
-    """Find the providers within the body. Raises RefusalError, and `Error`: LIMIT_EXCEEDED."""
-    work = cut(body, members_max=BULK_PROVIDERS_MAX, member_bytes_max=PROVIDER_BYTES_MAX)
-    try:
-        return await pieces.driven(work)
-    except NoListError:
-        _envelope(body[:AROUND_BYTES_MAX])  # usually raises a more precise error
-        raise _misfit("it must be an object with a list `providers`") from None
-    except ManyMembersError:
-        check_count(BULK_PROVIDERS_MAX + 1)
-        raise
-    except LongMemberError:
-        raise RefusalError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The description of one provider is longer than {PROVIDER_BYTES_MAX} bytes.",
-        ) from None
-    except ValueError as error:
-        raise _misfit(str(error)) from None
-
-
 def _envelope(around: bytes) -> Envelope:
     """Decode the body without its providers. Raises RefusalError."""
     try:
         envelope = msgspec.json.decode(around, type=Envelope)
     except RecursionError:
-        raise _misfit("it is nested too deeply") from None
+        raise misfit("it is nested too deeply") from None
     except ValueError as error:
-        raise _misfit(str(error)) from None
+        raise misfit(str(error)) from None
     # No key contains a colon, so any further colon means a repeated key.
     if around.count(b":") != 1 + (envelope.create_vocabulary is not UNSET):
-        raise _misfit("a key is given more than once")
+        raise misfit("a key is given more than once")
     return envelope
-
-
-def _misfit(reason: str) -> RefusalError:
-    return RefusalError(HTTPStatus.BAD_REQUEST, f"The body is invalid: {reason}")
 
 
 def _spec(wanted: ProviderWanted) -> ProviderSpec:
@@ -147,7 +115,7 @@ def _spec(wanted: ProviderWanted) -> ProviderSpec:
         parent=UNSET if parent == "" else None if parent is None else _provider(parent, "parent"),
         inventories=None
         if wanted.inventories is None
-        else {name: _inventory(each) for name, each in wanted.inventories.items()},
+        else {name: inventory_of(each) for name, each in wanted.inventories.items()},
         traits=None if wanted.traits is None else frozenset(wanted.traits),
         aggregates=None
         if wanted.aggregates is None
@@ -159,7 +127,8 @@ def _provider(text: str, what: str) -> ProviderId:
     return ProviderId(uuid_of(text, what))
 
 
-def _inventory(wanted: InventoryWanted) -> InventorySpec:
+def inventory_of(wanted: InventoryWanted) -> InventorySpec:
+    """Convert the description of an inventory."""
     return InventorySpec(
         wanted.total,
         wanted.reserved,

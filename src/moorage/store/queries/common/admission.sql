@@ -93,7 +93,7 @@ SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER 
 -- name: due_next --
 SELECT (SELECT due FROM lease_due WHERE due IS NOT NULL ORDER BY due LIMIT 1),
     (SELECT wake_at FROM pool WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-    EXISTS (SELECT 1 FROM lease_due);
+    EXISTS (SELECT 1 FROM lease_due) OR EXISTS (SELECT 1 FROM reporter);
 
 -- name: leases_due --
 SELECT lease FROM lease_due WHERE due <= $1 ORDER BY due LIMIT $2;
@@ -103,7 +103,11 @@ SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
 
 -- For the check: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
-SELECT name, quota, gangs, wake_at, body FROM pool ORDER BY name;
+SELECT name, quota, gangs, wake_at, member_group, body FROM pool ORDER BY name;
+
+-- Pools whose limits follow the members of a group of reporters.
+-- name: pools_by_members --
+SELECT body FROM pool WHERE member_group IS NOT NULL ORDER BY name;
 
 -- name: slots_snapshot --
 SELECT pool, name, state, owner, lease, body FROM slot ORDER BY pool, name;

@@ -39,3 +39,40 @@ DELETE FROM agent_heard;
 
 -- name: agent_groups_wipe --
 DELETE FROM agent_group;
+
+-- Groups of reporters. `clock_load` comes with them: tokens are counted within an epoch.
+-- name: reporter_groups_window --
+SELECT name, seen_at, body FROM reporter_group WHERE name > $1 ORDER BY name LIMIT $2;
+
+-- name: reporter_groups_snapshot --
+SELECT name, seen_at, body FROM reporter_group ORDER BY name;
+
+-- name: reporter_group_load --
+SELECT name, seen_at, body FROM reporter_group WHERE name = $1;
+
+-- name: reporters_load_by_group --
+SELECT reporter_group, name, heard_until, body FROM reporter WHERE reporter_group = $1 ORDER BY name;
+
+-- name: reporters_snapshot --
+SELECT reporter_group, name, heard_until, body FROM reporter ORDER BY reporter_group, name;
+
+-- name: pins_window --
+SELECT node, member FROM reporter_pin WHERE reporter_group = $1 AND node > $2
+ORDER BY node LIMIT $3;
+
+-- name: pins_count --
+SELECT member, COUNT(*) FROM reporter_pin WHERE reporter_group = $1 GROUP BY member ORDER BY member;
+
+-- name: pins_adrift --
+SELECT reporter_group, node FROM reporter_pin WHERE NOT EXISTS (
+    SELECT 1 FROM reporter_group WHERE name = reporter_pin.reporter_group
+) ORDER BY reporter_group, node;
+
+-- name: reporter_groups_wipe --
+DELETE FROM reporter_group;
+
+-- name: reporters_wipe --
+DELETE FROM reporter;
+
+-- name: pins_wipe --
+DELETE FROM reporter_pin;

@@ -40,7 +40,11 @@ SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = $1 AND user_id = $2 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 
 -- name: tags_snapshot --
-SELECT provider, traits, aggregates, updated_at FROM provider_tags ORDER BY provider;
+SELECT provider, traits, aggregates, updated_at, reported FROM provider_tags ORDER BY provider;
+
+-- name: tags_reported_snapshot --
+SELECT provider, traits, aggregates, updated_at, reported FROM provider_tags
+WHERE reported <> '[]' ORDER BY provider;
 
 -- name: resource_classes_snapshot --
 SELECT name, created_at, updated_at FROM resource_class ORDER BY name;

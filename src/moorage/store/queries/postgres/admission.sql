@@ -32,6 +32,8 @@ WITH named AS MATERIALIZED (
         UNION ALL SELECT name FROM (
             SELECT name FROM pool WHERE wake_at <= $4 ORDER BY wake_at LIMIT $5
         ) AS woken
+        UNION ALL SELECT name FROM pool
+        WHERE member_group = ANY (ARRAY(SELECT json_array_elements_text($7)))
     ) AS names
 ), wanted AS MATERIALIZED (
     SELECT (SELECT names FROM named) || ARRAY(
@@ -156,10 +158,10 @@ WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'waiti
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, body)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, body)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
-    wake_at = excluded.wake_at, body = excluded.body;
+    wake_at = excluded.wake_at, member_group = excluded.member_group, body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;

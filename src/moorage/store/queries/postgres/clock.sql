@@ -88,6 +88,14 @@ SELECT name, body FROM agent_group WHERE name = ANY (ARRAY(SELECT json_array_ele
 -- name: agents_stored --
 SELECT uuid, body FROM agent WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- name: reporter_groups_stored --
+SELECT name, body FROM reporter_group
+WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: reporters_stored --
+SELECT reporter_group, name, body FROM reporter
+WHERE reporter_group = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- Receipts are not needed for longer than an hour.
 -- name: receipts_until --
 SELECT (now() - interval '1 hour')::text;

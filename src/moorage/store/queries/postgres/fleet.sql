@@ -75,3 +75,50 @@ FROM agent_heard;
 -- name: heard_delete --
 DELETE FROM agent_heard USING unnest($1::text[], $2::bigint[]) AS r(process, before)
 WHERE agent_heard.process <> r.process AND at < r.before;
+
+-- What reads these to decide has locked service time, so the rows need no locks.
+-- name: reporter_groups_load --
+SELECT name, seen_at, body FROM reporter_group
+WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: reporters_load --
+SELECT reporter_group, name, heard_until, body FROM reporter
+WHERE reporter_group = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- The parameter is a JSON array of [group, node].
+-- name: pins_load --
+SELECT reporter_group, node, member FROM json_array_elements($1) AS asked(value) JOIN reporter_pin
+    ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1;
+
+-- name: reporter_group_upsert --
+INSERT INTO reporter_group (name, seen_at, body)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
+ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, body = excluded.body;
+
+-- name: reporter_group_seen --
+UPDATE reporter_group SET seen_at = r.seen_at
+FROM unnest($1::bigint[], $2::text[]) AS r(seen_at, name) WHERE reporter_group.name = r.name;
+
+-- name: reporter_upsert --
+INSERT INTO reporter (reporter_group, name, heard_until, body)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[])
+ON CONFLICT (reporter_group, name) DO UPDATE SET heard_until = excluded.heard_until,
+    body = excluded.body;
+
+-- name: reporter_heard --
+UPDATE reporter SET heard_until = r.heard_until
+FROM unnest($1::bigint[], $2::text[], $3::text[]) AS r(heard_until, reporter_group, name)
+WHERE reporter.reporter_group = r.reporter_group AND reporter.name = r.name;
+
+-- name: reporter_delete --
+DELETE FROM reporter USING unnest($1::text[], $2::text[]) AS r(reporter_group, name)
+WHERE reporter.reporter_group = r.reporter_group AND reporter.name = r.name;
+
+-- name: pin_upsert --
+INSERT INTO reporter_pin (reporter_group, node, member)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+ON CONFLICT (reporter_group, node) DO UPDATE SET member = excluded.member;
+
+-- name: pin_delete --
+DELETE FROM reporter_pin USING unnest($1::text[], $2::text[]) AS r(reporter_group, node)
+WHERE reporter_pin.reporter_group = r.reporter_group AND reporter_pin.node = r.node;

@@ -46,7 +46,7 @@ FROM provider WHERE root = ANY (ARRAY(
 ));
 
 -- name: tags_load --
-SELECT provider, traits, aggregates, updated_at
+SELECT provider, traits, aggregates, updated_at, reported
 FROM provider_tags WHERE provider = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: resource_classes_load --
@@ -158,10 +158,10 @@ UPDATE provider SET inventories = r.inventories
 FROM unnest($1::text[], $2::text[]) AS r(inventories, uuid) WHERE provider.uuid = r.uuid;
 
 -- name: tags_upsert --
-INSERT INTO provider_tags (provider, traits, aggregates, updated_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
+INSERT INTO provider_tags (provider, traits, aggregates, updated_at, reported)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
 ON CONFLICT (provider) DO UPDATE SET traits = excluded.traits, aggregates = excluded.aggregates,
-    updated_at = excluded.updated_at;
+    updated_at = excluded.updated_at, reported = excluded.reported;
 
 -- name: consumer_insert --
 INSERT INTO consumer (generation, project_id, user_id, consumer_type, created_at, updated_at,
@@ -198,3 +198,11 @@ FROM provider_tags, json_array_elements_text(traits::json) AS named(value) ORDER
 -- The server checks its pages itself and reports damage.
 -- name: integrity_check --
 SELECT 'ok';
+
+-- The text is looked at first: only few rows have a ghost.
+-- name: ghosts_window --
+SELECT provider FROM provider_tags
+WHERE provider > $2 AND strpos(reported, '"ghost":true') > 0 AND EXISTS (
+    SELECT 1 FROM json_array_elements(reported::json) AS one(value)
+    WHERE one.value ->> 'group' = $1 AND (one.value ->> 'ghost')::boolean
+) ORDER BY provider LIMIT $3;

@@ -24,6 +24,7 @@ WITH named (name) AS (
     UNION SELECT name FROM (
         SELECT name FROM pool WHERE wake_at <= ?4 ORDER BY wake_at LIMIT ?5
     )
+    UNION SELECT pool.name FROM json_each(?7) AS one JOIN pool ON pool.member_group = one.value
 ), wanted (name) AS (
     SELECT name FROM named
     UNION SELECT name FROM pool WHERE gangs > 0 AND EXISTS (
@@ -135,9 +136,9 @@ WHERE pool IN (SELECT value FROM json_each(?1)) AND state = 'waiting'
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, body) VALUES (?, ?, ?, ?, ?)
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, body) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
-    wake_at = excluded.wake_at, body = excluded.body;
+    wake_at = excluded.wake_at, member_group = excluded.member_group, body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool WHERE name = ?;

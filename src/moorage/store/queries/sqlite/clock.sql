@@ -72,6 +72,13 @@ SELECT name, body FROM agent_group WHERE name IN (SELECT value FROM json_each(?)
 -- name: agents_stored --
 SELECT uuid, body FROM agent WHERE uuid IN (SELECT value FROM json_each(?));
 
+-- name: reporter_groups_stored --
+SELECT name, body FROM reporter_group WHERE name IN (SELECT value FROM json_each(?));
+
+-- name: reporters_stored --
+SELECT reporter_group, name, body FROM reporter
+WHERE reporter_group IN (SELECT value FROM json_each(?));
+
 -- There are no receipts: the only writer knows how its commits ended.
 -- name: receipts_until --
 SELECT '';

@@ -56,3 +56,40 @@ SELECT process, at, ttl, stopped, ages, ? FROM agent_heard;
 
 -- name: heard_delete --
 DELETE FROM agent_heard WHERE process <> ?1 AND at < ?2;
+
+-- name: reporter_groups_load --
+SELECT name, seen_at, body FROM reporter_group WHERE name IN (SELECT value FROM json_each(?));
+
+-- name: reporters_load --
+SELECT reporter_group, name, heard_until, body FROM reporter
+WHERE reporter_group IN (SELECT value FROM json_each(?));
+
+-- The parameter is a JSON array of [group, node].
+-- name: pins_load --
+SELECT reporter_group, node, member FROM json_each(?) AS asked JOIN reporter_pin
+    ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1;
+
+-- name: reporter_group_upsert --
+INSERT INTO reporter_group (name, seen_at, body) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, body = excluded.body;
+
+-- name: reporter_group_seen --
+UPDATE reporter_group SET seen_at = ?1 WHERE name = ?2;
+
+-- name: reporter_upsert --
+INSERT INTO reporter (reporter_group, name, heard_until, body) VALUES (?, ?, ?, ?)
+ON CONFLICT (reporter_group, name) DO UPDATE SET heard_until = excluded.heard_until,
+    body = excluded.body;
+
+-- name: reporter_heard --
+UPDATE reporter SET heard_until = ?1 WHERE reporter_group = ?2 AND name = ?3;
+
+-- name: reporter_delete --
+DELETE FROM reporter WHERE reporter_group = ? AND name = ?;
+
+-- name: pin_upsert --
+INSERT INTO reporter_pin (reporter_group, node, member) VALUES (?, ?, ?)
+ON CONFLICT (reporter_group, node) DO UPDATE SET member = excluded.member;
+
+-- name: pin_delete --
+DELETE FROM reporter_pin WHERE reporter_group = ? AND node = ?;

@@ -39,7 +39,7 @@ FROM provider WHERE root IN (
 );
 
 -- name: tags_load --
-SELECT provider, traits, aggregates, updated_at
+SELECT provider, traits, aggregates, updated_at, reported
 FROM provider_tags WHERE provider IN (SELECT value FROM json_each(?));
 
 -- name: resource_classes_load --
@@ -129,9 +129,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 UPDATE provider SET inventories = ?1 WHERE uuid = ?2;
 
 -- name: tags_upsert --
-INSERT INTO provider_tags (provider, traits, aggregates, updated_at) VALUES (?, ?, ?, ?)
+INSERT INTO provider_tags (provider, traits, aggregates, updated_at, reported)
+VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (provider) DO UPDATE SET traits = excluded.traits, aggregates = excluded.aggregates,
-    updated_at = excluded.updated_at;
+    updated_at = excluded.updated_at, reported = excluded.reported;
 
 -- name: consumer_insert --
 INSERT INTO consumer (generation, project_id, user_id, consumer_type, created_at, updated_at,
@@ -157,3 +158,11 @@ SELECT DISTINCT json_each.value FROM provider_tags, json_each(traits) ORDER BY 1
 
 -- name: integrity_check --
 PRAGMA integrity_check;
+
+-- The text is looked at first: only few rows have a ghost.
+-- name: ghosts_window --
+SELECT provider FROM provider_tags
+WHERE provider > ?2 AND instr(reported, '"ghost":true') > 0 AND EXISTS (
+    SELECT 1 FROM json_each(reported) AS one
+    WHERE one.value ->> 'group' = ?1 AND one.value ->> 'ghost'
+) ORDER BY provider LIMIT ?3;

@@ -23,7 +23,7 @@ CREATE TABLE clock (
     newest_version BIGINT NOT NULL DEFAULT 1
 ) WITH (fillfactor = 10, vacuum_truncate = off);
 INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 3, 3);
+VALUES (1, 1, 0, 0, 4, 4);
 
 CREATE VIEW clock_now AS
 SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
@@ -86,12 +86,13 @@ SELECT provider.uuid AS provider, held.key COLLATE "C" AS resource_class,
     COALESCE((held.value ->> 'updated_at')::bigint, 0) AS updated_at
 FROM provider, json_each(provider.inventories::json) AS held;
 
--- JSON arrays, sorted.
+-- JSON arrays, sorted. `reported`: what the reports of each group have set on the provider.
 CREATE TABLE provider_tags (
     provider TEXT COLLATE "C" PRIMARY KEY,
     traits TEXT NOT NULL,
     aggregates TEXT NOT NULL,
-    updated_at BIGINT NOT NULL
+    updated_at BIGINT NOT NULL,
+    reported TEXT NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 70);
 
 -- `allocations` is a JSON object: amounts by provider and resource class.
@@ -197,10 +198,12 @@ CREATE TABLE pool (
     quota BIGINT,
     gangs BIGINT NOT NULL,
     wake_at BIGINT,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    member_group TEXT
 ) WITH (fillfactor = 50);
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
+CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
 
 CREATE TABLE slot (
     pool TEXT COLLATE "C" NOT NULL,
@@ -313,3 +316,26 @@ CREATE TABLE agent_heard (
 );
 INSERT INTO agent_group (name, body)
 VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');
+
+-- Groups of reporters and their members; bodies are whole values as JSON. `seen_at` and `heard_until`
+-- move without a change row. `heard_until` is alive time.
+CREATE TABLE reporter_group (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    seen_at BIGINT,
+    body TEXT NOT NULL
+);
+CREATE TABLE reporter (
+    reporter_group TEXT COLLATE "C" NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    heard_until BIGINT NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (reporter_group, name)
+) WITH (fillfactor = 70);
+
+-- Nodes that belong to one member of a group of reporters, whoever else is live.
+CREATE TABLE reporter_pin (
+    reporter_group TEXT COLLATE "C" NOT NULL,
+    node TEXT COLLATE "C" NOT NULL,
+    member TEXT NOT NULL,
+    PRIMARY KEY (reporter_group, node)
+);

@@ -20,7 +20,7 @@ CREATE TABLE clock (
     newest_version INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 3, 3);
+VALUES (1, 1, 0, 0, 4, 4);
 
 -- The changes of each batch: after-images; the body is NULL if the object was deleted.
 CREATE TABLE change (
@@ -66,12 +66,13 @@ SELECT provider.uuid AS provider, held.key AS resource_class, held.value ->> 'to
     COALESCE(held.value ->> 'updated_at', 0) AS updated_at
 FROM provider, json_each(provider.inventories) AS held;
 
--- JSON arrays, sorted.
+-- JSON arrays, sorted. `reported`: what the reports of each group have set on the provider.
 CREATE TABLE provider_tags (
     provider TEXT PRIMARY KEY,
     traits TEXT NOT NULL,
     aggregates TEXT NOT NULL,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    reported TEXT NOT NULL DEFAULT '[]'
 ) STRICT, WITHOUT ROWID;
 
 -- `allocations` is a JSON object: amounts by provider and resource class. The table has rowids, so
@@ -180,10 +181,12 @@ CREATE TABLE pool (
     quota INTEGER,
     gangs INTEGER NOT NULL,
     wake_at INTEGER,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    member_group TEXT
 ) STRICT;
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
+CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
 
 CREATE TABLE slot (
     pool TEXT NOT NULL,
@@ -296,3 +299,26 @@ CREATE TABLE agent_heard (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO agent_group (name, body)
 VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');
+
+-- Groups of reporters and their members; bodies are whole values as JSON. `seen_at` and `heard_until`
+-- move without a change row. `heard_until` is alive time.
+CREATE TABLE reporter_group (
+    name TEXT PRIMARY KEY,
+    seen_at INTEGER,
+    body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE reporter (
+    reporter_group TEXT NOT NULL,
+    name TEXT NOT NULL,
+    heard_until INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (reporter_group, name)
+) STRICT, WITHOUT ROWID;
+
+-- Nodes that belong to one member of a group of reporters, whoever else is live.
+CREATE TABLE reporter_pin (
+    reporter_group TEXT NOT NULL,
+    node TEXT NOT NULL,
+    member TEXT NOT NULL,
+    PRIMARY KEY (reporter_group, node)
+) STRICT, WITHOUT ROWID;

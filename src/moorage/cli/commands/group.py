@@ -1,0 +1,103 @@
+"""`moorage group`: groups of reporters, who is live in them, and who owns which node."""
+
+import click
+import msgspec
+
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, reporting_at_server
+from moorage.cli.support.options import example, json_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
+
+COLUMNS = ["member", "live", "silent", "ttl", "pinned", "joined", "instance"]
+
+PINNED_AT_ONCE = 5_000
+
+NAME = click.argument("name", shell_complete=completion.reporter_groups)
+
+
+@click.group()
+def group() -> None:
+    """Show groups of reporters, and pin nodes to their members."""
+
+
+@group.command("list", epilog=example("moorage group list"))
+@administering
+@json_option
+def list_(as_json: bool) -> None:
+    """Print the names of all groups of reporters."""
+    with reporting_at_server() as reporting:
+        names = list(reporting.groups())
+    if as_json:
+        show_json(names)
+    else:
+        for name in names:
+            say(name)
+
+
+@group.command(epilog=example("moorage group show ironic"))
+@administering
+@NAME
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Print the members of the group NAME, live or not."""
+    with reporting_at_server() as reporting:
+        found = reporting.group(name)
+    if as_json:
+        show_json(msgspec.to_builtins(found))
+        return
+    show_members(found)
+    if found.observed or found.observer_error:
+        say(f"observed: {', '.join(found.observed) or 'nobody'}")
+
+
+@group.command(epilog=example("moorage group pins ironic"))
+@administering
+@NAME
+@json_option
+def pins(name: str, as_json: bool) -> None:
+    """Print all nodes of the group NAME that are pinned, with their members."""
+    with reporting_at_server() as reporting:
+        found = reporting.pins(name)
+    if as_json:
+        show_json(found)
+    else:
+        show_table(["node", "member"], [[node, member] for node, member in found.items()])
+
+
+@group.command(epilog=example("moorage group pin ironic --to reporter-2 $NODE"))
+@administering
+@NAME
+@click.argument("nodes", nargs=-1, required=True)
+@click.option("--to", "member", help="The member that shall own the nodes, live or not.")
+@click.option("--remove", is_flag=True, help="Remove the pins of the nodes.")
+@json_option
+def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_json: bool) -> None:
+    """Pin NODES of the group NAME to a member, or remove their pins."""
+    if (member is None) != remove:
+        raise Failure(USAGE, "give either --to MEMBER or --remove")
+    with reporting_at_server() as reporting:
+        for first in range(0, len(nodes), PINNED_AT_ONCE):
+            part = [*nodes[first : first + PINNED_AT_ONCE]]
+            found = reporting.pin(name, PinsWanted(nodes=part, member=member))
+    if as_json:
+        show_json(msgspec.to_builtins(found))
+    else:
+        say(f"pinned to {member}" if member is not None else "no longer pinned")
+
+
+def show_members(found: ReporterGroup) -> None:
+    """Print the members of a group as a table."""
+    show_table(COLUMNS, [_row(member) for member in found.members])
+
+
+def _row(member: Reporter) -> list[str]:
+    return [
+        member.name,
+        "yes" if member.live else "no",
+        f"{member.silent:.0f}s",
+        f"{member.ttl:g}s",
+        str(member.pinned),
+        member.joined_at.isoformat(timespec="seconds"),
+        member.instance,
+    ]

@@ -1,0 +1,231 @@
+"""What a report of a group of reporters makes of a provider.
+
+A report says what a source of nodes has, or that it has no such node any more. It is compared with
+the ledger, never with an earlier report. Beside nova, which writes the same providers, it changes
+two figures only. Source: decision 0030.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Error
+from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger import bulk, inventory, providers, traits_aggregates
+from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Trial
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.inventory import InventorySpec, Specs
+from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, Reported, Tags
+
+OWNER_NOVA = "OWNER_NOVA"
+"""The trait of providers that nova writes."""
+
+
+class Mode(StrEnum):
+    """Who else writes the providers."""
+
+    OWNER = "owner"
+    """Nobody: a report says everything about a provider."""
+    BESIDE_NOVA = "beside_nova"
+    """Nova: a report says `reserved` and `total`."""
+
+
+class Outcome(StrEnum):
+    """The outcome for one node of a report."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    REMOVED = "removed"
+    REFUSED = "refused"
+
+
+class Node(Struct, frozen=True):
+    """What a report says of one node. A None means unchanged; an absent node is nothing else."""
+
+    uuid: ProviderId
+    name: str | None = None
+    absent: bool = False
+    inventories: Specs | None = None
+    traits: frozenset[str] | None = None
+    aggregates: frozenset[AggregateId] | None = None
+
+
+class Answer(Struct, frozen=True):
+    """The answer for one node; `generation` is None if it has no provider."""
+
+    uuid: ProviderId
+    outcome: Outcome
+    generation: int | None = None
+    ghost: bool = False
+    refusal: Error | None = None
+
+
+def is_met(
+    node: Node,
+    group: str,
+    mode: Mode,
+    provider: Provider | None,
+    inventories: Mapping[str, Inventory],
+    tags: Tags,
+) -> bool:
+    """Does the ledger already say what a report of a group says of a node?"""
+    if provider is None:
+        return node.absent or mode is Mode.BESIDE_NOVA
+    if node.absent:
+        return _is_ghost(group, inventories, tags) and (
+            _is_nova(mode, tags) or any(one.used for one in inventories.values())
+        )
+    if tags.reported_by(group).ghost:
+        return False
+    if _is_nova(mode, tags):
+        return not _figures(node, inventories)
+    after, own = traits_after(group, tags, node.traits)
+    return own == tags.reported_by(group) and bulk.is_met(
+        _spec(node, after), provider, inventories, tags
+    )
+
+
+def apply(facts: Facts, now: Instant, group: str, mode: Mode, node: Node) -> tuple[Changes, Answer]:
+    """Make a provider what a report says; the changes are applied to the facts.
+
+    It never raises `Error`: a refused node is unchanged, and its answer has the refusal.
+
+    Args:
+        facts: with the provider, its tags and children.
+        now: the time of the decision.
+        group: the group of reporters.
+        mode: who else writes the provider.
+        node: what the report says.
+    """
+    trial = Trial(facts, now)
+    try:
+        outcome = _applied(trial, group, mode, node)
+    except Error as refusal:
+        trial.take_back()
+        outcome, error = Outcome.REFUSED, refusal
+        return Changes(), _answer(facts, group, node, outcome, error.with_traceback(None))
+    except BaseException:
+        trial.take_back()
+        raise
+    return trial.changes, _answer(facts, group, node, outcome)
+
+
+def refused(node: ProviderId, refusal: Error, generation: int | None = None) -> Answer:
+    """Return the answer for a node that is refused."""
+    return Answer(node, Outcome.REFUSED, generation, refusal=refusal)
+
+
+def traits_after(
+    group: str, tags: Tags, traits: frozenset[str] | None
+) -> tuple[frozenset[str], Reported]:
+    """Return all traits of a provider after a report, and those that the group has set then.
+
+    Traits that no report has set stay and belong to nobody, also if the report names them.
+    """
+    before = tags.reported_by(group)
+    if traits is None:
+        return tags.traits, before
+    others = frozenset[str]().union(*(o.traits for o in tags.reported if o.group != group))
+    foreign = tags.traits - others - before.traits
+    own = traits - foreign
+    return foreign | others | own, replace(before, traits=own)
+
+
+def _applied(trial: Trial, group: str, mode: Mode, node: Node) -> Outcome:
+    facts, uuid = trial.facts, node.uuid
+    before = facts.providers.get(uuid)
+    tags = facts.tags_of(uuid) if before is not None else NO_TAGS
+    if is_met(node, group, mode, before, facts.inventories_of(uuid), tags):
+        return Outcome.UNCHANGED
+    if before is not None and node.absent:
+        return _absent(trial, group, mode, before)
+    if before is not None and _is_nova(mode, tags):
+        _reserve(trial, before, _figures(node, facts.inventories_of(uuid)))
+        _mark(trial, uuid, replace(tags.reported_by(group), ghost=False))
+        return Outcome.UPDATED
+    traits, own = traits_after(group, tags, node.traits)
+    done = bulk.upsert(trial, _spec(node, traits), set(), create_vocabulary=True)
+    _mark(trial, uuid, replace(own, ghost=False))
+    return Outcome.CREATED if done.outcome is BulkResult.CREATED else Outcome.UPDATED
+
+
+def _absent(trial: Trial, group: str, mode: Mode, provider: Provider) -> Outcome:
+    """Remove a provider; what is allocated, or is nova's, stays, and offers nothing."""
+    facts, uuid = trial.facts, provider.uuid
+    held = facts.inventories_of(uuid)
+    if not _is_nova(mode, facts.tags_of(uuid)) and not any(one.used for one in held.values()):
+        trial.step(providers.delete(facts, uuid))
+        return Outcome.REMOVED
+    closed = {
+        name: _reserving(one, one.total, one.total)
+        for name, one in held.items()
+        if one.reserved < one.total
+    }
+    _reserve(trial, provider, closed)
+    _mark(trial, uuid, replace(facts.tags_of(uuid).reported_by(group), ghost=True))
+    return Outcome.UPDATED
+
+
+def _reserve(trial: Trial, provider: Provider, specs: Specs) -> None:
+    if specs:
+        changes = inventory.change_some(
+            trial.facts, trial.now, provider.uuid, provider.generation, specs
+        )
+        trial.step(changes)
+
+
+def _mark(trial: Trial, uuid: ProviderId, after: Reported) -> None:
+    changes = traits_aggregates.set_reported(trial.facts, trial.now, uuid, after)
+    if changes:
+        trial.step(changes)
+
+
+def _is_nova(mode: Mode, tags: Tags) -> bool:
+    """Does nova write the provider, too? Its trait counts more than what a reporter believes."""
+    return mode is Mode.BESIDE_NOVA or OWNER_NOVA in tags.traits
+
+
+def _is_ghost(group: str, inventories: Mapping[str, Inventory], tags: Tags) -> bool:
+    """Is the provider known to be gone, and does it offer nothing?"""
+    return tags.reported_by(group).ghost and all(
+        one.reserved >= one.total for one in inventories.values()
+    )
+
+
+def _figures(node: Node, held: Mapping[str, Inventory]) -> Specs:
+    """Return the reported classes that the provider has, with another `reserved` or `total`."""
+    return {
+        name: _reserving(held[name], spec.total, spec.reserved)
+        for name, spec in (node.inventories or {}).items()
+        if name in held and (held[name].total, held[name].reserved) != (spec.total, spec.reserved)
+    }
+
+
+def _reserving(held: Inventory, total: int, reserved: int) -> InventorySpec:
+    return InventorySpec(
+        total, reserved, held.min_unit, held.max_unit, held.step_size, held.allocation_ratio
+    )
+
+
+def _spec(node: Node, traits: frozenset[str]) -> ProviderSpec:
+    return ProviderSpec(
+        node.uuid,
+        node.name,
+        inventories=node.inventories,
+        traits=traits,
+        aggregates=node.aggregates,
+    )
+
+
+def _answer(
+    facts: Facts, group: str, node: Node, outcome: Outcome, refusal: Error | None = None
+) -> Answer:
+    provider = facts.providers.get(node.uuid)
+    if provider is None:
+        return Answer(node.uuid, outcome, refusal=refusal)
+    ghost = facts.tags_of(node.uuid).reported_by(group).ghost
+    return Answer(node.uuid, outcome, provider.generation, ghost, refusal)

@@ -1,0 +1,200 @@
+"""Groups of reporters: members join, stay and leave; what observers see; pins; ghosts."""
+
+from typing import Any
+
+from moorage.core.clock import SECOND
+from moorage.core.fleet.members import check_group_name, is_live
+from moorage.core.ids import ProviderId
+from moorage.faces.v1 import roles
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.fleet.reporters import GroupView
+from moorage.service.native.bounds import microseconds, uuid_of
+from moorage.service.native.encoding import instant_of, time_of, time_or_none
+from moorage.wire import reporting as wire
+from moorage.wire.pages import PageAsked
+
+OWN = (ScopedRole.REPORTER,)
+
+
+def group_of(request: Request[Any, Any]) -> str:
+    """Return the group in the address. Raises ProblemError: 403, the token is for another one."""
+    name = request.variables["name"]
+    roles.check_scope(request.scope, [name])
+    return name
+
+
+async def join(request: Request[wire.MemberWanted, None]) -> wire.Membership:
+    """Join a group, or stay in it."""
+    group, wanted = group_of(request), request.body
+    ttl = microseconds("ttl", wanted.ttl)
+    instance = uuid_of(wanted.instance, "instance")
+    found = await request.service.reporters.join(group, request.variables["member"], instance, ttl)
+    return wire.Membership(
+        token=found.member.token,
+        ttl=found.member.ttl / SECOND,
+        members=found.live,
+        pins_generation=found.group.pins_generation,
+    )
+
+
+async def leave(request: Request[None, wire.LeaveAsked]) -> None:
+    """Leave a group: its nodes get other owners at once."""
+    group, instance = group_of(request), request.parameters.instance
+    wanted = None if instance is None else uuid_of(instance, "instance")
+    await request.service.reporters.leave(group, request.variables["member"], wanted)
+
+
+async def observed(request: Request[wire.ObservedWanted, None]) -> wire.ReporterGroup:
+    """Replace the members of a group that somebody else observes."""
+    group, seen = group_of(request), request.body
+    at = instant_of("seen_at", seen.seen_at)
+    await request.service.reporters.observe(group, seen.members, at, seen.error)
+    return _shown(await request.service.reporters.group(group))
+
+
+async def pin(request: Request[wire.PinsWanted, None]) -> wire.ReporterGroup:
+    """Pin nodes to a member, or remove their pins."""
+    group, wanted = group_of(request), request.body
+    nodes = [ProviderId(uuid_of(node, "A node")) for node in wanted.nodes]
+    await request.service.reporters.pin(group, nodes, wanted.member, request.actor)
+    return _shown(await request.service.reporters.group(group))
+
+
+async def page(request: Request[None, PageAsked]) -> wire.ReporterGroupPage:
+    """Return a page of the names of groups."""
+    asked = request.parameters
+    groups, following = await request.service.reporters.groups(asked.cursor, asked.limit)
+    return wire.ReporterGroupPage(groups=groups, next=following)
+
+
+async def read(request: Request[None, None]) -> wire.ReporterGroup:
+    """Return a group with all its members."""
+    group = group_of(request)
+    check_group_name(group)
+    return _shown(await request.service.reporters.group(group))
+
+
+async def pins(request: Request[None, PageAsked]) -> wire.PinPage:
+    """Return a page of the pins of a group."""
+    group, asked = group_of(request), request.parameters
+    found, following = await request.service.reporters.pins(group, asked.cursor, asked.limit)
+    return wire.PinPage(
+        pins=[wire.Pin(node=node, member=member) for node, member in found], next=following
+    )
+
+
+async def ghosts(request: Request[None, PageAsked]) -> wire.GhostPage:
+    """Return a page of the ghosts of a group."""
+    group, asked = group_of(request), request.parameters
+    found, following = await request.service.reporters.ghosts(group, asked.cursor, asked.limit)
+    return wire.GhostPage(ghosts=[*found], next=following)
+
+
+def _shown(view: GroupView) -> wire.ReporterGroup:
+    group, moment = view.group, view.moment
+    live = {member.name for member in view.members if is_live(member, moment)}
+    return wire.ReporterGroup(
+        name=group.name,
+        members=[
+            wire.Reporter(
+                name=member.name,
+                instance=member.instance,
+                live=member.name in live,
+                ttl=member.ttl / SECOND,
+                silent=max(0, moment.alive - member.heard_until + member.ttl) / SECOND,
+                joined_at=time_of(member.joined_at),
+                pinned=view.pinned.get(member.name, 0),
+            )
+            for member in view.members
+        ],
+        observed=[*group.observed],
+        seen_at=time_or_none(group.seen_at),
+        observer_error=group.observer_error,
+        pins_generation=group.pins_generation,
+        pinned_elsewhere=sum(pins for name, pins in view.pinned.items() if name not in live),
+    )
+
+
+_GROUP = "/v1/reporter-groups/{name}"
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/reporter-groups",
+        role=Role.READER,
+        summary="List groups of reporters by name.",
+        handler=page,
+        parameters=PageAsked,
+        answer=wire.ReporterGroupPage,
+    ),
+    Route(
+        method="GET",
+        path=_GROUP,
+        role=Role.READER,
+        scopes=OWN,
+        summary="Show a group of reporters, with its members.",
+        handler=read,
+        answer=wire.ReporterGroup,
+    ),
+    Route(
+        method="PUT",
+        path=f"{_GROUP}/members/{{member}}",
+        role=Role.SERVICE,
+        scopes=OWN,
+        summary="Join a group of reporters, or stay in it; another instance is fenced.",
+        handler=join,
+        body=wire.MemberWanted,
+        answer=wire.Membership,
+        routine=True,
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_GROUP}/members/{{member}}",
+        role=Role.SERVICE,
+        scopes=OWN,
+        summary="Leave a group of reporters, so that its nodes get other owners at once.",
+        handler=leave,
+        parameters=wire.LeaveAsked,
+    ),
+    Route(
+        method="PUT",
+        path=f"{_GROUP}/observed",
+        role=Role.SERVICE,
+        scopes=OWN,
+        summary="Replace the members of a group that somebody else observes.",
+        handler=observed,
+        body=wire.ObservedWanted,
+        answer=wire.ReporterGroup,
+        routine=True,
+    ),
+    Route(
+        method="GET",
+        path=f"{_GROUP}/pins",
+        role=Role.READER,
+        scopes=OWN,
+        summary="List the nodes of a group that are pinned to a member, by UUID.",
+        handler=pins,
+        parameters=PageAsked,
+        answer=wire.PinPage,
+    ),
+    Route(
+        method="POST",
+        path=f"{_GROUP}/pins",
+        role=Role.OPERATOR,
+        summary="Pin up to 5,000 nodes to a member, or remove their pins.",
+        handler=pin,
+        body=wire.PinsWanted,
+        answer=wire.ReporterGroup,
+    ),
+    Route(
+        method="GET",
+        path=f"{_GROUP}/ghosts",
+        role=Role.READER,
+        scopes=OWN,
+        summary="List providers that are gone by a report of the group, but are still allocated.",
+        handler=ghosts,
+        parameters=PageAsked,
+        answer=wire.GhostPage,
+    ),
+)

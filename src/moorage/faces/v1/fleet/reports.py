@@ -1,0 +1,104 @@
+"""Reports of groups of reporters: what a source of nodes has, and what it has no more."""
+
+from collections import Counter
+from functools import partial
+
+from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger.reported import Answer, Mode, Node, Outcome
+from moorage.faces.v1 import roles
+from moorage.faces.v1.decoding import body_decode
+from moorage.faces.v1.fleet.reporters import OWN
+from moorage.faces.v1.ledger.providers import inventory_of
+from moorage.faces.v1.long_lists import misfit, parts_of
+from moorage.faces.v1.routing import Request, Route
+from moorage.faces.web import decoded
+from moorage.service.access.roles import Role
+from moorage.service.fair_turns import Pieces
+from moorage.service.fleet.reporter_cases import Sender
+from moorage.service.native.bounds import uuid_of
+from moorage.wire.reporting import NodeOutcome, NodeOutcomes, NodeReported, ReportWanted
+
+
+async def send(request: Request[bytes, None]) -> NodeOutcomes:
+    """Make the ledger say what a report says of the nodes of its sender."""
+    pieces = Pieces(request.service.turns)
+    parts = await parts_of(request.body, pieces, "nodes", _envelope)
+    wanted = _envelope(parts.around)
+    roles.check_scope(request.scope, [wanted.group])
+    nodes: list[Node] = []
+    async for begin, end in pieces.each(parts.members):
+        item = request.body[begin:end]
+        nodes.append(await decoded(item, partial(_read, item)))
+    sender = Sender(wanted.group, wanted.member, wanted.token, Mode(wanted.mode))
+    answers = await request.service.reporters.report(sender, nodes, pieces, request.actor)
+    return await _shown(answers, pieces)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/reports",
+        role=Role.SERVICE,
+        scopes=OWN,
+        summary="Report nodes: the ledger follows for those that the sender owns and that differ.",
+        handler=send,
+        body=ReportWanted,
+        answer=NodeOutcomes,
+        bulk=True,
+    ),
+)
+
+
+def _envelope(around: bytes) -> ReportWanted:
+    """Decode a body without its nodes. Raises RefusalError."""
+    wanted = body_decode(around, ReportWanted)
+    if wanted.nodes:
+        raise misfit("`nodes` is given more than once")
+    return wanted
+
+
+def _read(item: bytes) -> Node:
+    return _node(body_decode(item, NodeReported))
+
+
+def _node(sent: NodeReported) -> Node:
+    uuid = ProviderId(uuid_of(sent.uuid, "uuid"))
+    if sent.seen == "absent":
+        return Node(uuid, absent=True)
+    aggregates = None
+    if sent.aggregates is not None:
+        aggregates = frozenset(AggregateId(uuid_of(e, "An aggregate")) for e in sent.aggregates)
+    inventories = None
+    if sent.inventories is not None:
+        inventories = {name: inventory_of(each) for name, each in sent.inventories.items()}
+    return Node(
+        uuid,
+        sent.name,
+        inventories=inventories,
+        traits=None if sent.traits is None else frozenset(sent.traits),
+        aggregates=aggregates,
+    )
+
+
+async def _shown(answers: list[Answer], pieces: Pieces) -> NodeOutcomes:
+    results = [_outcome(each) async for each in pieces.each(answers)]
+    counts = Counter(each.outcome for each in answers)
+    codes = Counter(each.code for each in results if each.code is not None)
+    return NodeOutcomes(
+        results=results,
+        ghosts=sum(each.ghost for each in answers),
+        codes=dict(sorted(codes.items())),
+        **{kind.value: counts[kind] for kind in Outcome},
+    )
+
+
+def _outcome(answer: Answer) -> NodeOutcome:
+    refusal = answer.refusal
+    return NodeOutcome(
+        uuid=answer.uuid,
+        outcome=answer.outcome.value,
+        generation=answer.generation,
+        ghost=answer.ghost,
+        code=None if refusal is None else refusal.code.value,
+        message=None if refusal is None else refusal.message,
+    )

@@ -1,0 +1,214 @@
+"""Use cases of reporters: they join, stay and leave; what observers see; pins; reports."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from moorage.core.admission.facts import Keys as AdmissionKeys
+from moorage.core.clock import Instant
+from moorage.core.errors import Error
+from moorage.core.fleet import members, ownership
+from moorage.core.fleet.facts import Keys as FleetKeys
+from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import reported, vocabulary
+from moorage.core.ledger.facts import Changes as LedgerChanges
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.reported import Answer, Mode, Node, Outcome
+from moorage.core.service_time import When
+from moorage.service.access.audit import Actor, AuditRow, audit_entry
+from moorage.service.batch.use_case import AuditedUseCase, LedgerUseCase, UseCase
+from moorage.service.batch.world import Changes, Keys, World
+
+
+class Membership(Struct, frozen=True):
+    """A member, its group, and the names of all live members."""
+
+    member: Member
+    group: ReporterGroup
+    live: list[str]
+
+
+@dataclass(slots=True)
+class Join(UseCase[Membership]):
+    """Let a member join its group, or stay in it."""
+
+    group: str
+    name: str
+    instance: str
+    ttl: int
+
+    def keys(self) -> Keys:
+        """Name the group, and the pools whose limits depend on it."""
+        return _keys(self.group, pools=True)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        asked = (self.group, self.name, self.instance, self.ttl)
+        return Changes(fleet=members.join(world.fleet, when, *asked))
+
+    def conclude(self, world: World, when: When) -> Membership:
+        """Return the member; raises FENCED if a later instance of the batch has replaced it."""
+        facts = world.fleet
+        member = facts.members.get((self.group, self.name))
+        if member is None or member.instance != self.instance:
+            raise members.fenced(self.group, self.name)
+        group = facts.reporter_groups[self.group]
+        live = [one for (name, _), one in facts.members.items() if name == self.group]
+        return Membership(member, group, members.live(live, when.moment))
+
+
+@dataclass(slots=True)
+class Leave(UseCase[None]):
+    """Let a member leave its group."""
+
+    group: str
+    name: str
+    instance: str | None
+
+    def keys(self) -> Keys:
+        """Name the group, and the pools whose limits depend on it."""
+        return _keys(self.group, pools=True)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        return Changes(fleet=members.leave(world.fleet, self.group, self.name, self.instance))
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class Observe(UseCase[ReporterGroup]):
+    """Replace the members that somebody else observes. Answer: the group."""
+
+    group: str
+    names: Sequence[str]
+    seen_at: Instant
+    error: str
+
+    def keys(self) -> Keys:
+        """Name the group, and the pools whose limits depend on it."""
+        return _keys(self.group, pools=True)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        seen = (self.names, self.seen_at, self.error)
+        return Changes(fleet=members.observe(world.fleet, when, self.group, *seen))
+
+    def conclude(self, world: World, when: When) -> ReporterGroup:
+        """Return the group."""
+        return world.fleet.reporter_groups[self.group]
+
+
+@dataclass(slots=True)
+class PinNodes(AuditedUseCase[ReporterGroup]):
+    """Pin nodes to a member, or remove their pins. Answer: the group."""
+
+    group: str
+    nodes: Sequence[ProviderId]
+    member: str | None
+    by: Actor
+
+    def keys(self) -> Keys:
+        """Name the group, and the pins of the nodes."""
+        return _keys(self.group, self.nodes)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        made = ownership.pin(world.fleet, when, self.group, self.nodes, self.member)
+        self.rows = []
+        if made:
+            after = {"member": self.member, "nodes": len(made.pins)}
+            entry = ("reporters.pin", self.group, None, after)
+            self.rows = [audit_entry(when.stamp, self.by, *entry)]
+        return Changes(fleet=made)
+
+    def conclude(self, world: World, when: When) -> ReporterGroup:
+        """Return the group."""
+        return world.fleet.reporter_groups[self.group]
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sends a report, and in which mode."""
+
+    group: str
+    member: str
+    token: str
+    mode: Mode
+
+
+@dataclass(slots=True)
+class ReportUnit(LedgerUseCase[list[Answer]]):
+    """Some nodes of a report. Answer: all outcomes.
+
+    Who owns them is decided again here: another member may have taken over since the last unit.
+    """
+
+    sender: Sender
+    nodes: Sequence[Node]
+    actor: Actor
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    """Number of nodes by outcome."""
+
+    def keys(self) -> Keys:
+        """Name providers, names, children of what is gone, custom classes and traits, pins."""
+        keys = LedgerKeys()
+        for node in self.nodes:
+            keys.providers.add(node.uuid)
+            keys.tags.add(node.uuid)
+            if node.absent:
+                keys.parents.add(node.uuid)
+            if node.name is not None:
+                keys.names.add(node.name)
+            keys.classes.update(vocabulary.customs(node.inventories or ()))
+            keys.traits.update(vocabulary.customs(node.traits or ()))
+        found = _keys(self.sender.group, (node.uuid for node in self.nodes), keys)
+        assert found.fleet is not None
+        found.fleet.roots.update(node.uuid for node in self.nodes)
+        return found
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes of all nodes that are not refused. Raises `Error`: FENCED."""
+        sender = self.sender
+        members.check_current(world.fleet, sender.group, sender.member, sender.token)
+        owners = ownership.owners(world.fleet, sender.group, when.moment)
+        changes = LedgerChanges()
+        answers: list[Answer] = []
+        for node in self.nodes:
+            try:
+                owners.check(node.uuid, sender.member)
+            except Error as refusal:
+                answers.append(reported.refused(node.uuid, refusal.with_traceback(None)))
+                continue
+            at = Instant(when.stamp + changes.instants)
+            made, answer = reported.apply(world.ledger, at, sender.group, sender.mode, node)
+            changes.update(made)
+            answers.append(answer)
+        self.counts = Counter(each.outcome for each in answers)
+        return self.decided(changes, answers)
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return one row with the number of each outcome, if anything is changed."""
+        if not any(
+            self.counts[kind] for kind in (Outcome.CREATED, Outcome.UPDATED, Outcome.REMOVED)
+        ):
+            return []
+        after = {kind.value: self.counts[kind] for kind in Outcome}
+        target = f"{self.sender.group}/{self.sender.member}"
+        return [audit_entry(now, self.actor, "reporters.report", target, after=after)]
+
+
+def _keys(
+    group: str,
+    nodes: Iterable[ProviderId] = (),
+    ledger: LedgerKeys | None = None,
+    *,
+    pools: bool = False,
+) -> Keys:
+    fleet = FleetKeys(reporters={group}, pins={(group, node) for node in nodes})
+    admission = AdmissionKeys(member_groups={group}) if pools else None
+    return Keys(LedgerKeys() if ledger is None else ledger, admission, fleet)

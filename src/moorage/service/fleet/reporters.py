@@ -1,0 +1,200 @@
+"""Groups of reporters: the operations that faces may call.
+
+A report is compared with the index, and with the owners at that moment, without a transaction. Only
+nodes that differ go through the transactor, in small units, each in a spare turn.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.fleet import members
+from moorage.core.fleet.facts import Facts
+from moorage.core.fleet.members import check_current
+from moorage.core.fleet.ownership import Owners
+from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import reported
+from moorage.core.ledger.model import NO_TAGS
+from moorage.core.ledger.reported import Answer, Node, Outcome
+from moorage.core.limits import PINS_MAX
+from moorage.core.service_time import Moment
+from moorage.service import errors
+from moorage.service.access.audit import Actor
+from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.batch.transactor import Transactor
+from moorage.service.fair_turns import Pieces
+from moorage.service.feed.index import Index
+from moorage.service.fleet.reporter_cases import (
+    Join,
+    Leave,
+    Membership,
+    Observe,
+    PinNodes,
+    ReportUnit,
+    Sender,
+)
+from moorage.service.ledger.bulk import UNIT_PROVIDERS, check_count
+from moorage.service.pages import page_of, rows_to_read
+from moorage.store.api import Engine
+from moorage.store.fleet import reporter_reads
+from moorage.store.fleet.reporter_reads import Shared
+
+
+class GroupView(Struct, frozen=True):
+    """A group of reporters at one moment. `pinned` is the number of pins by member."""
+
+    group: ReporterGroup
+    members: list[Member]
+    moment: Moment
+    pinned: dict[str, int]
+
+
+class Reporters:
+    """Groups of reporters, and their reports. Every method raises `Error`."""
+
+    def __init__(
+        self, engine: Engine, transactor: Transactor, index: Index, service_clock: ServiceClock
+    ) -> None:
+        self._engine = engine
+        self._transactor = transactor
+        self._index = index
+        self._service_clock = service_clock
+        self.outcomes: Counter[str] = Counter()
+        """Nodes of reports to this process, by outcome, or by the code of the refusal."""
+
+    async def join(self, group: str, name: str, instance: str, ttl: int) -> Membership:
+        """Let a member join its group or stay in it; `ttl` in microseconds."""
+        return await self._transactor.submit(Join(group, name, instance, ttl))
+
+    async def leave(self, group: str, name: str, instance: str | None) -> None:
+        """Let a member leave its group; None: whichever instance it is."""
+        await self._transactor.submit(Leave(group, name, instance))
+
+    async def observe(
+        self, group: str, names: Sequence[str], seen_at: Instant, error: str
+    ) -> ReporterGroup:
+        """Replace the members that somebody else observes."""
+        return await self._transactor.submit(Observe(group, names, seen_at, error))
+
+    async def pin(
+        self, group: str, nodes: Sequence[ProviderId], member: str | None, by: Actor
+    ) -> ReporterGroup:
+        """Pin nodes to a member; None: remove their pins."""
+        if len(nodes) > PINS_MAX:  # before they are loaded
+            raise Error(Code.LIMIT_EXCEEDED, f"At most {PINS_MAX} nodes can be pinned at once.")
+        return await self._transactor.submit(PinNodes(group, nodes, member, by))
+
+    async def report(
+        self, sender: Sender, nodes: Sequence[Node], pieces: Pieces, by: Actor
+    ) -> list[Answer]:
+        """Apply a report; return the answer for each node, in their order.
+
+        If the sender is fenced, or the database fails, in between, the remaining nodes are refused.
+
+        Raises LIMIT_EXCEEDED; INVALID for a node that is named twice; FENCED, UNAVAILABLE and
+        OVERLOADED if nothing was done at all.
+        """
+        _check(nodes)
+        shared = await self._shared(sender.group, [node.uuid for node in nodes])
+        owners = _owners(shared, self._moment(shared), sender)
+        await self._index.current()
+        answers: dict[ProviderId, Answer] = {}
+        async for node in pieces.each(nodes):
+            answer = self._known(node, owners, sender)
+            if answer is not None:
+                answers[node.uuid] = answer
+        rest = [node for node in nodes if node.uuid not in answers]
+        for first in range(0, len(rest), UNIT_PROVIDERS):
+            unit = rest[first : first + UNIT_PROVIDERS]
+            try:
+                async with pieces.unit:
+                    await pieces.rest()
+                    done = await self._transactor.submit(ReportUnit(sender, unit, by))
+            except Error as error:
+                if not answers:
+                    raise
+                answers.update((n.uuid, reported.refused(n.uuid, error)) for n in rest[first:])
+                break
+            answers.update((each.uuid, each) for each in done)
+        found = [answers[node.uuid] for node in nodes]
+        self.outcomes.update(each.refusal.code if each.refusal else each.outcome for each in found)
+        return found
+
+    def _known(self, node: Node, owners: Owners, sender: Sender) -> Answer | None:
+        """Return the answer for a node of another owner, or that is as reported; None: decide."""
+        record = self._index.catalog.record(node.uuid)
+        provider = None if record is None else record.provider
+        generation = None if provider is None else provider.generation
+        try:
+            owners.check(node.uuid, sender.member)
+        except Error as refusal:
+            return reported.refused(node.uuid, refusal.with_traceback(None), generation)
+        held, tags = (record.inventories, record.tags) if record is not None else ({}, NO_TAGS)
+        if not reported.is_met(node, sender.group, sender.mode, provider, held, tags):
+            return None
+        ghost = tags.reported_by(sender.group).ghost
+        return Answer(node.uuid, Outcome.UNCHANGED, generation, ghost)
+
+    async def group(self, name: str) -> GroupView:
+        """Return a group with its members. Raises GROUP_NOT_FOUND."""
+        shared = await self._shared(name)
+        if shared.group is None:
+            raise Error(Code.GROUP_NOT_FOUND, f"There is no group of reporters '{name}'.")
+        with errors.translated():
+            pinned = await self._engine.read(reporter_reads.pins_count(name))
+        return GroupView(shared.group, shared.members, self._moment(shared), pinned)
+
+    async def groups(self, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        """Return a page of the names of groups, and the cursor of the next page."""
+        rows_max = rows_to_read(limit)
+        with errors.translated():
+            plan = reporter_reads.reporter_groups_window(cursor or "", rows_max)
+            found = await self._engine.read(plan)
+        return page_of([group.name for group in found], limit, str)
+
+    async def pins(
+        self, group: str, cursor: str | None, limit: int
+    ) -> tuple[list[tuple[ProviderId, str]], str | None]:
+        """Return a page of pins as (node, member), and the cursor of the next page."""
+        rows_max = rows_to_read(limit)
+        with errors.translated():
+            plan = reporter_reads.pins_window(group, cursor or "", rows_max)
+            found = await self._engine.read(plan)
+        return page_of(found, limit, lambda pin: pin[0])
+
+    async def ghosts(
+        self, group: str, cursor: str | None, limit: int
+    ) -> tuple[list[ProviderId], str | None]:
+        """Return a page of the ghosts of a group, and the cursor of the next page."""
+        rows_max = rows_to_read(limit)
+        with errors.translated():
+            plan = reporter_reads.ghosts_window(group, cursor or "", rows_max)
+            found = await self._engine.read(plan)
+        return page_of(found, limit, str)
+
+    async def _shared(self, group: str, nodes: Sequence[ProviderId] = ()) -> Shared:
+        with errors.translated():
+            return await self._engine.read(reporter_reads.shared_load(group, nodes))
+
+    def _moment(self, shared: Shared) -> Moment:
+        return self._service_clock.estimate(shared.timeline).moment
+
+
+def _owners(shared: Shared, moment: Moment, sender: Sender) -> Owners:
+    """Return the owners of the nodes of a report. Raises `Error`: FENCED."""
+    facts = Facts(members={(one.group, one.name): one for one in shared.members})
+    check_current(facts, sender.group, sender.member, sender.token)
+    return Owners(members.live(shared.members, moment), shared.pins)
+
+
+def _check(nodes: Sequence[Node]) -> None:
+    check_count(len(nodes))
+    seen: set[ProviderId] = set()
+    for node in nodes:
+        if node.uuid in seen:
+            raise Error(Code.INVALID, f"Node '{node.uuid}' is named twice.")
+        seen.add(node.uuid)

@@ -1,0 +1,64 @@
+"""Commands for groups of reporters send a request to a server and print its response."""
+
+from uuid import uuid4
+
+from moorage.client.reporting import Reporting
+from moorage.wire.reporting import MemberWanted
+from tests.cli.pooled import Cli
+
+
+def test_a_group(cli: Cli) -> None:
+    """Members, pins and what nobody reports are printed."""
+    node, instance = str(uuid4()), str(uuid4())
+    reporting = Reporting(cli.transport)
+    reporting.join("shown", "a", MemberWanted(instance=instance))
+    assert "shown" in cli.lines("group", "list")
+    header, member = cli.lines("group", "show", "shown")
+    assert header.split("\t")[:2] == ["member", "live"]
+    assert member.split("\t")[:2] == ["a", "yes"]
+    assert cli.answer("group", "show", "shown")["members"][0]["instance"] == instance
+    assert cli.lines("group", "pin", "shown", node, "--to", "b") == ["pinned to b"]
+    assert cli.answer("group", "pins", "shown") == {node: "b"}
+    assert cli.lines("group", "pins", "shown") == ["node\tmember", f"{node}\tb"]
+    *_, last = cli.lines("report", "status", "shown")
+    assert last == "1 nodes are pinned to members that are not live"
+    assert cli.lines("group", "pin", "shown", node, "--remove") == ["no longer pinned"]
+    assert cli.answer("report", "status", "shown")["ghosts"] == []
+    assert "either --to" in cli.refusal(2, "group", "pin", "shown", node)
+    assert "no group of reporters" in cli.refusal(1, "report", "status", "nothing")
+
+
+POOL_FILE = """
+[pools."members/deploy"]
+per_member = 2
+member_group = "counted"
+hold = "1m"
+"""
+
+
+def test_a_pool_that_follows_members(cli: Cli) -> None:
+    """It is made and changed by options and by files, and its units are those of the members."""
+    reporting = Reporting(cli.transport)
+    reporting.join("counted", "a", MemberWanted(instance=str(uuid4())))
+    file = cli.folder / "members.toml"
+    file.write_text(POOL_FILE)
+    apply = ("apply", "-f", str(file), "--yes")
+    assert "created members/deploy" in cli.lines(*apply)
+    assert cli.lines(*apply)[0] == "= members/deploy"
+    shown = cli.answer("pool", "show", "members/deploy")
+    assert (shown["limit"], shown["per_member"], shown["units"]) == (None, 2, 2)
+    reporting.join("counted", "b", MemberWanted(instance=str(uuid4())))
+    assert cli.lines(*apply)[0] == "= members/deploy"
+    changed = cli.lines("pool", "change", "members/deploy", "--per-member", "3")
+    assert changed[0].startswith("changed members/deploy: 3 for each member of counted, now 6,")
+    cli.lines("pool", "change", "members/deploy", "--limit", "4")
+    shown = cli.answer("pool", "show", "members/deploy")
+    assert (shown["limit"], shown["per_member"], shown["units"]) == (4, None, 4)
+    back = ("--per-member", "1", "--member-group", "counted")
+    cli.lines("pool", "change", "members/deploy", *back)
+    assert cli.answer("pool", "show", "members/deploy")["units"] == 2
+    both = ("pool", "create", "members/both", "--limit", "4", *back)
+    assert "omit one of them" in cli.refusal(2, *both)
+    simulate = ("simulate", "--jobs", "9", "--pool", str(file))
+    assert "give --limit" in cli.refusal(2, *simulate)
+    cli.lines(*simulate, "--limit", "4")

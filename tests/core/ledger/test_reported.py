@@ -1,0 +1,237 @@
+"""Reports: created, updated, removed, ghosts; whose traits; beside nova."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from moorage.core.errors import Code
+from moorage.core.ledger import reported, traits_aggregates
+from moorage.core.ledger.facts import Facts
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.ledger.model import Inventory, Reported
+from moorage.core.ledger.reported import OWNER_NOVA, Answer, Mode, Node, Outcome
+from tests.core.ledger.build import (
+    C1,
+    NOW,
+    P1,
+    P2,
+    TRAITS,
+    add_consumer,
+    add_provider,
+    add_tags,
+    aggregate_id,
+    facts,
+)
+
+SSD, AVX = "STORAGE_DISK_SSD", "HW_CPU_X86_AVX2"
+
+
+def known() -> Facts:
+    """Return an empty ledger that knows nova's trait."""
+    return replace_traits(facts())
+
+
+def replace_traits(empty: Facts) -> Facts:
+    """Return the facts with nova's trait among the standard ones."""
+    empty.standard_traits = TRAITS | {OWNER_NOVA}
+    return empty
+
+
+def node(**values: Any) -> Node:
+    """Return a node with four VCPU and the trait `SSD`, unless `values` say otherwise."""
+    whole: dict[str, Any] = {
+        "name": "node-1",
+        "inventories": {"VCPU": InventorySpec(4)},
+        "traits": frozenset({SSD}),
+        "aggregates": frozenset({aggregate_id(1)}),
+    }
+    return Node(P1, **{**whole, **values})
+
+
+def absent() -> Node:
+    """Return the same node, which is gone."""
+    return Node(P1, absent=True)
+
+
+def report(on: Facts, one: Node, group: str = "g", mode: Mode = Mode.OWNER) -> Answer:
+    """Apply a report; the same again must then be unchanged, also for the index."""
+    _, answer = reported.apply(on, NOW, group, mode, one)
+    if answer.refusal is None:
+        provider = on.providers.get(one.uuid)
+        held, tags = on.inventories_of(one.uuid), on.tags_of(one.uuid)
+        assert reported.is_met(one, group, mode, provider, held, tags)
+        changes, again = reported.apply(on, NOW, group, mode, one)
+        assert not changes
+        assert again == replace(answer, outcome=Outcome.UNCHANGED)
+    return answer
+
+
+def code(answer: Answer) -> Code | None:
+    """Return the code of a refusal."""
+    return None if answer.refusal is None else answer.refusal.code
+
+
+def place(on: Facts, uuid: Any = C1) -> None:
+    """Allocate one VCPU on the node."""
+    add_consumer(on, uuid, {P1: {"VCPU": 1}})
+
+
+def test_a_node_is_created_updated_and_removed() -> None:
+    """Custom classes and traits are created with it; the generation rises with changes only."""
+    on = known()
+    wanted = {"VCPU": InventorySpec(4), "CUSTOM_GOLD": InventorySpec(1)}
+    made = report(on, node(inventories=wanted, traits=frozenset({SSD, "CUSTOM_T"})))
+    assert (made.outcome, made.generation) == (Outcome.CREATED, 3)
+    assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD, "CUSTOM_T"})),)
+    changed = report(on, node(traits=None, aggregates=None))
+    assert (changed.outcome, changed.generation) == (Outcome.UPDATED, 4)
+    assert on.inventories_of(P1).keys() == {"VCPU"}
+    assert report(on, node(name="other", traits=None)).outcome is Outcome.UPDATED
+    gone = report(on, absent())
+    assert (gone.outcome, gone.generation) == (Outcome.REMOVED, None)
+    assert (on.providers, on.inventories_of(P1), on.tags_of(P1).reported) == ({}, {}, ())
+
+
+def test_refused_nodes_change_nothing() -> None:
+    """A class in use, a name that is taken, invalid figures, a new node without a name."""
+    on = known()
+    assert code(report(on, node(name=None))) is Code.INVALID
+    assert on.providers == {}
+    report(on, node())
+    add_provider(on, P2, name="taken")
+    place(on)
+    before = (on.providers[P1], dict(on.inventories_of(P1)), on.tags_of(P1))
+    for refused, expected in (
+        (node(inventories={}), Code.INVENTORY_IN_USE),
+        (node(name="taken"), Code.DUPLICATE_PROVIDER),
+        (node(inventories={"VCPU": InventorySpec(0)}), Code.INVALID),
+        (node(traits=frozenset({"NOT_A_TRAIT"})), Code.TRAIT_UNKNOWN),
+    ):
+        answer = report(on, refused)
+        assert (answer.outcome, answer.generation) == (Outcome.REFUSED, before[0].generation)
+        assert code(answer) in {expected, Code.INVALID}
+        assert (on.providers[P1], on.inventories_of(P1), on.tags_of(P1)) == before
+
+
+def test_ghosts() -> None:
+    """With allocations it stays and offers nothing; later it is removed, or it returns."""
+    on = known()
+    report(on, node())
+    place(on)
+    on.inventories[P1]["CUSTOM_UNLOADED"] = Inventory(1)
+    ghost = report(on, absent())
+    del on.inventories[P1]["CUSTOM_UNLOADED"]
+    assert (ghost.outcome, ghost.ghost) == (Outcome.UPDATED, True)
+    held = on.inventories_of(P1)["VCPU"]
+    assert (held.reserved, held.total, held.used) == (4, 4, 1)
+    assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD}), ghost=True),)
+    back = report(on, node())
+    assert (back.outcome, back.ghost) == (Outcome.UPDATED, False)
+    assert on.inventories_of(P1)["VCPU"].reserved == 0
+    report(on, absent())
+    on.inventories[P1]["VCPU"] = replace(on.inventories[P1]["VCPU"], used=0)
+    assert report(on, absent()).outcome is Outcome.REMOVED
+    assert report(on, absent()) == Answer(P1, Outcome.UNCHANGED)
+
+
+def test_a_ghost_that_somebody_opens_is_closed_again() -> None:
+    """Each report is compared with the ledger."""
+    on = known()
+    report(on, node())
+    place(on)
+    report(on, absent())
+    on.inventories[P1]["VCPU"] = replace(on.inventories[P1]["VCPU"], reserved=0)
+    assert report(on, absent()).outcome is Outcome.UPDATED
+    assert on.inventories_of(P1)["VCPU"].reserved == 4
+
+
+def test_a_gone_node_with_children_stays() -> None:
+    """Its children would have no parent."""
+    on = known()
+    report(on, node())
+    add_provider(on, P2, parent=P1)
+    assert code(report(on, absent())) is Code.PROVIDER_HAS_CHILDREN
+
+
+def put(on: Facts, *traits: str) -> None:
+    """Replace all traits, as the Placement API does."""
+    generation = on.providers[P1].generation
+    on.apply(traits_aggregates.replace_traits(on, NOW, P1, generation, frozenset(traits))[0])
+
+
+def test_a_report_replaces_its_own_traits_only() -> None:
+    """What others have set stays, also if a report has named it meanwhile."""
+    on = known()
+    report(on, node())
+    put(on, SSD, AVX)
+    assert report(on, node(traits=frozenset({AVX}))).outcome is Outcome.UPDATED
+    assert on.tags_of(P1).traits == {AVX}
+    assert not on.tags_of(P1).reported
+    assert report(on, node(traits=frozenset())).outcome is Outcome.UNCHANGED
+    assert on.tags_of(P1).traits == {AVX}
+
+
+def test_what_placement_removes_belongs_to_nobody() -> None:
+    """If it sets the trait again, it is its own, and no report removes it."""
+    on = known()
+    report(on, node())
+    put(on, AVX)
+    assert on.tags_of(P1).reported == ()
+    put(on, AVX, SSD)
+    assert report(on, node(traits=frozenset())).outcome is Outcome.UNCHANGED
+    assert on.tags_of(P1).traits == {AVX, SSD}
+    put(on, AVX)
+    assert report(on, node()).outcome is Outcome.UPDATED
+    assert report(on, node(traits=frozenset())).outcome is Outcome.UPDATED
+    assert on.tags_of(P1).traits == {AVX}
+
+
+def test_two_groups_share_a_trait() -> None:
+    """It stays until the last of them stops to report it; the generation does not rise."""
+    on = known()
+    report(on, node())
+    generation = on.providers[P1].generation
+    shared = report(on, node(), "h")
+    assert (shared.outcome, shared.generation) == (Outcome.UPDATED, generation)
+    report(on, node(traits=frozenset()))
+    assert on.tags_of(P1).traits == {SSD}
+    report(on, node(traits=frozenset()), "h")
+    assert (on.tags_of(P1).traits, on.tags_of(P1).reported) == (frozenset(), ())
+
+
+def nova() -> Facts:
+    """Return a ledger with a provider that nova writes."""
+    on = known()
+    offer = Inventory(8, max_unit=1, allocation_ratio=2.0)
+    add_provider(on, P1, VCPU=offer, DISK_GB=Inventory(9))
+    add_tags(on, P1, {OWNER_NOVA})
+    return on
+
+
+def test_beside_nova() -> None:
+    """Only `reserved` and `total` of reported classes that exist are written."""
+    on = nova()
+    gold = InventorySpec(1)
+    one = node(inventories={"VCPU": InventorySpec(8, reserved=8), "CUSTOM_GOLD": gold})
+    answer = report(on, one)  # the mode of the report is that of an owner
+    assert answer.outcome is Outcome.UPDATED
+    held = on.inventories_of(P1)
+    assert held.keys() == {"VCPU", "DISK_GB"}
+    vcpu = held["VCPU"]
+    assert (vcpu.total, vcpu.reserved, vcpu.max_unit, vcpu.allocation_ratio) == (8, 8, 1, 2.0)
+    assert held["DISK_GB"] == Inventory(9)
+    assert on.tags_of(P1).traits == {OWNER_NOVA}
+    assert on.tags_of(P1).aggregates == frozenset()
+    assert on.providers[P1].name == f"name-{P1[:8]}"
+
+
+def test_beside_nova_nothing_is_created_or_removed() -> None:
+    """An unknown node is left to nova; one that is gone only offers nothing more."""
+    on = known()
+    assert report(on, node(), mode=Mode.BESIDE_NOVA) == Answer(P1, Outcome.UNCHANGED)
+    on = nova()
+    gone = report(on, absent())
+    assert (gone.outcome, gone.ghost) == (Outcome.UPDATED, True)
+    assert {one.reserved for one in on.inventories_of(P1).values()} == {8, 9}
+    back = report(on, node(inventories={"VCPU": InventorySpec(8)}))
+    assert (back.outcome, back.ghost) == (Outcome.UPDATED, False)
