@@ -67,6 +67,7 @@ class Drawing:
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
             *((self._confirm, 3), (self._proxy_back, 3)),
+            (self._members, 1),
         )
 
     def first(self) -> list[Maker]:
@@ -221,6 +222,9 @@ class Drawing:
         paced = self._chance(0.2)
         put = partial(pool_cases.PoolPut, name=name, by=TESTER, spec=spec)
         return partial(put, generation=None, paced=paced)
+
+    def _members(self) -> Maker:
+        return partial(pool_cases.MembersCounted, "reporters")
 
     def _pause(self) -> Maker:
         name, paused = self.dice.choice(POOLS), self._chance(0.3)

@@ -25,6 +25,7 @@ from moorage.serve.fleet_metrics import FleetMetrics
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import Metrics
 from moorage.serve.pool_metrics import PoolMetrics
+from moorage.serve.reporter_metrics import ReporterMetrics
 from moorage.service.app import Service
 
 log = logging.getLogger("moorage.serve")
@@ -81,6 +82,7 @@ def compose(
     metrics = Metrics(service)
     metrics.add(PoolMetrics(service.admission))
     metrics.add(FleetMetrics(service.fleet))
+    metrics.add(ReporterMetrics(service.reporters))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     faces["v1"] = V1Face(service, authenticator, limits, plain_agents=settings.insecure_agents)

@@ -105,7 +105,7 @@ class Service:
             watch=watch,
             admission=admission,
             fleet=fleet,
-            reporters=Reporters(engine, transactor, index, service_clock),
+            reporters=Reporters(engine, transactor, index, service_clock, clock),
             chores=chores,
             turns=turns,
             searches=searches,

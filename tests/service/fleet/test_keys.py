@@ -19,6 +19,8 @@ from moorage.core.fleet.model import Agent, Goal, Liveness, Policy
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.ledger.reported import Mode, Node
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.batch.batch import Batches, Item
@@ -29,10 +31,19 @@ from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fleet import agent_cases, liveness_cases, policy_cases
 from moorage.service.fleet.agent_case import AgentCase
 from moorage.service.fleet.liveness_cases import GroupCase
+from moorage.service.fleet.reporter_cases import (
+    Join,
+    Leave,
+    Observe,
+    PinNodes,
+    ReportUnit,
+    Sender,
+)
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, report
-from tests.service.running import TESTER, ManualClock
+from tests.service.fleet.reporters.reporting import GROUP, TTL, instance
+from tests.service.running import TESTER, ManualClock, provider_id
 from tests.support import cluster
 
 AGENTS = range(4)
@@ -43,14 +54,22 @@ EVERYTHING = Keys(
     LedgerKeys(
         trees={ProviderId(agent_id(n)) for n in AGENTS},
         providers={part_id(n) for n in AGENTS},
-        names={name for n in AGENTS for name in (f"host-{n}", f"host-{n}_numa0")},
+        names={
+            *(name for n in AGENTS for name in (f"host-{n}", f"host-{n}_numa0")),
+            *(f"node-{n}" for n in AGENTS),
+        },
+        tags={provider_id(n) for n in AGENTS},
+        parents={provider_id(n) for n in AGENTS},
         classes={PAGES},
+        traits={"CUSTOM_T"},
     ),
     fleet=FleetKeys(
         groups={*GROUPS},
         agents={agent_id(n) for n in AGENTS},
         roots={ProviderId(agent_id(n)) for n in AGENTS},
         number=True,
+        reporters={GROUP},
+        pins={(GROUP, provider_id(n)) for n in AGENTS},
     ),
 )
 
@@ -106,8 +125,30 @@ def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
             partial(liveness_cases.GroupRelax, group, by, GroupCount(4, 0)),
             partial(liveness_cases.GroupConfirm, group, by),
             partial(liveness_cases.GroupWait, group, by, 600 * SECOND),
+            *_drawn_reporters(dice),
         )
     )
+
+
+def _drawn_reporters(dice: Random) -> list[Callable[[], UseCase[Any]]]:
+    """Return functions that make random cases of reporters."""
+    member, total = dice.choice("ab"), dice.choice((1, 2))
+    nodes = [Node(provider_id(n), absent=True) for n in AGENTS]
+    if dice.random() < 0.7:
+        inventories, traits = {PAGES: InventorySpec(total)}, frozenset({"CUSTOM_T"})
+        nodes = [
+            Node(provider_id(n), f"node-{n}", inventories=inventories, traits=traits)
+            for n in AGENTS
+        ]
+    sender = Sender(GROUP, member, f"1.{dice.randrange(1, 6)}", Mode.OWNER)
+    cases: list[Callable[[], UseCase[Any]]] = [
+        *[partial(Join, GROUP, member, instance(dice.randrange(3)), TTL)] * 2,
+        partial(Leave, GROUP, member, None),
+        partial(Observe, GROUP, ["c"], Instant(dice.randrange(9)), ""),
+        partial(PinNodes, GROUP, [provider_id(1)], dice.choice((None, "a")), TESTER),
+        *[partial(ReportUnit, sender, nodes, TESTER)] * 4,
+    ]
+    return cases
 
 
 class Twice:
@@ -144,11 +185,17 @@ class Twice:
         values |= {f"group {key}": one for key, one in fleet.groups.items()}
         values |= {f"provider {key}": one for key, one in ledger.providers.items()}
         values |= {f"inventory {key}": one for key, one in ledger.inventories.items()}
+        values |= {f"tags {key}": one for key, one in ledger.tags.items()}
+        values |= {f"reporters {key}": one for key, one in fleet.reporter_groups.items()}
+        values |= {f"reporter {key}": one for key, one in fleet.members.items()}
+        values |= {f"pin {key}": one for key, one in fleet.pins.items()}
         values |= {f"answer {n}": _answer(one) for n, one in enumerate(items)}
         values["audit"] = [
             (row.action, row.target, json.decode(row.after or "null")) for row in made.rows
         ]
-        return {key: _timeless(json.decode(json.encode(one))) for key, one in values.items()}
+        return {
+            key: _timeless(json.decode(json.encode(v, enc_hook=str))) for key, v in values.items()
+        }
 
 
 def _loads(item: Item) -> bool:

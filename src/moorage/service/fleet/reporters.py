@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from moorage.core.clock import Instant
+from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import members
 from moorage.core.fleet.facts import Facts
@@ -57,14 +57,22 @@ class Reporters:
     """Groups of reporters, and their reports. Every method raises `Error`."""
 
     def __init__(
-        self, engine: Engine, transactor: Transactor, index: Index, service_clock: ServiceClock
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        index: Index,
+        service_clock: ServiceClock,
+        clock: Clock,
     ) -> None:
         self._engine = engine
         self._transactor = transactor
         self._index = index
         self._service_clock = service_clock
+        self._clock = clock
         self.outcomes: Counter[str] = Counter()
         """Nodes of reports to this process, by outcome, or by the code of the refusal."""
+        self.reported_at: dict[str, Instant] = {}
+        """When each group last reported to this process, by the wall clock."""
 
     async def join(self, group: str, name: str, instance: str, ttl: int) -> Membership:
         """Let a member join its group or stay in it; `ttl` in microseconds."""
@@ -121,6 +129,7 @@ class Reporters:
                 break
             answers.update((each.uuid, each) for each in done)
         found = [answers[node.uuid] for node in nodes]
+        self.reported_at[sender.group] = self._clock.now()
         self.outcomes.update(each.refusal.code if each.refusal else each.outcome for each in found)
         return found
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ledger.reported import Node
+from moorage.serve.reporter_metrics import ReporterMetrics
 from moorage.service.fleet import reporter_cases
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.api import Unavailable
@@ -47,6 +48,23 @@ def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
         assert [each.generation for each in again] == [each.generation for each in first]
         assert (one.engine.transactions, one.engine.reads) == (before, reads + 1)
         assert one.service.index.revision == revision
+
+    alone(tmp_path, scenario)
+
+
+def test_metrics(tmp_path: Path) -> None:
+    """Outcomes and codes are counted, and the time of the last report of each group is known."""
+
+    async def scenario(one: Running) -> None:
+        token = (await join(one.service, "a")).member.token
+        await one.service.reporters.pin(GROUP, [provider_id(0)], "b", TESTER)
+        for _ in range(2):
+            await report(one.service, "a", token, nodes(3))
+        counted, last = ReporterMetrics(one.service.reporters).collect()
+        found = {sample.labels["outcome"]: sample.value for sample in counted.samples}
+        assert found == {"created": 2, "unchanged": 2, "not_owner": 2}
+        (sample,) = last.samples
+        assert (sample.labels["group"], sample.value) == (GROUP, one.clock.at / SECOND)
 
     alone(tmp_path, scenario)
 
