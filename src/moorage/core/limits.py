@@ -174,6 +174,9 @@ MEMBER_TTL_SECONDS_MAX = 3_600
 PAST_INSTANCES_MAX = 8
 """Fenced instances of a reporter that are remembered: they may not join again."""
 
+PASS_CODES_MAX = 64
+"""Codes of refusals in what a reporter says of its last pass."""
+
 OBSERVED_MAX = 1_000
 """Members of one group that somebody else observes."""
 

@@ -44,7 +44,7 @@ _WRITES = {
     "reporter_group_upsert": _Stored(
         "reporter_groups_stored", (0,), 2, inspect.type_info(ReporterGroup)
     ),
-    "reporter_upsert": _Stored("reporters_stored", (0, 1), 3, inspect.type_info(Member)),
+    "reporter_upsert": _Stored("reporters_stored", (0, 1), 4, inspect.type_info(Member)),
 }
 _KINDS = {
     "pool": ("pools_stored", inspect.type_info(Pool)),

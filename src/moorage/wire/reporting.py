@@ -8,15 +8,29 @@ from moorage.wire.ledger import InventoryWanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassTold:
+    """A reporter's last pass over its nodes, which ended `age` seconds ago.
+
+    `nodes` is how many it reported, `refused` the number of refused ones by code.
+    """
+
+    age: float
+    nodes: int
+    refused: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberWanted:
     """A reporter that joins its group, or stays in it.
 
     `instance` is a UUID that it has chosen at its start: another one replaces and fences it. It is
-    live for `ttl` seconds, from 5 to 3600, without being heard of.
+    live for `ttl` seconds, from 5 to 3600, without being heard of. `last_pass` is for operators;
+    null: as it was.
     """
 
     instance: str
     ttl: float = 30.0
+    last_pass: PassTold | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +93,7 @@ class Reporter:
 
     It is `live` if it was heard of within its `ttl`, in seconds; `silent` is for how many seconds
     it has not been heard of, without outages of the service. `pinned` is the number of its pins.
+    `last_pass` is what it says of its last pass, with its age now; null: nothing yet.
     """
 
     name: str
@@ -88,6 +103,7 @@ class Reporter:
     silent: float
     joined_at: datetime
     pinned: int
+    last_pass: PassTold | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

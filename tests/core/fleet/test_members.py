@@ -10,7 +10,7 @@ from moorage.core.errors import Code
 from moorage.core.fleet import members, ownership
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.members import is_live, join, late_at, leave, observe
-from moorage.core.fleet.reporters import Member
+from moorage.core.fleet.reporters import Member, Pass
 from moorage.core.ids import ProviderId
 from moorage.core.limits import MEMBERS_MAX, PAST_INSTANCES_MAX, PINS_MAX
 from moorage.core.service_time import Moment, When
@@ -227,6 +227,21 @@ def test_nobody_owns_the_nodes_of_a_group_without_live_members() -> None:
     assert owners.of(provider_id(1)) is None
     with Refused(Code.NOT_OWNER):
         owners.check(provider_id(1), "a")
+
+
+def test_the_last_pass() -> None:
+    """It is part of a new member, and otherwise no change for followers."""
+    facts, last = known(), Pass(Instant(BEGIN), 3, {"not_owner": 1})
+    made = members.with_pass(join(facts, when(), "g", "a", instance(1), TTL), "g", "a", last)
+    facts.apply(made)
+    assert facts.members["g", "a"].last_pass == last
+    later = replace(last, nodes=4)
+    again = members.with_pass(join(facts, when(), "g", "a", instance(1), TTL), "g", "a", later)
+    assert not again.is_logged
+    facts.apply(again)
+    made.update(again)
+    assert facts.members == made.members
+    assert facts.members["g", "a"].last_pass == later
 
 
 def test_changes_merge() -> None:

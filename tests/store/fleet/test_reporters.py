@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes, Facts, Keys
-from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.model import Described, Reported, Tags
@@ -25,7 +25,7 @@ from tests.store.test_check import plant
 from tests.support import cluster
 
 GROUP = ReporterGroup("g", NOW, NOW, 7, 3, ("c1", "c:2"), Instant(5), "page 2 \\ failed", 9)
-MEMBER = Member("g", "a.b:1", "i", "1.7", 30, Instant(40), NOW, NOW, ("h",))
+MEMBER = Member("g", "a.b:1", "i", "1.7", 30, Instant(40), NOW, NOW, ("h",), Pass(NOW, 3, {"x": 1}))
 NODE = provider_id(1)
 
 
@@ -80,11 +80,12 @@ def test_changes_and_signs_of_life(engine: Engine) -> None:
         await run(engine, Keys(), lambda _: some())
         begin = (await engine.read(changes_load(0))).revision
         key = ("g", MEMBER.name)
-        signs = Changes(heard={key: Instant(77)}, seen={"g": Instant(88)})
+        last = Pass(Instant(9), 8, {"not_owner": 7})
+        signs = Changes(heard={key: Instant(77)}, seen={"g": Instant(88)}, passes={key: last})
         await run(engine, Keys(), lambda _: signs)
         assert (await engine.read(changes_load(0))).revision == begin
         facts = await facts_of(engine, Keys(reporters={"g"}))
-        assert facts.members == {key: replace(MEMBER, heard_until=Instant(77))}
+        assert facts.members == {key: replace(MEMBER, heard_until=Instant(77), last_pass=last)}
         assert facts.reporter_groups == {"g": replace(GROUP, seen_at=Instant(88))}
         assert await engine.read_aside(check.differences_load()) == []
         gone = Changes(members={key: None}, pins={("g", NODE): None})

@@ -9,7 +9,7 @@ from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
 
-COLUMNS = ["member", "live", "silent", "ttl", "pinned", "joined", "instance"]
+COLUMNS = ["member", "live", "silent", "ttl", "pinned", "last pass", "nodes", "refused"]
 
 PINNED_AT_ONCE = 5_000
 
@@ -92,12 +92,15 @@ def show_members(found: ReporterGroup) -> None:
 
 
 def _row(member: Reporter) -> list[str]:
+    last = member.last_pass
+    refused = ", ".join(f"{n} {code}" for code, n in (last.refused if last else {}).items())
     return [
         member.name,
         "yes" if member.live else "no",
         f"{member.silent:.0f}s",
         f"{member.ttl:g}s",
         str(member.pinned),
-        member.joined_at.isoformat(timespec="seconds"),
-        member.instance,
+        "-" if last is None else f"{last.age:.0f}s",
+        "-" if last is None else str(last.nodes),
+        refused or "-",
     ]

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.fleet.model import Agent, Group
-from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
 from moorage.core.ids import AgentId, ProviderId
 
 
@@ -56,6 +56,8 @@ class Changes:
     """Members by group and node."""
     heard: dict[tuple[str, str], Instant] = field(default_factory=dict)
     """New `heard_until` of members that are otherwise unchanged: no change rows, no revision."""
+    passes: dict[tuple[str, str], Pass] = field(default_factory=dict)
+    """New `last_pass` of members, likewise."""
     seen: dict[str, Instant] = field(default_factory=dict)
     """New `seen_at` of groups of reporters, likewise."""
 
@@ -72,6 +74,7 @@ class Changes:
         """Merge signs of life; those of a member that is changed are part of its after-image."""
         for key in other.members:
             self.heard.pop(key, None)
+            self.passes.pop(key, None)
         for name in other.reporter_groups:
             self.seen.pop(name, None)
         for key, until in other.heard.items():
@@ -80,6 +83,12 @@ class Changes:
                 self.heard[key] = until
             else:
                 self.members[key] = replace(changed, heard_until=until)
+        for key, last in other.passes.items():
+            changed = self.members.get(key)
+            if changed is None:
+                self.passes[key] = last
+            else:
+                self.members[key] = replace(changed, last_pass=last)
         for name, at in other.seen.items():
             group = self.reporter_groups.get(name)
             if group is None:
@@ -94,7 +103,7 @@ class Changes:
         return any(rows)
 
     def __bool__(self) -> bool:
-        return self.is_logged or bool(self.heard or self.seen)
+        return self.is_logged or bool(self.heard or self.passes or self.seen)
 
 
 @dataclass(slots=True)
@@ -144,5 +153,7 @@ class Facts:
                 self.pins[pinned] = name
         for key, until in changes.heard.items():
             self.members[key] = replace(self.members[key], heard_until=until)
+        for key, last in changes.passes.items():
+            self.members[key] = replace(self.members[key], last_pass=last)
         for group, at in changes.seen.items():
             self.reporter_groups[group] = replace(self.reporter_groups[group], seen_at=at)

@@ -13,16 +13,19 @@ from msgspec.structs import replace
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.facts import Changes, Facts
-from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
 from moorage.core.ids import is_normal
 from moorage.core.limits import (
     DETAIL_LENGTH_MAX,
     GROUP_NAME_LENGTH_MAX,
+    IDENTIFIER_LENGTH_MAX,
+    MAX_INT,
     MEMBER_TTL_SECONDS_MAX,
     MEMBER_TTL_SECONDS_MIN,
     MEMBERS_KEPT_HOURS,
     MEMBERS_MAX,
     OBSERVED_MAX,
+    PASS_CODES_MAX,
     PAST_INSTANCES_MAX,
 )
 from moorage.core.service_time import Moment, When
@@ -96,6 +99,23 @@ def join(facts: Facts, when: When, group: str, name: str, instance: str, ttl: in
         after = replace(before, ttl=ttl, heard_until=until, updated_at=when.stamp)
         return Changes(members={(group, name): after})
     return _joined(facts, when, group, before, (name, instance, ttl))
+
+
+def with_pass(made: Changes, group: str, name: str, last: Pass) -> Changes:
+    """Add to the changes of `join` what the member says of its last pass. Raises INVALID."""
+    codes = [*last.refused]
+    if len(codes) > PASS_CODES_MAX or any(len(code) > IDENTIFIER_LENGTH_MAX for code in codes):
+        raise Error(Code.INVALID, f"last_pass has at most {PASS_CODES_MAX} codes, which are short.")
+    for code in codes:
+        check_plain("A code of last_pass", code)
+    if not all(0 <= number <= MAX_INT for number in (last.nodes, *last.refused.values())):
+        raise Error(Code.INVALID, f"The numbers of last_pass must be from 0 to {MAX_INT}.")
+    joined = made.members.get((group, name))
+    if joined is None:
+        made.passes[group, name] = last
+    else:
+        made.members[group, name] = replace(joined, last_pass=last)
+    return made
 
 
 def leave(facts: Facts, group: str, name: str, instance: str | None) -> Changes:

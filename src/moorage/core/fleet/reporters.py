@@ -8,12 +8,23 @@ from msgspec import Struct
 from moorage.core.clock import Instant
 
 
+class Pass(Struct, frozen=True):
+    """What a reporter says of its last pass over its nodes. Nothing is decided by it.
+
+    `at` is alive time. `refused` is the number of refused nodes by code.
+    """
+
+    at: Instant
+    nodes: int
+    refused: dict[str, int]
+
+
 class Member(Struct, frozen=True):
     """A reporter of a group, as of its newest instance.
 
     `heard_until` is alive time: it is live until then, unless the service is down meanwhile. `ttl`
     is in microseconds, `joined_at` the time of the instance. `token` must accompany its reports.
-    `past` are earlier instances, which are fenced.
+    `past` are earlier instances, which are fenced. `last_pass` is of this instance.
     """
 
     group: str
@@ -25,6 +36,7 @@ class Member(Struct, frozen=True):
     joined_at: Instant
     updated_at: Instant
     past: tuple[str, ...] = ()
+    last_pass: Pass | None = None
 
 
 class ReporterGroup(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Use cases of reporters: they join, stay and leave; what observers see; pins; reports."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.fleet import members, ownership
 from moorage.core.fleet.facts import Keys as FleetKeys
-from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import reported, vocabulary
 from moorage.core.ledger.facts import Changes as LedgerChanges
@@ -31,6 +31,14 @@ class Membership(Struct, frozen=True):
     live: list[str]
 
 
+class Told(Struct, frozen=True):
+    """What a member says of its last pass, which ended `age` microseconds ago."""
+
+    age: int
+    nodes: int
+    refused: Mapping[str, int]
+
+
 @dataclass(slots=True)
 class Join(UseCase[Membership]):
     """Let a member join its group, or stay in it."""
@@ -39,6 +47,7 @@ class Join(UseCase[Membership]):
     name: str
     instance: str
     ttl: int
+    last_pass: Told | None = None
 
     def keys(self) -> Keys:
         """Name the group, and the pools whose limits depend on it."""
@@ -47,7 +56,12 @@ class Join(UseCase[Membership]):
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
         asked = (self.group, self.name, self.instance, self.ttl)
-        return Changes(fleet=members.join(world.fleet, when, *asked))
+        made = members.join(world.fleet, when, *asked)
+        told = self.last_pass
+        if told is not None:
+            last = Pass(Instant(when.moment.alive - told.age), told.nodes, dict(told.refused))
+            members.with_pass(made, self.group, self.name, last)
+        return Changes(fleet=made)
 
     def conclude(self, world: World, when: When) -> Membership:
         """Return the member; raises FENCED if a later instance of the batch has replaced it."""

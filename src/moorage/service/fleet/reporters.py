@@ -36,6 +36,7 @@ from moorage.service.fleet.reporter_cases import (
     PinNodes,
     ReportUnit,
     Sender,
+    Told,
 )
 from moorage.service.ledger.bulk import UNIT_PROVIDERS, check_count
 from moorage.service.pages import page_of, rows_to_read
@@ -74,9 +75,11 @@ class Reporters:
         self.reported_at: dict[str, Instant] = {}
         """When each group last reported to this process, by the wall clock."""
 
-    async def join(self, group: str, name: str, instance: str, ttl: int) -> Membership:
+    async def join(
+        self, group: str, name: str, instance: str, ttl: int, last_pass: Told | None = None
+    ) -> Membership:
         """Let a member join its group or stay in it; `ttl` in microseconds."""
-        return await self._transactor.submit(Join(group, name, instance, ttl))
+        return await self._transactor.submit(Join(group, name, instance, ttl, last_pass))
 
     async def leave(self, group: str, name: str, instance: str | None) -> None:
         """Let a member leave its group; None: whichever instance it is."""

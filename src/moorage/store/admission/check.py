@@ -40,20 +40,20 @@ PAGE = 1_000
 """Leases or outcomes that are in memory at a time."""
 
 
-def _spared(stored: dict[str, Any], value: Lease) -> str:
-    """Return the column that may differ from the body.
+def _spared(stored: dict[str, Any], value: Lease) -> tuple[str, ...]:
+    """Return the columns that may differ from the body.
 
     It is `pools` if the lease has returned all its slots of a pool: the column still names that
     pool (see `lease_need_trim`).
     """
     if not value.slots:
-        return "body"
+        return ()
     try:
         names = names_of(stored["pools"])
     except MsgspecError:
-        return "body"
+        return ()
     whole = names.issuperset(units_by_pool(value.needs)) and stored["pools"] == key_set(names)
-    return "pools" if whole else "body"
+    return ("pools",) if whole else ()
 
 
 POOL = Kind("pool {name}", "pool_upsert", pool_from_body, pool_row)

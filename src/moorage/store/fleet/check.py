@@ -24,14 +24,14 @@ REPORTER_GROUP = Kind(
     "reporter_group_upsert",
     reporter_group_from_body,
     reporter_group_row,
-    lambda _stored, _value: "seen_at",
+    lambda _stored, _value: ("seen_at",),
 )
 REPORTER = Kind(
     "reporter {reporter_group}/{name}",
     "reporter_upsert",
     member_from_body,
     member_row,
-    lambda _stored, _value: "heard_until",
+    lambda _stored, _value: ("heard_until", "last_pass"),
 )
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.offers import is_offered
-from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
 from moorage.core.ids import AgentId
 from moorage.store.api import Damaged, Row
 from moorage.store.encoding import encode
@@ -16,6 +16,7 @@ from moorage.store.encoding import encode
 _agent = json.Decoder(Agent)
 _group = json.Decoder(Group)
 _member = json.Decoder(Member)
+_pass = json.Decoder(Pass)
 _reporter_group = json.Decoder(ReporterGroup)
 
 
@@ -82,17 +83,21 @@ def member_from_body(body: str) -> Member:
     return _member.decode(body)
 
 
-def member_from_row(group: str, name: str, heard_until: Instant, body: str) -> Member:
+def member_from_row(
+    group: str, name: str, heard_until: Instant, last_pass: str | None, body: str
+) -> Member:
     """Read the row of a member of a group of reporters. Raises Damaged."""
     try:
-        return replace(_member.decode(body), heard_until=heard_until)
+        last = None if last_pass is None else _pass.decode(last_pass)
+        return replace(_member.decode(body), heard_until=heard_until, last_pass=last)
     except MsgspecError as error:
         raise _damaged(f"reporter '{name}' of group '{group}'", error) from error
 
 
 def member_row(member: Member) -> Row:
     """Write a member of a group of reporters."""
-    return (member.group, member.name, member.heard_until, encode(member))
+    last = None if member.last_pass is None else encode(member.last_pass)
+    return (member.group, member.name, member.heard_until, last, encode(member))
 
 
 def reporter_group_from_body(body: str) -> ReporterGroup:

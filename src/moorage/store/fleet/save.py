@@ -8,6 +8,7 @@ from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import DEFAULT_GROUP, Group
 from moorage.store.api import Statement, Write
+from moorage.store.encoding import encode
 from moorage.store.fleet.changes import change_rows
 from moorage.store.fleet.rows import agent_row, group_row, member_row, reporter_group_row
 
@@ -42,12 +43,14 @@ class FleetPart:
         members = sorted(self.changes.members.items())
         pins = sorted(self.changes.pins.items())
         seen, heard = sorted(self.changes.seen.items()), sorted(self.changes.heard.items())
+        passes = sorted(self.changes.passes.items(), key=lambda item: item[0])
         return [
             Write("reporter_group_upsert", [reporter_group_row(group) for _, group in groups]),
             Write("reporter_group_seen", [(at, name) for name, at in seen]),
             Write("reporter_delete", [key for key, member in members if member is None]),
             Write("reporter_upsert", [member_row(member) for _, member in members if member]),
             Write("reporter_heard", [(until, *key) for key, until in heard]),
+            Write("reporter_passed", [(encode(last), *key) for key, last in passes]),
             Write("pin_delete", [key for key, pin in pins if pin is None]),
             Write("pin_upsert", [(*key, pin) for key, pin in pins if pin is not None]),
         ]

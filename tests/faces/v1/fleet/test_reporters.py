@@ -225,6 +225,22 @@ def test_refused_reports(native: Native, body: bytes, status: int) -> None:
     assert native.ask("POST", "/v1/reports", body).status == status
 
 
+def test_the_last_pass_is_shown(group: Group) -> None:
+    """What a member says of it stays until it says something else; it is bounded."""
+    said = {"age": 5.0, "nodes": 12, "refused": {"not_owner": 2}}
+    group.join(last_pass=said)
+    group.join()
+    (member,) = group.ask("GET", group.path).body["members"]
+    assert member["last_pass"]["age"] >= 5.0
+    assert {**member["last_pass"], "age": 5.0} == said
+    many = {f"c{n}": 1 for n in range(65)}
+    for refused in ({"x\n": 1}, {"x": -1}, many):
+        assert group.join(last_pass={**said, "refused": refused}).body["code"] == "invalid"
+    group.instance = str(uuid4())
+    group.join()
+    assert group.ask("GET", group.path).body["members"][0]["last_pass"] is None
+
+
 def test_a_node_that_is_named_twice(group: Group) -> None:
     """The whole report is refused."""
     group.join()

@@ -4,10 +4,13 @@ from typing import Any
 
 from moorage.core.clock import SECOND
 from moorage.core.fleet.members import check_group_name, is_live
+from moorage.core.fleet.reporters import Member
 from moorage.core.ids import ProviderId
+from moorage.core.service_time import Moment
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.fleet.reporter_cases import Told
 from moorage.service.fleet.reporters import GroupView
 from moorage.service.native.bounds import microseconds, uuid_of
 from moorage.service.native.encoding import instant_of, time_of, time_or_none
@@ -29,7 +32,11 @@ async def join(request: Request[wire.MemberWanted, None]) -> wire.Membership:
     group, wanted = group_of(request), request.body
     ttl = microseconds("ttl", wanted.ttl)
     instance = uuid_of(wanted.instance, "instance")
-    found = await request.service.reporters.join(group, request.variables["member"], instance, ttl)
+    told = None
+    if (last := wanted.last_pass) is not None:
+        told = Told(microseconds("last_pass.age", last.age), last.nodes, last.refused)
+    member = request.variables["member"]
+    found = await request.service.reporters.join(group, member, instance, ttl, told)
     return wire.Membership(
         token=found.member.token,
         ttl=found.member.ttl / SECOND,
@@ -97,14 +104,8 @@ def _shown(view: GroupView) -> wire.ReporterGroup:
     return wire.ReporterGroup(
         name=group.name,
         members=[
-            wire.Reporter(
-                name=member.name,
-                instance=member.instance,
-                live=member.name in live,
-                ttl=member.ttl / SECOND,
-                silent=max(0, moment.alive - member.heard_until + member.ttl) / SECOND,
-                joined_at=time_of(member.joined_at),
-                pinned=view.pinned.get(member.name, 0),
+            _member(
+                member, moment, live=member.name in live, pinned=view.pinned.get(member.name, 0)
             )
             for member in view.members
         ],
@@ -113,6 +114,24 @@ def _shown(view: GroupView) -> wire.ReporterGroup:
         observer_error=group.observer_error,
         pins_generation=group.pins_generation,
         pinned_elsewhere=sum(pins for name, pins in view.pinned.items() if name not in live),
+    )
+
+
+def _member(member: Member, moment: Moment, *, live: bool, pinned: int) -> wire.Reporter:
+    last = member.last_pass
+    told = None
+    if last is not None:
+        age = max(0, moment.alive - last.at) / SECOND
+        told = wire.PassTold(age=age, nodes=last.nodes, refused=last.refused)
+    return wire.Reporter(
+        name=member.name,
+        instance=member.instance,
+        live=live,
+        ttl=member.ttl / SECOND,
+        silent=max(0, moment.alive - member.heard_until + member.ttl) / SECOND,
+        joined_at=time_of(member.joined_at),
+        pinned=pinned,
+        last_pass=told,
     )
 
 

@@ -51,10 +51,10 @@ SELECT name, seen_at, body FROM reporter_group ORDER BY name;
 SELECT name, seen_at, body FROM reporter_group WHERE name = $1;
 
 -- name: reporters_load_by_group --
-SELECT reporter_group, name, heard_until, body FROM reporter WHERE reporter_group = $1 ORDER BY name;
+SELECT reporter_group, name, heard_until, last_pass, body FROM reporter WHERE reporter_group = $1 ORDER BY name;
 
 -- name: reporters_snapshot --
-SELECT reporter_group, name, heard_until, body FROM reporter ORDER BY reporter_group, name;
+SELECT reporter_group, name, heard_until, last_pass, body FROM reporter ORDER BY reporter_group, name;
 
 -- name: pins_window --
 SELECT node, member FROM reporter_pin WHERE reporter_group = $1 AND node > $2

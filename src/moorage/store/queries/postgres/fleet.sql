@@ -82,7 +82,7 @@ SELECT name, seen_at, body FROM reporter_group
 WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: reporters_load --
-SELECT reporter_group, name, heard_until, body FROM reporter
+SELECT reporter_group, name, heard_until, last_pass, body FROM reporter
 WHERE reporter_group = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- The parameter is a JSON array of [group, node].
@@ -100,10 +100,15 @@ UPDATE reporter_group SET seen_at = r.seen_at
 FROM unnest($1::bigint[], $2::text[]) AS r(seen_at, name) WHERE reporter_group.name = r.name;
 
 -- name: reporter_upsert --
-INSERT INTO reporter (reporter_group, name, heard_until, body)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[])
+INSERT INTO reporter (reporter_group, name, heard_until, last_pass, body)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[])
 ON CONFLICT (reporter_group, name) DO UPDATE SET heard_until = excluded.heard_until,
-    body = excluded.body;
+    last_pass = excluded.last_pass, body = excluded.body;
+
+-- name: reporter_passed --
+UPDATE reporter SET last_pass = r.last_pass
+FROM unnest($1::text[], $2::text[], $3::text[]) AS r(last_pass, reporter_group, name)
+WHERE reporter.reporter_group = r.reporter_group AND reporter.name = r.name;
 
 -- name: reporter_heard --
 UPDATE reporter SET heard_until = r.heard_until

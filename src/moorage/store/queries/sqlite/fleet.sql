@@ -61,7 +61,7 @@ DELETE FROM agent_heard WHERE process <> ?1 AND at < ?2;
 SELECT name, seen_at, body FROM reporter_group WHERE name IN (SELECT value FROM json_each(?));
 
 -- name: reporters_load --
-SELECT reporter_group, name, heard_until, body FROM reporter
+SELECT reporter_group, name, heard_until, last_pass, body FROM reporter
 WHERE reporter_group IN (SELECT value FROM json_each(?));
 
 -- The parameter is a JSON array of [group, node].
@@ -77,9 +77,12 @@ ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, body = excluded.bod
 UPDATE reporter_group SET seen_at = ?1 WHERE name = ?2;
 
 -- name: reporter_upsert --
-INSERT INTO reporter (reporter_group, name, heard_until, body) VALUES (?, ?, ?, ?)
+INSERT INTO reporter (reporter_group, name, heard_until, last_pass, body) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (reporter_group, name) DO UPDATE SET heard_until = excluded.heard_until,
-    body = excluded.body;
+    last_pass = excluded.last_pass, body = excluded.body;
+
+-- name: reporter_passed --
+UPDATE reporter SET last_pass = ?1 WHERE reporter_group = ?2 AND name = ?3;
 
 -- name: reporter_heard --
 UPDATE reporter SET heard_until = ?1 WHERE reporter_group = ?2 AND name = ?3;

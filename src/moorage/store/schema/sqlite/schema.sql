@@ -300,8 +300,8 @@ CREATE TABLE agent_heard (
 INSERT INTO agent_group (name, body)
 VALUES ('default', '{"name":"default","created_at":0,"updated_at":0}');
 
--- Groups of reporters and their members; bodies are whole values as JSON. `seen_at` and `heard_until`
--- move without a change row. `heard_until` is alive time.
+-- Groups of reporters and their members; bodies are whole values as JSON. `seen_at`, `heard_until` and
+-- `last_pass` (JSON) change without a change row. `heard_until` is alive time.
 CREATE TABLE reporter_group (
     name TEXT PRIMARY KEY,
     seen_at INTEGER,
@@ -311,6 +311,7 @@ CREATE TABLE reporter (
     reporter_group TEXT NOT NULL,
     name TEXT NOT NULL,
     heard_until INTEGER NOT NULL,
+    last_pass TEXT,
     body TEXT NOT NULL,
     PRIMARY KEY (reporter_group, name)
 ) STRICT, WITHOUT ROWID;

@@ -4,8 +4,8 @@
 -- `reported` is a JSON array: what the reports of each group have set on the provider.
 ALTER TABLE provider_tags ADD COLUMN reported TEXT NOT NULL DEFAULT '[]';
 
--- Groups of reporters and their members; bodies are whole values as JSON. `seen_at` and `heard_until`
--- move without a change row. `heard_until` is alive time.
+-- Groups of reporters and their members; bodies are whole values as JSON. `seen_at`, `heard_until` and
+-- `last_pass` (JSON) change without a change row. `heard_until` is alive time.
 CREATE TABLE reporter_group (
     name TEXT PRIMARY KEY,
     seen_at INTEGER,
@@ -15,6 +15,7 @@ CREATE TABLE reporter (
     reporter_group TEXT NOT NULL,
     name TEXT NOT NULL,
     heard_until INTEGER NOT NULL,
+    last_pass TEXT,
     body TEXT NOT NULL,
     PRIMARY KEY (reporter_group, name)
 ) STRICT, WITHOUT ROWID;
