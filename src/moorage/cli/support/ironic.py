@@ -24,18 +24,46 @@ EXTRA = "install moorage[ironic] to use this command"
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where Ironic and Moorage are, and what is limited."""
+class Addresses:
+    """Where Ironic and Moorage are."""
 
     ironic: str
     ironic_headers: dict[str, str]
     url: str
     token: str | None
+
+
+@dataclass(frozen=True)
+class Target(Addresses):
+    """Where Ironic and Moorage are, and what is limited."""
+
     rules: "Rules"
 
 
 def targeting(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of which a command gets `target`."""
+
+    @addressing
+    @click.option("--pool", help="Each node on which Ironic works has a unit of this pool.")
+    @click.option(
+        "--rules", "rules_file", type=click.Path(), metavar="FILE", help="Rules in place of --pool."
+    )
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        addresses: Addresses,
+        pool: str | None,
+        rules_file: str | None,
+        **options: Any,
+    ) -> None:
+        target = Target(**vars(addresses), rules=_rules(pool, rules_file))
+        command(*args, target=target, **options)
+
+    return wrapped
+
+
+def addressing(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of which a command gets `addresses`."""
 
     @click.option("--ironic", required=True, help="Address of Ironic's API, without /v1.")
     @click.option(
@@ -43,10 +71,6 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
         type=click.Path(),
         metavar="FILE",
         help="Has the token that is sent to Ironic as X-Auth-Token; by default none is.",
-    )
-    @click.option("--pool", help="Each node on which Ironic works has a unit of this pool.")
-    @click.option(
-        "--rules", "rules_file", type=click.Path(), metavar="FILE", help="Rules in place of --pool."
     )
     @click.option("--url", envvar="MOORAGE_URL", help="Address of Moorage, http://HOST:PORT.")
     @click.option("--token", envvar="MOORAGE_TOKEN", help="Token to send to Moorage.")
@@ -58,8 +82,6 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
         *args: Any,
         ironic: str,
         ironic_token_file: str | None,
-        pool: str | None,
-        rules_file: str | None,
         url: str | None,
         token: str | None,
         token_file: str | None,
@@ -68,14 +90,13 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
         if not url:
             raise Failure(USAGE, "name the address of Moorage with --url or MOORAGE_URL")
         headers = {} if not ironic_token_file else {"X-Auth-Token": _secret(ironic_token_file)}
-        target = Target(
+        addresses = Addresses(
             ironic=ironic,
             ironic_headers=headers,
             url=url,
             token=_secret(token_file) if token_file else _checked(token),
-            rules=_rules(pool, rules_file),
         )
-        command(*args, target=target, **options)
+        command(*args, addresses=addresses, **options)
 
     return wrapped
 
@@ -149,3 +170,12 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
     loop = asyncio.get_running_loop()
     for number in numbers:
         loop.add_signal_handler(number, react)
+
+
+async def either(stop: asyncio.Event, seconds: float) -> None:
+    """Return at `stop`, or after a time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
