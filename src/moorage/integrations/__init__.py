@@ -1,6 +1,7 @@
 """Governs other systems from the outside, with the client: they know nothing of Moorage.
 
 `provisioning/` has the one rule of how long a host occupies a unit; `ironic/` has what is special
-about OpenStack Ironic; `lease_api.py` has the native API of leases for asyncio.
+about OpenStack Ironic. `native_api.py` is the native API for asyncio, `lease_api.py` that of
+leases, `report_api.py` that of reporters.
 May import: `client`, `wire`, never the server.
 """

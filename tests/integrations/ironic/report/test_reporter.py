@@ -1,18 +1,21 @@
 """Passes of one reporter: what changes in Ironic is in the ledger after the next one."""
 
 import json
+from time import monotonic
 from urllib.request import Request, urlopen
 
 import pytest
 
 from moorage.client.transport import RefusedError
 from moorage.integrations.ironic.report import reporter as module
+from moorage.integrations.ironic.report import sending
 from moorage.integrations.ironic.report.membership import FencedError
 from moorage.wire.reporting import PinsWanted
 from tests.integrations.ironic.report.world import (
     CLASS,
     CONDUCTORS,
     GROUP,
+    TTL,
     World,
     played,
     whole,
@@ -239,6 +242,21 @@ async def test_fenced(it: World) -> None:
             await old.tick()
         assert it.reserved(1) == 0
         assert await new.tick()
+        assert it.reserved(1) == 1
+
+
+@played(3)
+async def test_what_is_old_is_not_sent(it: World) -> None:
+    """If a process is stopped after it has read, it reads again: others may have reported since."""
+    async with it.reporter() as reporter:
+        await whole(reporter)
+        it.change(1, maintenance=True)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(sending, "monotonic", lambda: monotonic() + TTL)
+            assert not await reporter.tick()
+        assert "too long" in str(reporter.progress.trouble)
+        assert it.reserved(1) == 0
+        assert await reporter.tick()
         assert it.reserved(1) == 1
 
 

@@ -25,14 +25,14 @@ class Conductors:
         self._seen_at: datetime | None = None
 
     async def observe(self) -> bool:
-        """Tell which are alive, or that Ironic did not say; return whether it did.
+        """Report which are alive, or that Ironic did not say; return whether it did.
 
         An error is never an empty list: with it the last list is sent again, or none, which the
         server refuses and keeps its own.
 
         Raises what the API raises.
         """
-        asked_at = datetime.now(UTC)  # noqa: TID251 - the observer's own time is what it tells
+        asked_at = datetime.now(UTC)  # noqa: TID251 - the observer's own time is meant
         error = ""
         try:
             self._last, self._seen_at = await self._nodes.conductors(), asked_at

@@ -37,8 +37,8 @@ class PassEnded:
     nodes: int
     refused: Mapping[str, int] = field(default_factory=dict)
 
-    def told(self) -> PassTold:
-        """Return it as it is told now."""
+    def now(self) -> PassTold:
+        """Return it with its present age."""
         return PassTold(age=monotonic() - self.at, nodes=self.nodes, refused={**self.refused})
 
 
@@ -67,7 +67,7 @@ class Members:
     async def join(self) -> None:
         """Join, or stay. Raises FencedError, and what the API raises."""
         asked_at, last = monotonic(), self.last_pass
-        wanted = replace(self._wanted, last_pass=None if last is None else last.told())
+        wanted = replace(self._wanted, last_pass=None if last is None else last.now())
         try:
             found = await self._api.join(self.place.group, self.place.member, wanted)
         except RefusedError as error:

@@ -48,7 +48,7 @@ FULL_AGAIN_SECONDS = 30.0
 
 
 class TooManyGoneError(IronicError):
-    """So many nodes are gone that none of them is reported."""
+    """More nodes are gone than is likely: none of them is reported."""
 
 
 @dataclass

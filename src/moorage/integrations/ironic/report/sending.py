@@ -123,7 +123,7 @@ class Sender:
         except RefusedError as error:
             if error.code != FENCED:
                 raise
-            # Replaced, which joining tells; or removed by somebody, after which it joins anew.
+            # Replaced, which joining finds out; or removed by somebody: then it joins again.
             await members.join()
             raise StaleError("the membership was renewed") from error
 
