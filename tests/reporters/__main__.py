@@ -166,33 +166,32 @@ def check_mapping(nova: Nova) -> None:
 
 def check_cleaned(stack: Stack) -> None:
     """Deploy and clean a node; it is offered again within seconds. Its traits follow, too."""
-    node = stack.nodes()[0]
-    uuid = node["uuid"]
+    uuid = stack.nodes()[0]["uuid"]
+    node = f"/v1/nodes/{uuid}"
 
-    def state() -> str:
-        found: str = stack.asked("GET", f"/v1/nodes/{uuid}?fields=provision_state")[
-            "provision_state"
-        ]
-        return found
+    def becomes(target: str, end: str) -> float:
+        """Ask for a state, wait for it, and return how long the ledger then takes."""
+
+        def is_there() -> bool:
+            shown = stack.asked("GET", f"{node}?fields=provision_state")
+            return bool(shown["provision_state"] == end)
+
+        stack.asked("PUT", f"{node}/states/provision", {"target": target})
+        stack.until(target, is_there)
+        return stack.until("the ledger", lambda: stack.reserved()[uuid] == int(end == "active"))
+
+    def has_trait() -> bool:
+        held = {one.uuid: one.traits for one in Ledger(stack.admin).providers()}
+        return held[uuid] == ["CUSTOM_RACK_7"]
 
     with stack.reporter("--interval", "2"):
         assert stack.reserved()[uuid] == 0
-        for target, end in (("active", "active"), ("deleted", "available")):
-            stack.asked("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target})
-            stack.until(target, lambda end=end: state() == end)  # type: ignore[misc]
-            wanted = int(end == "active")
-            took = stack.until("the ledger", lambda wanted=wanted: stack.reserved()[uuid] == wanted)  # type: ignore[misc]
+        becomes("active", "active")
+        took = becomes("deleted", "available")
         print_line(f"e2e: reporters: a cleaned node is offered {took:.1f} s after Ironic says so")
         assert took < CANDIDATE_SECONDS
-        stack.asked("PUT", f"/v1/nodes/{uuid}/traits", {"traits": ["CUSTOM_RACK_7"]})
-        took = stack.until(
-            "traits",
-            lambda: any(
-                one.uuid == uuid and one.traits == ["CUSTOM_RACK_7"]
-                for one in Ledger(stack.admin).providers()
-            ),
-        )
-        assert took < CANDIDATE_SECONDS
+        stack.asked("PUT", f"{node}/traits", {"traits": ["CUSTOM_RACK_7"]})
+        assert stack.until("traits", has_trait) < CANDIDATE_SECONDS
 
 
 def check_beside(stack: Stack, nova: Nova) -> None:
@@ -206,8 +205,7 @@ def check_beside(stack: Stack, nova: Nova) -> None:
     with stack.reporter("--mode", "beside_nova", "--interval", "0.5"):
         for number in range(CYCLES):
             uuid, on = uuids[number // 2 % len(uuids)], number % 2 == 0
-            stack.asked("PUT" if on else "DELETE", f"/v1/nodes/{uuid}/maintenance")
-            stack.until("the ledger", lambda uuid=uuid, on=on: stack.reserved()[uuid] == int(on))  # type: ignore[misc]
+            _maintain(stack, uuid, on=on)
             expected.setdefault(uuid, []).append(int(on))
             done = nova.ask("cycle", stack.nodes())
             assert not done["failed"] and done["conflicts"] <= 1, done
@@ -224,6 +222,12 @@ def check_beside(stack: Stack, nova: Nova) -> None:
         f"e2e: reporters: nova met {conflicts} conflicts in {CYCLES} cycles with a change each, "
         "healed each itself, and none without a change"
     )
+
+
+def _maintain(stack: Stack, uuid: str, *, on: bool) -> None:
+    """Begin or end the maintenance of a node; return when the reporter has written it."""
+    stack.asked("PUT" if on else "DELETE", f"/v1/nodes/{uuid}/maintenance")
+    stack.until("the ledger", lambda: stack.reserved()[uuid] == int(on))
 
 
 @contextmanager
