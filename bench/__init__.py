@@ -2,7 +2,7 @@
 
 `__main__.py` is the command; `run.py` measures each service with each fleet. `fleet.py` defines the
 fleets, `questions.py` the requests, `scenarios.py` their order; `native.py`, `admission.py` and
-`agents.py` have what only Moorage answers, `reporters.py` measures reports by itself. `measure.py`
+`agents.py` have what only Moorage answers, `reporters/` measures reports by itself. `measure.py`
 computes a line from the results of `wire.py`, the client, and `machine.py`, the processor times.
 `target.py` and `original.py` start the services. `report.py` compares the lines, `documents.py` and
 `chart.py` publish them. `versus.py` compares two versions of Moorage in turns, `ironic/` measures

@@ -52,6 +52,8 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "priority_max": None,
         "hold_max": None,
         "queue_max_per_owner": None,
+        "per_member": None,
+        "member_group": None,
         "generation": 1,
         "paused": False,
         "units": 50,

@@ -52,6 +52,9 @@ def change_everything(native: Native) -> None:
     native.ask("POST", f"/v1/leases/{lease}/outcome", {"result": "ok"})
     native.ask("PUT", "/v1/groups/rack", {"desired": {"CUSTOM_B": {"percent": 50}}})
     native.ask("PUT", f"/v1/agents/{CONSUMER}", {"group": "rack"})
+    reporters = "/v1/reporter-groups/all"
+    native.ask("PUT", f"{reporters}/members/a", {"instance": CONSUMER})
+    native.ask("POST", f"{reporters}/pins", {"nodes": [UUID], "member": "a"})
     part = str(uuid.uuid5(uuid.UUID(CONSUMER), "numa0"))
     classes = {"CUSTOM_B": {"eligible": 8}}
     registered = {

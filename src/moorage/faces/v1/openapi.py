@@ -187,12 +187,12 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tag(route: Route) -> str:
-    return re.split(r"\W", route.path.removeprefix("/v1/"), maxsplit=1)[0]
+    return re.split(r"[^\w-]", route.path.removeprefix("/v1/"), maxsplit=1)[0]
 
 
 def _operation_id(route: Route) -> str:
     """Return the operation's name in generated clients: `create_pool`, `list_leases`, `watch`."""
-    tag, name = _tag(route), route.handler.__name__
+    tag, name = _tag(route).replace("-", "_"), route.handler.__name__
     if tag in name:
         return name
     verb = _VERBS.get(name, name)

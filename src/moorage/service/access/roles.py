@@ -33,18 +33,18 @@ class ScopedRole(StrEnum):
     """Speaks for one machine: registers, reports, is alive, and reads its own agent."""
     ENROLLER = "enroller"
     """Creates agents of some groups that no operator has accepted yet."""
-    REPORTER = "reporter"
-    """Joins some groups of reporters and sends their reports."""
     GOVERNOR = "governor"
     """Asks for units of some pools on behalf of hosts, and holds the leases of all governors."""
+    REPORTER = "reporter"
+    """Joins some groups of reporters and sends their reports."""
 
 
 FIELDS: dict[ScopedRole, str] = {
     ScopedRole.JANITOR: "pool",
     ScopedRole.AGENT: "agent",
     ScopedRole.ENROLLER: "group",
-    ScopedRole.REPORTER: "group",
     ScopedRole.GOVERNOR: "pool",
+    ScopedRole.REPORTER: "group",
 }
 """The kind of object that the scope of each scoped role names."""
 

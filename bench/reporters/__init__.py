@@ -1,0 +1,1 @@
+"""Measures reports by themselves: `__main__.py` is the command. May import anything."""
