@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare generators alerts baremetal gate
+E2E := osc-placement nova compare generators alerts baremetal gate reporters
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -41,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate compare environments check bench soak mutate \
+.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters compare environments check bench soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -93,6 +93,9 @@ baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Deploy a fake node of a 
 
 gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/stamp ## Deploy 50 nodes of a real Ironic through the gate, with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.gate --moorage $(BIN)/moorage --nova $(NOVA_VENV)/bin/python
+
+reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report nodes of a real Ironic, alone and beside nova's own code
+	$(BIN)/python -m tests.reporters --nova $(NOVA_VENV)/bin/python
 
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)

@@ -1,1 +1,4 @@
-"""Measures what is before Ironic: `gate.py` what the gate adds to a request."""
+"""Measures what is before and beside Ironic.
+
+`gate.py` measures what the gate adds to a request, `reporter.py` passes over many nodes.
+"""

@@ -236,6 +236,34 @@ def _changes() -> Iterator[Step]:
     yield send("POST", "/v1/heartbeat/node-9", {"callback_url": "http://127.0.0.1:9"})
 
 
+def _reported() -> Iterator[Step]:
+    """What reporters read: a lock is a change, so that new traits are found by the time of it.
+
+    The times of a change are in whole nodes only.
+    """
+    fields = "uuid,resource_class,maintenance,power_state,provision_state,instance_uuid,traits"
+    newest = "/v1/nodes?fields=name,traits&sort_key=updated_at&sort_dir=desc"
+    traits = {"traits": ["CUSTOM_B", "HW_CPU_X86_VMX", "CUSTOM_A"]}
+    yield get("/v1/nodes?fields=name&sort_key=updated_at&sort_dir=asc&limit=1")
+    yield get("/v1/nodes?fields=name&sort_key=created_at&sort_dir=desc&limit=1")
+    yield Settle("node-1")
+    yield send("PUT", "/v1/nodes/node-2/traits", traits)
+    yield get(f"{newest}&limit=1")
+    yield get("/v1/nodes/node-2/traits")
+    yield Settle("node-2")
+    yield send("PUT", "/v1/nodes/node-1/traits", {"traits": ["CUSTOM_A"]})
+    yield get(f"{newest}&limit=2")
+    yield send("DELETE", "/v1/nodes/node-1/traits")
+    yield send("PUT", "/v1/nodes/node-9/traits", traits)
+    yield get(f"/v1/nodes?fields={fields}&limit=2")
+    yield get(f"/v1/nodes/node-1?fields={fields}")
+    yield get(f"/v1/nodes?fields={fields},created_at&limit=2")
+    yield get(f"/v1/nodes/node-1?fields={fields},updated_at")
+    yield get("/v1/nodes/detail?sort_key=updated_at&sort_dir=desc&limit=1")
+    yield get("/v1/conductors?fields=hostname,alive&limit=1000")
+    yield get("/v1/conductors", "1.48")
+
+
 def _life() -> Iterator[Step]:
     yield from refused("node-1", "manage")
     yield want("node-1", "manage", "1.3")
@@ -355,6 +383,6 @@ def _steps(*parts: Iterator[Step]) -> list[Step]:
 
 
 STEPS = _steps(
-    *(_documents(), _nodes(), _lists(), _changes(), _life(), _locked()),
+    *(_documents(), _nodes(), _lists(), _changes(), _reported(), _life(), _locked()),
     *(_crash(), _spellings(), _removed()),
 )

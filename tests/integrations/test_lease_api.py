@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from moorage.integrations import lease_api
+from moorage.integrations import native_api
 from moorage.integrations.provisioning.episodes import Host
 from tests.integrations.ironic.world import POOL, World, played
 
@@ -13,8 +13,8 @@ from tests.integrations.ironic.world import POOL, World, played
 async def test_requests_that_wait_keep_no_release_from_being_made(it: World) -> None:
     """However many wait, what frees a unit has a connection."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lease_api, "WAITING_MAX", 2)
-        patch.setattr(lease_api, "CONNECTIONS_MAX", 2)
+        patch.setattr(native_api, "WAITING_MAX", 2)
+        patch.setattr(native_api, "CONNECTIONS_MAX", 2)
         async with it.episodes() as (episodes, _):
             lease, *tickets = (
                 asyncio.create_task(

@@ -1,7 +1,8 @@
 """Governs other systems from the outside, with the client: they know nothing of Moorage.
 
 `provisioning/` has the one rule of how long a host occupies a unit; `ironic/` has what is special
-about OpenStack Ironic. `lease_api.py` has the native API of leases for asyncio, `clock.py` the
-time; `connection_errors.py` says why a connection failed, `no_retry.py` prevents a second sending.
+about OpenStack Ironic. `native_api.py` is the native API for asyncio, `lease_api.py` that of
+leases, `report_api.py` that of reporters, `clock.py` the time; `connection_errors.py` says why a
+connection failed, `no_retry.py` prevents a second sending.
 May import: `client`, `wire`, never the server.
 """

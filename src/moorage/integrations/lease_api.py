@@ -5,60 +5,20 @@ The same calls as `client.admission`, on connections that stay open.
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict
-from types import TracebackType
-from typing import Any, Self, TypeVar
-from urllib.parse import quote, urlencode
+from typing import Any
+from urllib.parse import quote
 
-import aiohttp
-
-from moorage.client.decoding import decode
-from moorage.client.transport import UnreachableError, refusal_of
-from moorage.integrations.connection_errors import reason_of
+from moorage.integrations.native_api import NativeApi
 from moorage.wire.admission import Lease, LeasePage, LeaseWanted, Pool
 from moorage.wire.pages import PAGE_MAX
 
-T = TypeVar("T")
 
-SECONDS_MAX = 20.0
-"""How long to wait for the server, beyond what the request itself asks it to wait."""
-
-WAITING_MAX = 1_300
-"""Connections on which a request waits for its grant."""
-
-CONNECTIONS_MAX = 200
-"""Connections for everything else, so that no number of requests that wait can keep a unit from
-being released. The server's own limit per address is 2,000 by default."""
-
-
-class LeaseApi:
-    """The leases of one server. An async context manager: it has open connections.
+class LeaseApi(NativeApi):
+    """The leases of one server.
 
     Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
     from a Moorage server.
     """
-
-    def __init__(self, url: str, token: str | None) -> None:
-        self._url = url.rstrip("/")
-        self._headers = {} if token is None else {"X-Auth-Token": token}
-
-    async def __aenter__(self) -> Self:
-        self._waiting = self._opened(WAITING_MAX)
-        self._session = self._opened(CONNECTIONS_MAX)
-        return self
-
-    def _opened(self, limit: int) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            headers=self._headers, connector=aiohttp.TCPConnector(limit=limit)
-        )
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._waiting.close()
-        await self._session.close()
 
     async def ask(self, wanted: LeaseWanted, wait: float = 0.0) -> Lease:
         """Request units; wait up to 60 seconds for the grant. It is safe to repeat."""
@@ -106,29 +66,6 @@ class LeaseApi:
     async def pool(self, name: str) -> Pool:
         """Return a pool."""
         return await self._ask(Pool, "GET", f"/v1/pools/{quote(name)}")
-
-    async def _ask(
-        self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
-    ) -> T:
-        given = {name: value for name, value in query.items() if value is not None}
-        address = f"{self._url}{path}?{urlencode(given)}" if given else f"{self._url}{path}"
-        seconds = SECONDS_MAX + float(given.get("wait", 0.0))
-        session = self._waiting if "wait" in given else self._session
-        try:
-            async with session.request(
-                method,
-                address,
-                json=body,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=seconds),
-            ) as answer:
-                content = await answer.json(content_type=None)
-                status = answer.status
-        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise UnreachableError(f"no answer from {self._url}: {reason_of(error)}") from error
-        if not 200 <= status < 300:
-            raise refusal_of(status, content if isinstance(content, dict) else {})
-        return decode(kind, content)
 
 
 def _lease(lease_id: str) -> str:

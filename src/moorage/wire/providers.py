@@ -26,8 +26,8 @@ class InventoryShown:
 class ProviderShown:
     """A provider with everything known about it; inventories are by resource class.
 
-    `agent` manages classes of it. `withheld` is the reason why nothing of it is offered; null: it
-    is not withheld.
+    `reported` are the traits that reports have set, by group of reporters. `agent` manages classes
+    of it. `withheld` is the reason why nothing of it is offered; null: it is not withheld.
     """
 
     uuid: str
@@ -38,6 +38,7 @@ class ProviderShown:
     inventories: dict[str, InventoryShown]
     traits: list[str]
     aggregates: list[str]
+    reported: dict[str, list[str]]
     agent: str | None
     withheld: str | None
     created_at: datetime

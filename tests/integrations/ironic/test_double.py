@@ -81,6 +81,7 @@ LIES: dict[str, Plant] = {
     "a field too early": lambda patch: patch.setitem(documents.SINCE, "shard", 1),
     "names too early": lambda patch: patch.setattr(api, "NAMES_SINCE", 1),
     "verbs too early": lambda patch: patch.setattr(verbs, "SINCE", {}),
+    "times among fields": lambda patch: patch.setattr(documents, "WHOLE_ONLY", ()),
     "another host": lambda patch: patch.setattr(fleet, "HOST", "other"),
     "a missing header": lambda patch: patch.setattr(server, "REQUEST_ID", ("X-Other",)),
 }

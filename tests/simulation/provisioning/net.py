@@ -23,7 +23,8 @@ from moorage.integrations.ironic.gate.upstream import (
 )
 from moorage.integrations.ironic.nodes import SECONDS_MAX as IRONIC_SECONDS
 from moorage.integrations.ironic.nodes import VERSION_HEADER, IronicError, NodeReader
-from moorage.integrations.lease_api import SECONDS_MAX, LeaseApi
+from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.native_api import SECONDS_MAX
 from moorage.integrations.no_retry import LostError
 
 T = TypeVar("T")

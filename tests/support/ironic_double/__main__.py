@@ -1,7 +1,7 @@
 """`python -m tests.support.ironic_double`: a double of Ironic until it is terminated.
 
 The first line of its output is its address. Another process controls it below `/_double/`:
-POST advance, fault, outage, restart, lock, fail, seconds with JSON, and GET history.
+POST advance, fault, outage, restart, lock, fail, seconds, touch with JSON, and GET history.
 """
 
 import argparse

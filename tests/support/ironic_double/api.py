@@ -17,6 +17,7 @@ from tests.support.ironic_double.requests import Received
 NAME = re.compile(r"[A-Za-z0-9._~-]+")
 NAMES_SINCE = 5
 """The first minor version in which a node can be found by its name."""
+CONDUCTORS_SINCE = 49
 POWERS = {"power on": "power on", "power off": "power off", "rebooting": "power on"}
 
 
@@ -49,6 +50,8 @@ class Api:
             "states": self._states,
             "validate": self._validate,
             "heartbeat": self._heartbeat,
+            "traits": self._traits,
+            "conductors": self._conductors,
             "other": self._other,
         }
 
@@ -80,9 +83,13 @@ class Api:
                 return Reply(200, documents.versions(base))
             case ["v1"]:
                 return Reply(200, documents.first_version(base))
-            case ["v1", "drivers"]:
-                return Reply(200, documents.drivers(base))
-        return Reply(200, documents.conductors(base))
+        return Reply(200, documents.drivers(base))
+
+    def _conductors(self, request: Received) -> Reply:
+        if request.minor < CONDUCTORS_SINCE:
+            raise errors.fault(404, "The API is not supported for this version")
+        fields = request.query["fields"].split(",") if "fields" in request.query else None
+        return Reply(200, documents.conductors(request.base, self._fleet.conductors, fields))
 
     def _list(self, request: Received) -> Reply:
         return Reply(200, node_list(self._fleet, request))
@@ -176,6 +183,16 @@ class Api:
         reason = request.parameters.get("reason") if on else None
         self._fleet.touch(node, maintenance=on, maintenance_reason=reason)
         return Reply(202)
+
+    def _traits(self, request: Received) -> Reply:
+        node = self._find(request)
+        if request.method == "GET":
+            return Reply(200, {"traits": sorted(node.members.get("traits", ()))})
+        traits = request.json["traits"] if request.method == "PUT" else []
+        if node.reservation:
+            raise errors.locked(node.uuid, node.reservation)
+        self._fleet.touch(node, traits=sorted({*traits}))
+        return Reply(204)
 
     def _heartbeat(self, request: Received) -> Reply:
         self._fleet.find(request.names[2])

@@ -1,6 +1,6 @@
 """What the double's answers consist of: nodes, links, versions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tests.support.ironic_double import errors
@@ -122,6 +122,13 @@ def check_fields(fields: Sequence[str], minor: int) -> None:
     strange = unknown(fields, minor)
     if strange is not None:
         raise errors.fault(400, f"Field {strange} is not a valid field.")
+    check_selectable(fields)
+
+
+def check_selectable(fields: Sequence[str]) -> None:
+    """Raise Refused if a field is in whole nodes only."""
+    if (one := next((name for name in fields if name in WHOLE_ONLY), None)) is not None:
+        raise errors.fault(400, f"Field {one} is not a valid field.")
 
 
 def unknown(fields: Sequence[str], minor: int) -> str | None:
@@ -131,6 +138,7 @@ def unknown(fields: Sequence[str], minor: int) -> str | None:
     return next((name for name in fields if name not in DEFAULTS and name not in _OWN), None)
 
 
+WHOLE_ONLY: Final = ("created_at", "updated_at")
 _OWN: Final = frozenset(
     {"uuid", "conductor", "created_at", "updated_at", "provision_updated_at", "provision_state"}
     | {"target_provision_state", "reservation", "last_error", "power_state", "driver", "links"}
@@ -206,7 +214,13 @@ def drivers(base: str) -> dict[str, Any]:
     return {"drivers": [driver]}
 
 
-def conductors(base: str) -> dict[str, Any]:
-    """Return the list of conductors."""
-    found = {"hostname": HOST, "conductor_group": "", "alive": True}
-    return {"conductors": [{**found, "links": links(base, "conductors", HOST)}]}
+def conductors(
+    base: str, alive: Mapping[str, bool], fields: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the list of conductors, which are `alive` or not; `fields` None: the usual ones."""
+    found = []
+    for host, lives in alive.items():
+        all_ = {"hostname": host, "conductor_group": "", "alive": lives}
+        shown = {name: all_[name] for name in fields or all_}
+        found.append({**shown, "links": links(base, "conductors", host)})
+    return {"conductors": found}

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 KINDS = (
     *("list", "read", "create", "patch", "delete", "provision", "power", "maintenance"),
-    *("states", "validate", "heartbeat", "document", "other"),
+    *("states", "validate", "heartbeat", "document", "traits", "conductors", "other"),
 )
 """The kinds of requests."""
 

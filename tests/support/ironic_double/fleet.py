@@ -91,6 +91,12 @@ class Fleet:
         self.history: list[Change] = []
         self.busy: set[str] = set()
         self.busiest = 0
+        self.conductors = {HOST: True}
+        """By host name, whether each is alive."""
+        self.hidden: set[str] = set()
+        """Nodes that lists omit, as while a page is read they may."""
+        self.nothing_last = True
+        """Whether what has no value follows in descending order; PostgreSQL begins with it."""
         self._numbers = count(1)
 
     def add(self, members: Mapping[str, Any], state: str = "enroll") -> Node:

@@ -35,7 +35,8 @@ def node_list(fleet: Fleet, request: Received) -> dict[str, Any]:
     nodes = _ordered(fleet, query.get("sort_key", "id"), query.get("sort_dir", "asc"))
     if "marker" in query:
         nodes = nodes[nodes.index(_marked(fleet, query["marker"])) + 1 :]
-    shown = [node for node in nodes if _wanted(node, query)][:limit]
+    listed = [node for node in nodes if node.uuid not in fleet.hidden]
+    shown = [node for node in listed if _wanted(node, query)][:limit]
     page: dict[str, Any] = {
         "nodes": [node_view(node, request.base, request.minor, fields) for node in shown]
     }
@@ -68,6 +69,7 @@ def _fields(request: Received) -> list[str] | None:
     strange = documents.unknown(fields, request.minor)
     if strange is not None:
         raise errors.fault(500, f"type object 'Node' has no attribute '{strange}'")
+    documents.check_selectable(fields)
     return fields
 
 
@@ -80,9 +82,16 @@ def _ordered(fleet: Fleet, key: str, direction: str) -> list[Node]:
     if key != "id" and documents.unknown([key], documents.NEWEST) is not None:
         raise errors.fault(400, f'The sort_key value "{key}" is an invalid field for sorting')
 
-    def place(node: Node) -> tuple[str, int]:
-        view = {} if key == "id" else node_view(node, "", documents.NEWEST)
-        return str(view.get(key)), node.number
+    def value_of(node: Node) -> str | None:
+        if key in ("created_at", "updated_at"):  # without a view of each node, for long lists
+            seconds = node.created if key == "created_at" else node.updated
+            return None if seconds is None else f"{seconds:020.6f}"
+        value = None if key == "id" else node_view(node, "", documents.NEWEST).get(key)
+        return None if value is None else str(value)
+
+    def place(node: Node) -> tuple[bool, str, int]:
+        value = value_of(node)
+        return (value is not None) is fleet.nothing_last, value or "", node.number
 
     return sorted(fleet.nodes.values(), key=place, reverse=direction == "desc")
 

@@ -147,12 +147,16 @@ class Received:
         if self.provision is not None:
             return "provision" if self.method == "PUT" else "other"
         match self.method, self.names:
-            case "GET", [] | ["v1"] | ["v1", "drivers" | "conductors"]:
+            case "GET", [] | ["v1"] | ["v1", "drivers"]:
                 return "document"
+            case "GET", ["v1", "conductors"]:
+                return "conductors"
             case "POST", ["v1", "heartbeat", _]:
                 return "heartbeat"
             case "PUT" | "DELETE", ["v1", "nodes", _, "maintenance"]:
                 return "maintenance"
+            case "GET" | "PUT" | "DELETE", ["v1", "nodes", _, "traits"]:
+                return "traits"
             case "PUT", ["v1", "nodes", _, "states", "power"]:
                 return "power"
             case "GET", ["v1", "nodes"] | ["v1", "nodes", "detail"]:

@@ -168,6 +168,10 @@ class IronicDouble:
                 self.fleet.find(wanted["node"]).fails = True
             case "seconds":
                 self.fleet.seconds.update(wanted)
+            case "touch":
+                for node in self.fleet.nodes.values():
+                    node.power = wanted.get("power", node.power)
+                    self.fleet.touch(node, **wanted.get("members", {}))
             case "history":
                 pass
             case _:

@@ -6,7 +6,8 @@
 * Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `pool_files.py` reads
   files of pools, `jobs.py` the jobs to simulate.
 * Output: `output.py` prints, `pool_text.py` formats properties of pools, `lease_text.py` of leases,
-  `simulate_chart.py` draws with `svg.py`, `rollout_view.py` shows how far a rollout is.
+  `simulate_chart.py` draws with `svg.py`, `rollout_view.py` shows how far a rollout is,
+  `report_view.py` what a reporter does.
 
 May import everything but faces.
 """

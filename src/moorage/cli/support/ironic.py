@@ -25,18 +25,50 @@ EXTRA = "install moorage[ironic] to use this command"
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where Ironic and Moorage are, and what is limited."""
+class Addresses:
+    """Where Ironic and Moorage are."""
 
     ironic: str
     ironic_headers: dict[str, str]
     url: str
     token: str | None
+
+
+@dataclass(frozen=True)
+class Target(Addresses):
+    """Where Ironic and Moorage are, and what is limited."""
+
     rules: "Rules"
 
 
 def targeting(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of which a command gets `target`."""
+
+    @addressing
+    @click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool.")
+    @click.option(
+        "--rules",
+        "rules_file",
+        type=click.Path(),
+        metavar="FILE",
+        help="Rules instead of one pool.",
+    )
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        addresses: Addresses,
+        pool: str | None,
+        rules_file: str | None,
+        **options: Any,
+    ) -> None:
+        target = Target(**vars(addresses), rules=_rules(pool, rules_file))
+        command(*args, target=target, **options)
+
+    return wrapped
+
+
+def addressing(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of which a command gets `addresses`."""
 
     @click.option(
         "--ironic", required=True, metavar="URL", help="Address of Ironic's API, without /v1."
@@ -46,14 +78,6 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
         type=click.Path(),
         metavar="FILE",
         help="File with the X-Auth-Token for Ironic; by default none is sent.",
-    )
-    @click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool.")
-    @click.option(
-        "--rules",
-        "rules_file",
-        type=click.Path(),
-        metavar="FILE",
-        help="Rules instead of one pool.",
     )
     @click.option(
         "--url",
@@ -73,8 +97,6 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
         *args: Any,
         ironic: str,
         ironic_token_file: str | None,
-        pool: str | None,
-        rules_file: str | None,
         url: str | None,
         token: str | None,
         token_file: str | None,
@@ -84,14 +106,13 @@ def targeting(command: Callable[..., None]) -> Callable[..., None]:
             raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
         ironic, url = ironic_url(ironic, "--ironic"), moorage_url(url)
         headers = {} if not ironic_token_file else {"X-Auth-Token": _secret(ironic_token_file)}
-        target = Target(
+        addresses = Addresses(
             ironic=ironic,
             ironic_headers=headers,
             url=url,
             token=_secret(token_file) if token_file else _checked(token),
-            rules=_rules(pool, rules_file),
         )
-        command(*args, target=target, **options)
+        command(*args, addresses=addresses, **options)
 
     return wrapped
 
@@ -197,3 +218,12 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
     loop = asyncio.get_running_loop()
     for number in numbers:
         loop.add_signal_handler(number, react)
+
+
+async def either(stop: asyncio.Event, seconds: float) -> None:
+    """Return at `stop`, or after a time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return

@@ -2,7 +2,7 @@
 
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
@@ -95,22 +95,53 @@ class NodeReader:
 
     async def all(self, fields: Sequence[str]) -> list[Node]:
         """Return all nodes, over all pages, with at least these fields."""
-        nodes: list[Node] = []
-        query = {"fields": await self._known(fields), "limit": str(PAGE)}
-        path = "/v1/nodes"
-        if not DETAILS.isdisjoint(fields):
-            path, query = "/v1/nodes/detail", {"limit": str(PAGE)}
+        return [node async for page in self.pages(fields) for node in page]
+
+    async def pages(
+        self,
+        fields: Sequence[str] | None,
+        *,
+        sort: tuple[str, str] | None = None,
+        limit: int = PAGE,
+    ) -> AsyncIterator[list[Node]]:
+        """Yield the pages of a list of all nodes.
+
+        Args:
+            fields: what to read, at least; None: everything.
+            sort: the field by which the nodes are sorted, and `asc` or `desc`; by default they are
+                in the order in which they were enrolled.
+            limit: how many nodes a page has; Ironic may return fewer.
+        """
+        path, query = "/v1/nodes/detail", {"limit": str(limit)}
+        if fields is not None and DETAILS.isdisjoint(fields):
+            path, query = "/v1/nodes", {"fields": await self._known(fields), **query}
+        if sort is not None:
+            query |= {"sort_key": sort[0], "sort_dir": sort[1]}
+        async for page in self._pages(path, query, "nodes"):
+            yield page
+
+    async def conductors(self) -> list[str]:
+        """Return the host names of the conductors that are alive, as Ironic judges it."""
+        query = {"fields": "hostname,alive", "limit": str(PAGE)}
+        pages = self._pages("/v1/conductors", query, "conductors")
+        return sorted(
+            [str(one["hostname"]) async for page in pages for one in page if one.get("alive")]
+        )
+
+    async def _pages(
+        self, path: str, query: dict[str, str], member: str
+    ) -> AsyncIterator[list[Mapping[str, Any]]]:
         for _ in range(PAGES_MAX):
             page = await self._json(f"{path}?{urlencode(query)}")
-            found = page.get("nodes")
+            found = page.get(member)
             if not isinstance(found, list):
-                raise IronicError(f"{self.url} is not Ironic: its answer has no nodes")
-            nodes += found
+                raise IronicError(f"{self.url} is not Ironic: its answer has no {member}")
+            yield found
             if not (following := page.get("next")):
-                return nodes
+                return
             # Only the query counts: the link has the address by which Ironic believes to be known.
             query = dict(parse_qsl(urlsplit(str(following)).query))
-        raise IronicError(f"the list of nodes of {self.url} does not end")
+        raise IronicError(f"the list of {member} of {self.url} does not end")
 
     async def node(self, ident: str, fields: Sequence[str]) -> Node | None:
         """Return one node by UUID or name; None: there is none."""

@@ -47,6 +47,7 @@ def shown(record: ProviderRecord) -> ProviderShown:
         },
         traits=sorted(tags.traits),
         aggregates=sorted(tags.aggregates),
+        reported={one.group: sorted(one.traits) for one in tags.reported},
         agent=provider.agent,
         withheld=None if provider.withheld is None else provider.withheld.reason,
         created_at=time_of(provider.created_at),

@@ -1,4 +1,4 @@
-"""`moorage ironic`: limits on how many nodes Ironic works at once; `govern` watches all of them."""
+"""`moorage ironic govern`: starts what nodes wish for, and counts all other work."""
 
 import asyncio
 import signal
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.commands import ironic_rollout
 from moorage.cli.support.ironic import (
     Target,
     carried_out,
+    either,
     on_signals,
     opened,
     pools_checked,
@@ -24,15 +24,7 @@ if TYPE_CHECKING:
     from moorage.integrations.ironic.govern.governor import Governor
 
 
-@click.group("ironic")
-def group() -> None:
-    """Limit on how many nodes OpenStack Ironic works at once."""
-
-
-group.add_command(ironic_rollout.rollout)
-
-
-@group.command(
+@click.command(
     epilog=example(
         "moorage ironic govern --ironic http://127.0.0.1:6385 --pool deploy"
         " --token-file governor.token"
@@ -107,19 +99,10 @@ async def _passes(
             ready = True
             counts = governor.counts
             say(f"moorage: governing {target.ironic} ({counts.nodes} nodes, {counts.busy} busy)")
-        await _either(stop, interval)
+        await either(stop, interval)
         if not stop.is_set():
             succeeded = await governor.tick()
     await governor.close()
-
-
-async def _either(stop: asyncio.Event, seconds: float) -> None:
-    """Return at `stop`, or after a time."""
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
 
 
 class _Served:

@@ -1,0 +1,19 @@
+"""`moorage ironic`: limits on how many nodes Ironic works at once, and reports of its nodes.
+
+`govern.py`, `rollout.py` and `report.py` have one command each.
+May import: its siblings in `cli`, `integrations`, `client`, `wire`.
+"""
+
+import click
+
+from moorage.cli.commands.ironic import govern, report, rollout
+
+
+@click.group("ironic")
+def group() -> None:
+    """Limit on how many nodes OpenStack Ironic works at once, and report its nodes."""
+
+
+group.add_command(govern.govern)
+group.add_command(report.report)
+group.add_command(rollout.rollout)

@@ -1,0 +1,78 @@
+"""What a report of all nodes would change: the nodes of Ironic compared with the ledger.
+
+The server decides the same once more, see decision 0030; here nothing is written, and no group is
+joined.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from moorage.integrations.ironic.report.sending import Mode
+from moorage.wire.ledger import InventoryWanted
+from moorage.wire.providers import InventoryShown, ProviderShown
+from moorage.wire.reporting import NodeReported
+
+OWNER_NOVA = "OWNER_NOVA"
+
+CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
+FIGURES = ("total", "reserved")
+FIELDS = (*FIGURES, "min_unit", "max_unit", "step_size", "allocation_ratio")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a report would do to one node: created, updated or unchanged; `fields` are changed."""
+
+    uuid: str
+    outcome: str
+    fields: tuple[str, ...] = ()
+
+
+def difference(
+    node: NodeReported, provider: ProviderShown | None, group: str, mode: Mode
+) -> Difference:
+    """Return what the report of a node would change.
+
+    Args:
+        node: as it would be reported.
+        provider: as it is in the ledger; None: there is none.
+        group: of the reporters.
+        mode: who else writes the providers.
+    """
+    if provider is None:
+        return Difference(node.uuid, UNCHANGED if mode == "beside_nova" else CREATED)
+    beside = mode == "beside_nova" or OWNER_NOVA in provider.traits
+    wanted, held = node.inventories or {}, provider.inventories
+    if beside:
+        shared = {name: one for name, one in wanted.items() if name in held}
+        fields = [*_figures(shared, held, FIGURES)]
+    else:
+        fields = [*_whole(node, provider, group)]
+    return Difference(node.uuid, UPDATED if fields else UNCHANGED, tuple(fields))
+
+
+def _whole(node: NodeReported, provider: ProviderShown, group: str) -> Iterable[str]:
+    wanted, held = node.inventories or {}, provider.inventories
+    if node.name is not None and node.name != provider.name:
+        yield f"name: {provider.name} becomes {node.name}"
+    yield from (f"{name}: removed" for name in sorted(held.keys() - wanted.keys()))
+    yield from (f"{name}: added" for name in sorted(wanted.keys() - held.keys()))
+    shared = {name: one for name, one in wanted.items() if name in held}
+    yield from _figures(shared, held, FIELDS)
+    traits, before = {*(node.traits or ())}, {*provider.traits}
+    yield from (f"trait {name}: added" for name in sorted(traits - before))
+    others = {name for other, set_ in provider.reported.items() if other != group for name in set_}
+    own = {*provider.reported.get(group, ())} - others
+    yield from (f"trait {name}: removed" for name in sorted(own - traits))
+
+
+def _figures(
+    wanted: Mapping[str, InventoryWanted],
+    held: Mapping[str, InventoryShown],
+    names: Iterable[str],
+) -> Iterable[str]:
+    for resource_class, one in sorted(wanted.items()):
+        for name in names:
+            before, after = getattr(held[resource_class], name), getattr(one, name)
+            if before != after:
+                yield f"{resource_class} {name}: {before} becomes {after}"

@@ -1,0 +1,58 @@
+"""What a node of Ironic's is in the ledger: the rule of nova's driver, so that both say the same.
+
+Source: nova 34, `nova/virt/ironic/driver.py`, `update_provider_tree` and what it calls. Pure.
+"""
+
+import re
+from typing import Final
+
+from moorage.integrations.ironic.nodes import Node
+from moorage.wire.ledger import InventoryWanted
+from moorage.wire.reporting import NodeReported
+
+FIELDS: Final = (
+    *("uuid", "resource_class", "maintenance", "power_state", "provision_state"),
+    *("instance_uuid", "traits"),
+)
+"""What is read of each node."""
+
+AVAILABLE: Final = ("available", None)
+"""The provision states in which a node is offered; the API before 1.2 has no name for it."""
+
+NO_POWER: Final = ("error", None)
+"""The power states in which a node is not offered."""
+
+
+def class_of(resource_class: str) -> str:
+    """Return the resource class in the ledger: `baremetal.gold` is `CUSTOM_BAREMETAL_GOLD`."""
+    return "CUSTOM_" + re.sub("[^0-9A-Za-z]+", "_", resource_class).upper()
+
+
+def is_reserved(node: Node) -> bool:
+    """Return whether nobody can be placed on a node, although it may be free."""
+    return bool(
+        node.get("maintenance")
+        or node.get("power_state") in NO_POWER
+        or node.get("provision_state") not in AVAILABLE
+        or node.get("instance_uuid") is not None
+    )
+
+
+def reported(node: Node) -> NodeReported | None:
+    """Return what to report of a node; None: nothing, as it has no resource class.
+
+    Aggregates are not Ironic's, so that they stay as they are.
+    """
+    resource_class = node.get("resource_class")
+    if resource_class is None:
+        return None
+    uuid = str(node["uuid"])
+    inventory = InventoryWanted(
+        total=1, reserved=int(is_reserved(node)), min_unit=1, max_unit=1, step_size=1
+    )
+    return NodeReported(
+        uuid=uuid,
+        name=uuid,
+        inventories={class_of(str(resource_class)): inventory},
+        traits=sorted(node.get("traits") or ()),
+    )

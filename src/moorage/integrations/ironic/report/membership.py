@@ -1,0 +1,100 @@
+"""A reporter's place in its group, and which nodes are its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from uuid import uuid4
+
+from moorage.client.transport import RefusedError
+from moorage.integrations.report_api import ReportApi
+from moorage.wire.rendezvous import owner
+from moorage.wire.reporting import MemberWanted, PassTold
+
+FENCED = "fenced"
+
+SIGNS = 3
+"""Signs of life within one TTL."""
+
+
+class FencedError(Exception):
+    """Another instance has joined as the same member: this one must end."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which member of which group reports; `ttl` is for how many seconds it may be silent."""
+
+    group: str
+    member: str
+    ttl: float
+
+
+@dataclass(frozen=True)
+class PassEnded:
+    """What operators see of the last pass: when it ended, by the monotonic clock, and its nodes."""
+
+    at: float
+    nodes: int
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    def now(self) -> PassTold:
+        """Return it with its present age."""
+        return PassTold(age=monotonic() - self.at, nodes=self.nodes, refused={**self.refused})
+
+
+class Members:
+    """The live members and the pins of a group, as of the last time it was joined."""
+
+    def __init__(self, api: ReportApi, place: Place) -> None:
+        self._api = api
+        self._wanted = MemberWanted(instance=str(uuid4()), ttl=place.ttl)
+        self._pins: dict[str, str] = {}
+        self._pins_generation = 0
+        self.place = place
+        self.token = ""
+        self.live: tuple[str, ...] = ()
+        self.version = 0
+        """It rises when other nodes may have become the reporter's own."""
+        self.heard_at = float("-inf")
+        """When the last sign of life was sent that was accepted, by the monotonic clock."""
+        self.last_pass: PassEnded | None = None
+
+    @property
+    def due_seconds(self) -> float:
+        """How long the next sign of life can wait."""
+        return self.heard_at + self.place.ttl / SIGNS - monotonic()
+
+    async def join(self) -> None:
+        """Join, or stay. Raises FencedError, and what the API raises."""
+        asked_at, last = monotonic(), self.last_pass
+        wanted = replace(self._wanted, last_pass=None if last is None else last.now())
+        try:
+            found = await self._api.join(self.place.group, self.place.member, wanted)
+        except RefusedError as error:
+            if error.code == FENCED:
+                raise FencedError(
+                    f"another reporter has joined the group {self.place.group} as"
+                    f" {self.place.member}: this one ends"
+                ) from error
+            raise
+        if found.pins_generation != self._pins_generation:
+            self._pins = await self._api.pins(self.place.group)
+            self._pins_generation = found.pins_generation
+            self.version += 1
+        live, token = tuple(found.members), found.token
+        # After a silence longer than its TTL others have had its nodes in between.
+        if (live, token) != (self.live, self.token) or asked_at - self.heard_at > self.place.ttl:
+            self.version += 1
+        self.live, self.token, self.heard_at = live, token, asked_at
+
+    async def leave(self) -> None:
+        """Leave, so that the others get the nodes at once."""
+        await self._api.leave(self.place.group, self.place.member, self._wanted.instance)
+
+    def is_own(self, node: str) -> bool:
+        """Return whether the reporter owns a node."""
+        return owner(node, self.live, self._pins.get(node)) == self.place.member
+
+    def observes(self, subject: str) -> bool:
+        """Return whether it falls to the reporter to observe something: pins do not count."""
+        return owner(subject, self.live) == self.place.member

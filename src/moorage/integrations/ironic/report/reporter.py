@@ -1,0 +1,305 @@
+"""The reporter: one pass after the other, each from what Ironic says now.
+
+Every pass reads what has changed since the last one. At the start, every few minutes, and whenever
+it may own other nodes, a full reading goes on beside the passes, page by page. What is known of
+nodes of other members is kept, too, so that a takeover needs no full reading.
+
+A node that is missing from a full reading is asked for by itself. Only if Ironic answers that there
+is no such node it is reported as absent.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import monotonic
+
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
+from moorage.integrations.ironic.report.conductors import Conductors
+from moorage.integrations.ironic.report.mapping import reported
+from moorage.integrations.ironic.report.membership import (
+    FencedError,
+    Members,
+    PassEnded,
+    Place,
+)
+from moorage.integrations.ironic.report.reading import Reading, UnorderedError
+from moorage.integrations.ironic.report.sending import Mode, Sender, StaleError, Tally
+from moorage.integrations.report_api import ReportApi
+from moorage.wire.reporting import NodeReported
+
+AWAY = (IronicError, UnreachableError, RefusedError, UndecodableError, StaleError)
+"""Why a pass may fail: the next one tries again."""
+
+FULL_SECONDS = 300.0
+"""The time between two full readings."""
+
+GONE_MIN = 10
+GONE_SHARE = 0.1
+"""Nodes that may be gone in one full reading: more are rather a mistake in Ironic's permissions, by
+which it answers 404, too."""
+
+FULL_AGAIN_SECONDS = 30.0
+"""The time until a full reading that has failed is tried again."""
+
+
+class TooManyGoneError(IronicError):
+    """More nodes are gone than is likely: none of them is reported."""
+
+
+@dataclass
+class Progress:
+    """What the reporter has done, for people."""
+
+    known: int = 0
+    own: int = 0
+    members: tuple[str, ...] = ()
+    unclassed: int = 0
+    """Own nodes without a resource class: nothing can be reported of them."""
+    total: Tally = field(default_factory=Tally)
+    last: Tally = field(default_factory=Tally)
+    """What the last pass has sent."""
+    full: bool = False
+    """Whether a full reading has succeeded."""
+    trouble: str | None = None
+    """Why the last pass has failed."""
+    full_trouble: str | None = None
+    """Why the last full reading has failed."""
+
+
+log = logging.getLogger("moorage.ironic")
+
+
+class Reporter:
+    """Reports the nodes of one Ironic as one member of a group."""
+
+    def __init__(
+        self,
+        api: ReportApi,
+        nodes: NodeReader,
+        place: Place,
+        mode: Mode = "owner",
+        *,
+        conductors: str | None = None,
+        many_gone: bool = False,
+    ) -> None:
+        """Prepare to report.
+
+        Args:
+            api: of Moorage.
+            nodes: of Ironic.
+            place: which member of which group.
+            mode: who else writes the providers.
+            conductors: the group of which Ironic's live conductors are members, if any.
+            many_gone: report as absent however many nodes are gone.
+        """
+        self._api = api
+        self._reading = Reading(nodes)
+        self._members = Members(api, place)
+        self._sender = Sender(api, self._members, mode)
+        self._conductors = None if conductors is None else Conductors(api, nodes, conductors)
+        self._many_gone = many_gone
+        self._changed_at: dict[str, float] = {}
+        """When the reading of changes ended that each node was last in, by the monotonic clock."""
+        self._known: dict[str, NodeReported | None] = {}
+        self._todo: dict[str, None] = {}
+        """The nodes that are to be sent, in order: those of passes that have failed, too."""
+        self._begun = False
+        self._owned_version = 0
+        self._full_due = float("-inf")
+        self._full: asyncio.Task[None] | None = None
+        self.progress = Progress()
+
+    async def tick(self) -> bool:
+        """Make one pass; return whether it succeeded. It says when it begins and ends to fail.
+
+        Raises FencedError.
+        """
+        tally = Tally()
+        try:
+            await self._members.join()
+            await self._pass(tally)
+        except AWAY as error:
+            self._troubled(error)
+            return False
+        finally:
+            self._count(tally)
+        if self.progress.trouble is not None:
+            log.warning("works again")
+        self.progress.trouble = None
+        return True
+
+    async def once(self) -> bool:
+        """Report all nodes once, and leave the group; return whether nothing was refused.
+
+        Raises FencedError.
+        """
+        signs = asyncio.create_task(self.stay())
+        try:
+            await self._members.join()
+            await self._observe()
+            await self._read_all_pages()
+        except AWAY as error:
+            self._troubled(error)
+            return False
+        finally:
+            signs.cancel()
+            with contextlib.suppress(asyncio.CancelledError, FencedError):
+                await signs
+            await self.close()
+        return self.progress.full_trouble is None and not self._sender.refused
+
+    def read_all_soon(self) -> None:
+        """Let the next pass begin a full reading, unless one goes on."""
+        self._full_due = float("-inf")
+
+    async def read_all_done(self) -> None:
+        """Return when the full reading that goes on has ended. Raises FencedError."""
+        if self._full is not None:
+            await self._full
+
+    async def stay(self) -> None:
+        """Send signs of life until it is cancelled, also while passes take long.
+
+        Raises FencedError.
+        """
+        while True:
+            await asyncio.sleep(max(self._members.due_seconds, self._members.place.ttl / 10))
+            if self._members.due_seconds <= 0:
+                try:
+                    await self._members.join()
+                except AWAY as error:
+                    log.debug("no sign of life: %s", error)
+
+    async def close(self) -> None:
+        """End what goes on, and leave the group if the server can be reached."""
+        if self._full is not None:
+            self._full.cancel()
+            with contextlib.suppress(asyncio.CancelledError, FencedError):
+                await self._full
+        with contextlib.suppress(*AWAY):
+            await self._members.leave()
+
+    async def _pass(self, tally: Tally) -> None:
+        version, began = self._members.version, monotonic()
+        if not self._begun:
+            await self._reading.begin()
+            self._begun = True
+        if (changed := await self._changed()) is not None:
+            self._sender.read_at = max(self._sender.read_at, began)
+        moved = version != self._owned_version
+        self._todo |= dict.fromkeys([*(changed or ()), *self._sender.refused])
+        if moved:
+            self._todo |= dict.fromkeys(self._known)
+        tally.add(await self._sender.send([*self._todo], self._known))
+        self._todo, self._owned_version = {}, version
+        await self._observe()
+        self._read_all(moved=moved or changed is None)
+
+    async def _observe(self) -> None:
+        if self._conductors is not None and self._members.observes(self._conductors.group):
+            await self._conductors.observe()
+
+    async def _changed(self) -> list[str] | None:
+        """Read what has changed; return which nodes, or None: Ironic cannot say."""
+        try:
+            changed = await self._reading.changed()
+        except UnorderedError as error:
+            log.debug("all nodes are read instead of what has changed: %s", error)
+            return None
+        self._remember(changed)
+        self._changed_at |= dict.fromkeys((str(node["uuid"]) for node in changed), monotonic())
+        return [str(node["uuid"]) for node in changed]
+
+    def _read_all(self, *, moved: bool) -> None:
+        """Begin a full reading if it is time. Raises FencedError of the last one."""
+        if self._full is not None and self._full.done():
+            done, self._full = self._full, None
+            done.result()
+        if self._full is None and (moved or monotonic() >= self._full_due):
+            self._full = asyncio.create_task(self._read_all_pages())
+
+    async def _read_all_pages(self) -> None:
+        """Read all nodes; it says when that begins and ends to fail. Raises FencedError."""
+        progress, began = self.progress, monotonic()
+        try:
+            await self._read_pages()
+        except AWAY as error:
+            self._full_due = monotonic() + FULL_AGAIN_SECONDS
+            if progress.full_trouble is None:
+                log.warning("not all nodes were read: %s", error)
+            progress.full_trouble = str(error)
+            return
+        if progress.full_trouble is not None:
+            log.warning("all nodes were read again")
+        self._full_due, progress.full, progress.full_trouble = began + FULL_SECONDS, True, None
+
+    async def _read_pages(self) -> None:
+        """Read all nodes and report them; ask for those that are missing."""
+        before = set(self._known)
+        seen: set[str] = set()
+        began = monotonic()
+        async for page in self._reading.pages():
+            self._sender.read_at = max(self._sender.read_at, began)
+            self._remember(page, began)
+            uuids = [str(node["uuid"]) for node in page]
+            seen.update(uuids)
+            self.progress.total.add(await self._sender.send(uuids, self._known))
+            began = monotonic()
+        ghosts = await self._api.ghosts(self._members.place.group)
+        await self._ask_for({*before, *ghosts} - seen)
+
+    async def _ask_for(self, missing: Iterable[str]) -> None:
+        """Ask for own nodes that no list has; report those as absent that Ironic does not know."""
+        absent = []
+        for uuid in sorted(filter(self._members.is_own, missing)):
+            began = monotonic()
+            node = await self._reading.node(uuid)
+            if node is None:
+                absent.append(uuid)
+            else:
+                self._remember([node], began)
+                self._todo[uuid] = None
+        gone = [uuid for uuid in absent if uuid in self._known]
+        most = max(GONE_MIN, GONE_SHARE * len(self._known))
+        if len(gone) > most and not self._many_gone:
+            raise TooManyGoneError(
+                f"{len(gone)} of {len(self._known)} nodes are gone: check what the token may see"
+                " in Ironic, or start once with --many-gone"
+            )
+        self._sender.read_at = max(self._sender.read_at, monotonic())
+        tally, done = await self._sender.send_absent(absent)
+        self.progress.total.add(tally)
+        for uuid in done:
+            self._known.pop(uuid, None)
+            self._changed_at.pop(uuid, None)
+
+    def _remember(self, nodes: Iterable[Node], began: float = float("inf")) -> None:
+        """Keep what was read, unless a reading of changes that ended later may be newer.
+
+        Nothing is lost by that: if it is older, the change is in the next reading of changes.
+        """
+        for node in nodes:
+            uuid = str(node["uuid"])
+            if began > self._changed_at.get(uuid, float("-inf")):
+                self._known[uuid] = reported(node)
+
+    def _count(self, tally: Tally) -> None:
+        progress, members = self.progress, self._members
+        own = [*filter(members.is_own, self._known)]
+        progress.known, progress.own = len(self._known), len(own)
+        progress.unclassed = sum(self._known[uuid] is None for uuid in own)
+        progress.members = members.live
+        progress.last = tally
+        progress.total.add(tally)
+        refused = Counter(self._sender.refused.values())
+        members.last_pass = PassEnded(monotonic(), progress.own - progress.unclassed, refused)
+
+    def _troubled(self, error: Exception) -> None:
+        if self.progress.trouble is None:
+            log.warning("the pass has failed: %s", error)
+        self.progress.trouble = str(error)

@@ -1,0 +1,88 @@
+"""The native API for programs that hold many requests at once, with asyncio.
+
+Connections stay open between requests.
+"""
+
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+
+from moorage.client.decoding import decode
+from moorage.client.transport import UnreachableError, refusal_of
+from moorage.integrations.connection_errors import reason_of
+
+T = TypeVar("T")
+
+SECONDS_MAX = 20.0
+"""How long to wait for the server, beyond what the request itself asks it to wait."""
+
+WAITING_MAX = 1_300
+"""Connections on which a request waits for its grant."""
+
+CONNECTIONS_MAX = 200
+"""Connections for everything else, so that no number of requests that wait can keep a unit from
+being released. The server's own limit per address is 2,000 by default."""
+
+
+class NativeApi:
+    """The native API of one server. An async context manager: it has open connections.
+
+    Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
+    from a Moorage server.
+    """
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {} if token is None else {"X-Auth-Token": token}
+
+    async def __aenter__(self) -> Self:
+        self._waiting = self._opened(WAITING_MAX)
+        self._session = self._opened(CONNECTIONS_MAX)
+        return self
+
+    def _opened(self, limit: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            headers=self._headers, connector=aiohttp.TCPConnector(limit=limit)
+        )
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._waiting.close()
+        await self._session.close()
+
+    async def _ask(
+        self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
+    ) -> T:
+        return decode(kind, await self._content(method, path, body, **query))
+
+    async def _content(
+        self, method: str, path: str, body: Any = None, **query: str | float | None
+    ) -> Any:
+        """Send a request; return the JSON of the answer, None if it has no body."""
+        given = {name: value for name, value in query.items() if value is not None}
+        address = f"{self._url}{path}?{urlencode(given)}" if given else f"{self._url}{path}"
+        seconds = SECONDS_MAX + float(given.get("wait", 0.0))
+        session = self._waiting if "wait" in given else self._session
+        try:
+            async with session.request(
+                method,
+                address,
+                data=None if body is None else msgspec.json.encode(body),
+                headers=None if body is None else {"Content-Type": "application/json"},
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=seconds),
+            ) as answer:
+                content = await answer.json(content_type=None)
+                status = answer.status
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+            raise UnreachableError(f"no answer from {self._url}: {reason_of(error)}") from error
+        if not 200 <= status < 300:
+            raise refusal_of(status, content if isinstance(content, dict) else {})
+        return content

@@ -1,0 +1,87 @@
+"""The native API of reporters for programs with asyncio: their groups, pins and reports.
+
+The same calls as `client.reporting`, on connections that stay open.
+"""
+
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+from moorage.integrations.native_api import NativeApi
+from moorage.wire.pages import PAGE_MAX
+from moorage.wire.providers import ProviderPage, ProviderShown
+from moorage.wire.reporting import (
+    GhostPage,
+    Membership,
+    MemberWanted,
+    NodeOutcomes,
+    ObservedWanted,
+    PinPage,
+    ReporterGroup,
+    ReportWanted,
+)
+
+
+class ReportApi(NativeApi):
+    """The groups of reporters of one server.
+
+    Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
+    from a Moorage server.
+    """
+
+    async def join(self, group: str, member: str, wanted: MemberWanted) -> Membership:
+        """Join a group, or stay in it. RefusedError `fenced`: another instance has taken over."""
+        return await self._ask(Membership, "PUT", _member(group, member), wanted)
+
+    async def leave(self, group: str, member: str, instance: str) -> None:
+        """Leave a group, so that the nodes get other owners at once."""
+        await self._content("DELETE", _member(group, member), instance=instance)
+
+    async def observed(self, group: str, wanted: ObservedWanted) -> ReporterGroup:
+        """Replace the members of a group that the caller observes."""
+        return await self._ask(ReporterGroup, "PUT", f"{_group(group)}/observed", wanted)
+
+    async def pins(self, group: str) -> dict[str, str]:
+        """Return all pins of a group: the member by node."""
+        pins: dict[str, str] = {}
+        cursor: str | None = None
+        while True:
+            path = f"{_group(group)}/pins"
+            page = await self._ask(PinPage, "GET", path, cursor=cursor, limit=PAGE_MAX)
+            pins |= {pin.node: pin.member for pin in page.pins}
+            if (cursor := page.next) is None:
+                return pins
+
+    async def ghosts(self, group: str) -> list[str]:
+        """Return the providers that are gone by a report, but are still allocated."""
+        ghosts: list[str] = []
+        cursor: str | None = None
+        while True:
+            path = f"{_group(group)}/ghosts"
+            page = await self._ask(GhostPage, "GET", path, cursor=cursor, limit=PAGE_MAX)
+            ghosts += page.ghosts
+            if (cursor := page.next) is None:
+                return ghosts
+
+    async def report(self, wanted: ReportWanted) -> NodeOutcomes:
+        """Report nodes in one request. RefusedError `fenced`: the token is not the newest one."""
+        return await self._ask(NodeOutcomes, "POST", "/v1/reports", wanted)
+
+    async def providers(self) -> AsyncIterator[ProviderShown]:
+        """Yield all providers, by UUID."""
+        cursor: str | None = None
+        while True:
+            page = await self._ask(
+                ProviderPage, "GET", "/v1/providers", cursor=cursor, limit=PAGE_MAX
+            )
+            for provider in page.providers:
+                yield provider
+            if (cursor := page.next) is None:
+                return
+
+
+def _group(name: str) -> str:
+    return f"/v1/reporter-groups/{quote(name, safe='')}"
+
+
+def _member(group: str, member: str) -> str:
+    return f"{_group(group)}/members/{quote(member, safe='')}"
