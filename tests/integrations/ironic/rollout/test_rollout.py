@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.cli.commands.ironic_rollout import failures_of
+from moorage.cli.commands.ironic.rollout import failures_of
 from moorage.cli.support.output import Failure
 from moorage.integrations.ironic.rollout.report import times_of
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError

@@ -1,4 +1,4 @@
-"""`moorage ironic`: limits on how many nodes Ironic works at once; `govern` watches all of them."""
+"""`moorage ironic govern`: starts what nodes wish for, and counts all other work."""
 
 import asyncio
 import signal
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.commands import ironic_rollout
 from moorage.cli.support.ironic import (
     Target,
     carried_out,
@@ -24,15 +23,7 @@ if TYPE_CHECKING:
     from moorage.integrations.ironic.govern.governor import Governor
 
 
-@click.group("ironic")
-def group() -> None:
-    """Limit on how many nodes OpenStack Ironic works at once."""
-
-
-group.add_command(ironic_rollout.rollout)
-
-
-@group.command(
+@click.command(
     epilog=example(
         "moorage ironic govern --ironic http://127.0.0.1:6385 --pool deploy"
         " --token-file governor.token"
