@@ -17,7 +17,7 @@ for name in sys.argv[1:]:
 print(*sys.modules)
 """
 
-ALL = {*HOMES, "run"}
+ALL = {"run", *(home.rpartition(".")[0] or name for name, home in HOMES.items())}
 
 
 def imported(*names: str) -> set[str]:

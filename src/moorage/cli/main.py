@@ -27,7 +27,7 @@ HOMES = {
     "config": "group",
     "db": "group",
     "explain": "explain",
-    "gate": "group",
+    "gate": "ironic.gate.group",
     "group": "group",
     "ironic": "group",
     "lease": "group",
@@ -39,7 +39,10 @@ HOMES = {
     "top": "top",
     "watch": "watch",
 }
-"""Commands besides those of `client/commands.py`, with the name of each in its module."""
+"""Commands besides those of `client/commands.py`, with the name of each in its module.
+
+The module has the command's name, unless it is written before the name.
+"""
 
 
 def _imported(name: str) -> click.Command:
@@ -48,7 +51,9 @@ def _imported(name: str) -> click.Command:
         from moorage.cli.commands.run import command
 
         return command(name)
-    found: click.Command = getattr(import_module(f"moorage.cli.commands.{name}"), HOMES[name])
+    module, _, attribute = HOMES[name].rpartition(".")
+    home = import_module(f"moorage.cli.commands.{module or name}")
+    found: click.Command = getattr(home, attribute)
     return found
 
 

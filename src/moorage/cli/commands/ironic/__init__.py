@@ -1,7 +1,7 @@
 """`moorage ironic`: limits on how many nodes Ironic works at once, and reports of its nodes.
 
-`govern.py`, `rollout.py` and `report.py` have one command each.
-May import: its siblings in `cli`, `integrations`, `client`, `wire`.
+`govern.py`, `rollout.py` and `report.py` have one command each; `gate.py` has `moorage gate`. May
+import: `support`, `integrations`, `client`, `wire`, `serve` for its logs.
 """
 
 import click

@@ -1,4 +1,4 @@
-"""Tokens are in no message, whatever a server answers."""
+"""Why a connection failed is said in a few words, and without the token that was sent."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -23,6 +23,32 @@ ANSWERS = (
     b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
 )
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://127.0.0.1:1", "Connection refused"),
+        ("127.0.0.1:6385", "this is not an http:// or https:// address"),
+    ],
+)
+def test_reasons(url: str, reason: str) -> None:
+    """Operators read the reason, not what the client's library keeps about the connection."""
+
+    async def moorage() -> None:
+        async with LeaseApi(url, None) as api:
+            await api.pool("deploy")
+
+    async def ironic() -> None:
+        async with NodeReader(url) as nodes:
+            await nodes.all(["uuid"])
+
+    for ask, kind in ((moorage, UnreachableError), (ironic, IronicError)):
+        with pytest.raises(kind) as error:
+            asyncio.run(ask())
+        text = str(error.value)
+        assert text.startswith(f"no answer from {url}: {reason}")
+        assert "(" not in text and len(text) < 120
 
 
 async def _node(url: str) -> None:
