@@ -136,13 +136,6 @@ PROVISIONING_BUGS = (
     ),
     _bug(
         "P6",
-        "a refused request that is queued again keeps its unit",
-        f"{CORE}/retries.py",
-        "    keeps_units = keeps and not wish.requeue and old.state",
-        "    keeps_units = keeps and old.state",
-    ),
-    _bug(
-        "P6",
         "what was granted to nobody is never released",
         WALK,
         "        return noted.age >= GRANT_GRACE_SECONDS\n",
@@ -166,7 +159,7 @@ PROVISIONING_BUGS = (
         "P8",
         "an answer that another process has made obsolete ends the request",
         f"{IRONIC}/starting.py",
-        "        except EndedError:\n            return answer\n",
+        "        except (EndedError, NotSentError):\n            return answer\n",
         "        except TakenError:\n            return answer\n",
     ),
 )
