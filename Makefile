@@ -135,6 +135,7 @@ bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement, 30 minut
 	@$(MAKE) --no-print-directory $(ORIGINAL_VENV)/stamp || \
 		echo "bench: continues without the original (uwsgi needs a C compiler and Python's headers)" >&2
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
+	$(if $(findstring --help,$(ARGS)),,$(BIN)/python -m bench.ironic.gate)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)

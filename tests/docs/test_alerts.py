@@ -11,7 +11,9 @@ from tests.docs.test_links import ROOT, anchors
 from tests.support.alert_rules import MATCHER, METRIC, RULES, alerts
 
 CASES = ROOT / "tests/alerts/moorage.rules.test.yml"
-METRICS = (ROOT / "docs/reference/metrics.md").read_text()
+METRICS = "".join(
+    (ROOT / "docs/reference" / name).read_text() for name in ("metrics.md", "gate.md")
+)
 SEVERITIES = {"critical", "warning", "info"}
 RUNBOOK_LABELS = {"job", "instance"}
 """Labels that Prometheus adds to every series."""

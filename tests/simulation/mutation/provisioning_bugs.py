@@ -19,9 +19,9 @@ PROVISIONING_BUGS = (
     _bug(
         "P1",
         "what waits for its turn shares what was forced",
-        f"{IRONIC}/gate/units.py",
-        "if _covers(lease, units) and (forced or not lease.forced):",
-        "if _covers(lease, units):",
+        EPISODES,
+        "if _covers(lease, needs) and (forced or not lease.forced):",
+        "if _covers(lease, needs):",
     ),
     _bug(
         "P1",
@@ -158,8 +158,8 @@ PROVISIONING_BUGS = (
     _bug(
         "P8",
         "an answer that another process has made obsolete ends the request",
-        f"{IRONIC}/starting.py",
-        "        except (EndedError, NotSentError):\n            return answer\n",
-        "        except TakenError:\n            return answer\n",
+        EPISODES,
+        "        except (EndedError, CrowdedError, NotSentError) as error:\n",
+        "        except (CrowdedError, NotSentError) as error:\n",
     ),
 )

@@ -32,7 +32,7 @@ T = TypeVar("T")
 IRONIC_LATE = 55.0
 """How late Ironic may begin what it has got: less than its `rpc_response_timeout`."""
 
-MOORAGE_LATE = 20.0
+SERVER_LATE = 20.0
 
 VERSION = "1.82"
 """The API version for which the processes ask Ironic."""

@@ -10,12 +10,13 @@ from multidict import CIMultiDict
 
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.clients import ClientPolicy
-from moorage.integrations.ironic.gate.answers import VERSION, Answer
+from moorage.integrations.ironic.gate.answers import Answer
 from moorage.integrations.ironic.gate.deciding import Asked, Deciding, hold_until
-from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.metrics import Metrics
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.ironic.govern.governor import Governor
+from moorage.integrations.ironic.nodes import VERSION_HEADER
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
 from moorage.integrations.provisioning.episodes import Episodes
@@ -79,7 +80,7 @@ class Gate(Program):
     def _start(self) -> None:
         world = self.world
         api, nodes = SimulatedLeaseApi(world), SimulatedNodeReader(world)
-        meters, episodes = Meters(), Episodes(api)
+        meters, episodes = Metrics(), Episodes(api)
         self.watch = Watch(
             Reconciler(episodes, nodes, world.rules), meters, _nothing, once=not self.passes
         )
@@ -105,7 +106,7 @@ class Gate(Program):
         asked = Asked(
             method="PUT",
             target=f"/v1/nodes/{node}/states/provision",
-            headers=CIMultiDict({VERSION: "1.80", "Content-Type": "application/json"}),
+            headers=CIMultiDict({VERSION_HEADER: "1.80", "Content-Type": "application/json"}),
             spool=Spool(json.dumps({"target": target}).encode()),  # type: ignore[arg-type] # in memory
             node=node,
             verb=target,

@@ -32,7 +32,7 @@ from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop, pa
 from tests.simulation.provisioning.moorage import START, Moorage, answered
 from tests.simulation.provisioning.net import (
     IRONIC_LATE,
-    MOORAGE_LATE,
+    SERVER_LATE,
     CutError,
     Net,
     NotSentError,
@@ -165,7 +165,7 @@ class ProvisioningSimulation:
                 self.tell(process.name, method, path, query or "", short(body), "->", status)
             return status, content
 
-        return await self.net.exchange(self.net.weather(MOORAGE_LATE, False), seconds, carry)
+        return await self.net.exchange(self.net.weather(SERVER_LATE, False), seconds, carry)
 
     async def to_ironic(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, seconds: float

@@ -16,6 +16,7 @@ ALSO = {
     "MOORAGE_SOAK_SECONDS": "how long the simulator runs under `make soak`",
     "MOORAGE_SEED": "the seed of randomised tests, to repeat a run",
     "MOORAGE_FLEET_SEED": "the same of the simulator of agents",
+    "MOORAGE_PROVISIONING_SEED": "the same of the simulator of hosts, gates and governors",
     "MOORAGE_TEST_PYTHON": "the Python that tests run the single file with",
 }
 """Variables besides those of the settings, with their meaning."""

@@ -1,10 +1,12 @@
-"""What the commands of `moorage ironic` share: addresses, tokens, rules, signals."""
+"""What `moorage gate` and `moorage ironic` share: addresses, tokens, rules, signals."""
 
 import asyncio
 import functools
 import logging
+import os
 import signal
-from collections.abc import AsyncIterator, Callable
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
+from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.printing import printable
 from moorage.client.transport import RefusedError, UnreachableError, server_url, token_of
 
@@ -21,15 +24,20 @@ if TYPE_CHECKING:
     from moorage.integrations.ironic.rules import Rules
     from moorage.integrations.lease_api import LeaseApi
 
-EXTRA = "install moorage[ironic] to use this command"
+MISSING = "this command needs aiohttp: pip install 'moorage[ironic]'"
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where Ironic and Moorage are."""
+    """Where Ironic and Moorage are.
+
+    `ironic_headers` are sent with own requests to Ironic. `trusted` has the authorities that may
+    vouch for it; None: those of the system.
+    """
 
     ironic: str
     ironic_headers: dict[str, str]
+    trusted: ssl.SSLContext | None
     url: str
     token: str | None
 
@@ -41,100 +49,101 @@ class Target(Addresses):
     rules: "Rules"
 
 
+_FILE: dict[str, Any] = {"type": click.Path(), "metavar": "FILE"}
+_IRONIC = click.option("--ironic", metavar="URL", help="Ironic's own address, without /v1.")
+_LIMITS = (
+    click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool."),
+    click.option("--rules", **_FILE, help="Rules instead of one pool."),
+)
+_ADDRESSES = (
+    click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL."),
+    click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN."),
+    click.option("--token-file", **_FILE, help="File with Moorage's token."),
+    click.option("--ca-file", **_FILE, help="Authorities to trust for Ironic."),
+    click.option(
+        "--ironic-token-file", **_FILE, help="File with the X-Auth-Token of own requests to Ironic."
+    ),
+    click.option(
+        "--ironic-headers",
+        **_FILE,
+        help="Headers of own requests to Ironic, one NAME: VALUE per line.",
+    ),
+)
+
+
+def target_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that `target_of` reads."""
+    return _with((_IRONIC, *_LIMITS, *_ADDRESSES), command)
+
+
 def targeting(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of which a command gets `target`."""
 
-    @addressing
-    @click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool.")
-    @click.option(
-        "--rules",
-        "rules_file",
-        type=click.Path(),
-        metavar="FILE",
-        help="Rules instead of one pool.",
-    )
     @functools.wraps(command)
-    def wrapped(
-        *args: Any,
-        addresses: Addresses,
-        pool: str | None,
-        rules_file: str | None,
-        **options: Any,
-    ) -> None:
-        target = Target(**vars(addresses), rules=_rules(pool, rules_file))
-        command(*args, target=target, **options)
+    def wrapped(*args: Any, **words: Any) -> None:
+        target = target_of(words)
+        command(*args, target=target, **words)
 
-    return wrapped
+    return target_options(wrapped)
 
 
 def addressing(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of which a command gets `addresses`."""
 
-    @click.option(
-        "--ironic", required=True, metavar="URL", help="Address of Ironic's API, without /v1."
-    )
-    @click.option(
-        "--ironic-token-file",
-        type=click.Path(),
-        metavar="FILE",
-        help="File with the X-Auth-Token for Ironic; by default none is sent.",
-    )
-    @click.option(
-        "--url",
-        envvar="MOORAGE_URL",
-        metavar="URL",
-        help="Moorage's address; by default MOORAGE_URL.",
-    )
-    @click.option(
-        "--token",
-        envvar="MOORAGE_TOKEN",
-        metavar="TOKEN",
-        help="Moorage's token; by default MOORAGE_TOKEN.",
-    )
-    @click.option("--token-file", type=click.Path(), metavar="FILE", help="File with the token.")
     @functools.wraps(command)
-    def wrapped(
-        *args: Any,
-        ironic: str,
-        ironic_token_file: str | None,
-        url: str | None,
-        token: str | None,
-        token_file: str | None,
-        **options: Any,
-    ) -> None:
-        if not url:
-            raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
-        ironic, url = ironic_url(ironic, "--ironic"), moorage_url(url)
-        headers = {} if not ironic_token_file else {"X-Auth-Token": _secret(ironic_token_file)}
-        addresses = Addresses(
-            ironic=ironic,
-            ironic_headers=headers,
-            url=url,
-            token=_secret(token_file) if token_file else _checked(token),
-        )
-        command(*args, addresses=addresses, **options)
+    def wrapped(*args: Any, **words: Any) -> None:
+        addresses = addresses_of(words)
+        command(*args, addresses=addresses, **words)
 
-    return wrapped
+    return _with((_IRONIC, *_ADDRESSES), wrapped)
 
 
-def _rules(pool: str | None, file: str | None) -> "Rules":
-    from moorage.integrations.ironic import rules
+def target_of(words: dict[str, Any]) -> Target:
+    """Take the options of `target_options` out of those of a command. Raises Failure."""
+    from moorage.integrations.ironic.rules import Rules, RulesError, read
 
-    if (pool is None) == (file is None):
+    pool, rules = (words.pop(name) for name in ("pool", "rules"))
+    addresses = addresses_of(words)
+    if bool(pool) == bool(rules):
         raise Failure(USAGE, "give either --pool or --rules")
-    if pool is not None:
-        return rules.Rules.of_pool(pool)
     try:
-        return rules.read(Path(str(file)))
-    except (rules.RulesError, OSError) as error:
+        found = read(Path(rules)) if rules else Rules.of_pool(pool)
+    except (RulesError, OSError) as error:
         raise Failure(USAGE, fault_text(error)) from None
+    return Target(**vars(addresses), rules=found)
 
 
-def _secret(file: str) -> str:
+def addresses_of(words: dict[str, Any]) -> Addresses:
+    """Take the options of addresses and tokens out of those of a command. Raises Failure."""
+    ironic, url = words.pop("ironic"), words.pop("url") or os.environ.get(URL_VARIABLE)
+    if not ironic:
+        raise Failure(USAGE, "--ironic is missing: Ironic's own address")
+    if not url:
+        raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
+    own = {name: words.pop(name) for name in ("token", "token_file")}
+    ca_file, headers_file = words.pop("ca_file"), words.pop("ironic_headers")
     try:
-        return token_of(Path(file).read_text(), file)
+        headers = _headers(headers_file)
+        if path := words.pop("ironic_token_file"):
+            headers["X-Auth-Token"] = token_of(Path(path).read_text("utf-8"), path)
+        return Addresses(
+            ironic=ironic_url(ironic, "--ironic"),
+            ironic_headers=headers,
+            trusted=None if ca_file is None else _trusted(ca_file),
+            url=moorage_url(url),
+            token=token_named(own),
+        )
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
+
+
+def _with(
+    options: Sequence[Callable[[Callable[..., None]], Callable[..., None]]],
+    command: Callable[..., None],
+) -> Callable[..., None]:
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def ironic_url(url: str, option: str) -> str:
@@ -159,11 +168,26 @@ def fault_text(error: Exception) -> str:
     return str(error)
 
 
-def _checked(token: str | None) -> str | None:
+def _trusted(path: str) -> ssl.SSLContext:
+    """Read the authorities to trust. Raises OSError with the name of the file."""
     try:
-        return None if token is None else token_of(token, "the token")
-    except ValueError as error:
-        raise Failure(USAGE, str(error)) from None
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise OSError(f"{path}: {error.strerror or error}") from error
+
+
+def _headers(path: str | None) -> dict[str, str]:
+    """Read headers from a file. Raises OSError, ValueError without the values."""
+    if path is None:
+        return {}
+    headers = {}
+    lines = Path(path).read_text("utf-8").splitlines()
+    for number, line in enumerate(filter(str.strip, lines), 1):
+        name, colon, value = line.partition(":")
+        if not (colon and value.strip().isprintable()):
+            raise ValueError(f"{path}: line {number} is not NAME: VALUE")
+        headers[token_of(name, f"{path}: line {number}")] = value.strip()
+    return headers
 
 
 @asynccontextmanager
@@ -174,7 +198,7 @@ async def opened(target: Target) -> "AsyncIterator[tuple[LeaseApi, NodeReader]]"
 
     async with (
         LeaseApi(target.url, target.token) as api,
-        NodeReader(target.ironic, target.ironic_headers) as nodes,
+        NodeReader(target.ironic, target.ironic_headers, target.trusted) as nodes,
     ):
         yield api, nodes
 
@@ -206,7 +230,7 @@ def carried_out(work: Callable[[], Any]) -> Any:
     try:
         import aiohttp  # noqa: F401 # to say which extra is missing
     except ImportError:
-        raise Failure(USAGE, EXTRA) from None
+        raise Failure(USAGE, MISSING) from None
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine("moorage: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

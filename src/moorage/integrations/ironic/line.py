@@ -20,7 +20,7 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError
 from moorage.integrations.ironic.starting import LOCKED, NOT_SENT, Answer, Start, Starter
-from moorage.integrations.provisioning.episodes import CrowdedError, Episodes
+from moorage.integrations.provisioning.episodes import CrowdedError, Episodes, OtherUnitsError
 from moorage.integrations.provisioning.walk import RequestOutcome
 from moorage.wire.admission import Lease
 
@@ -236,6 +236,9 @@ class Line:
             )
         except (UnreachableError, UndecodableError):
             self._open = False
+            return False
+        except OtherUnitsError as error:
+            self._rest(uuid, LOCKED_SECONDS, str(error))
             return False
         except RefusedError as refusal:
             self._rest(uuid, REFUSED_SECONDS, str(refusal))

@@ -212,10 +212,17 @@ class NodeReader:
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
-        major, dot, minor = newest.partition(".")
-        if not (dot and major.isdecimal() and minor.isdecimal()):
+        if (numbers := version_numbers(newest)) is None:
             raise IronicError(f"{self.url} is not Ironic: it does not say which versions it has")
-        return "{}.{}".format(*min(VERSION, (int(major), int(minor))))
+        return "{}.{}".format(*min(VERSION, numbers))
+
+
+def version_numbers(version: str) -> tuple[int, int] | None:
+    """Return the numbers of an API version; None: it is none."""
+    major, dot, minor = version.partition(".")
+    if not (dot and major.isdecimal() and minor.isdecimal()):
+        return None
+    return int(major), int(minor)
 
 
 def known_of(fields: Sequence[str], version: str) -> str:

@@ -11,14 +11,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.nodes import Node, NodeReader
+from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
 from moorage.integrations.ironic.rules import IMAGE, Rules, value_of, verbs_of, warm_of
 from moorage.integrations.ironic.states import FAILED, is_busy
 from moorage.integrations.ironic.wishes import WANT, is_begun
 from moorage.integrations.provisioning.episodes import (
     ADOPTED,
+    CrowdedError,
     EndedError,
     Episodes,
     Host,
@@ -32,6 +34,16 @@ SYSTEM = "ironic"
 """The first word of the keys of its leases."""
 
 LABEL_LENGTH_MAX = 255
+
+PASS_ERRORS = (
+    IronicError,
+    UnreachableError,
+    UndecodableError,
+    RefusedError,
+    EndedError,
+    CrowdedError,
+)
+"""Why a pass may fail: the next one tries again."""
 
 RENEWALS = 3
 """How many times a lease is renewed within its TTL, so that it is shown as `unheard` only if no

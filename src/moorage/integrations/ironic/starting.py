@@ -11,7 +11,7 @@ from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.states import is_busy
 from moorage.integrations.provisioning import walk
 from moorage.integrations.provisioning.episodes import EndedError, Episodes, Host, TakenError
-from moorage.integrations.provisioning.walk import NotSentError, RequestOutcome
+from moorage.integrations.provisioning.walk import RequestOutcome
 from moorage.wire.admission import Lease
 
 LOCKED = HTTPStatus.CONFLICT
@@ -93,11 +93,8 @@ class Starter:
         else:
             answer = TOO_LATE
         assert answer.outcome is not None
-        try:
-            lease = await self._episodes.answered(lease, request, answer.outcome)
-        except (EndedError, NotSentError):
-            return answer
-        await self._episodes.release_after_answer(lease, requeue=answer.status == LOCKED)
+        locked = answer.status == LOCKED
+        await self._episodes.settle(lease, request, answer.outcome, requeue=locked)
         return answer
 
     async def begin_without_units(self, start: Start) -> Answer:

@@ -15,7 +15,7 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import walk
-from moorage.integrations.provisioning.walk import Episode, RequestOutcome
+from moorage.integrations.provisioning.walk import Episode, NotSentError, RequestOutcome
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 
 SENT_MAX = 30
@@ -49,6 +49,14 @@ log = logging.getLogger("moorage.provisioning")
 
 class EndedError(Exception):
     """The lease has ended, so its unit may belong to another host: ask again."""
+
+
+class OtherUnitsError(Exception):
+    """The host works with other units than it asks for: that work must end first."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__("it has other units: its earlier work must end first")
+        self.lease = lease
 
 
 class CrowdedError(Exception):
@@ -94,6 +102,11 @@ def host_of(lease: Lease) -> str | None:
     return parts[1] if len(parts) >= 3 else None
 
 
+def _covers(lease: Lease, needs: Mapping[str, int]) -> bool:
+    has = {need.pool: need.units for need in lease.needs}
+    return all(has.get(pool, 0) >= wanted for pool, wanted in needs.items())
+
+
 def _members(episode: Episode) -> dict[str, Any]:
     """Return what the record of a lease says of the steps; other members of it stay."""
     return {"sent": sorted(episode.sent), "begun": episode.begun}
@@ -126,13 +139,14 @@ class Episodes:
                 found.setdefault(uuid, []).append(lease)
         return found
 
-    async def current(self, host: Host, *, forced: bool) -> Lease | None:
-        """Return the lease by which a host has units; None: it has none.
+    async def current(self, host: Host, needs: Mapping[str, int], *, forced: bool) -> Lease | None:
+        """Return a lease by which a host has at least these units; None: there is none.
 
-        `forced`: also one that was forced, perhaps over the limit.
+        `forced`: also one that was forced, perhaps over the limit. What must wait for its turn
+        cannot use it.
         """
         async for lease in self._api.leases(state="granted", key_prefix=host.keys):
-            if forced or not lease.forced:
+            if _covers(lease, needs) and (forced or not lease.forced):
                 return lease
         return None
 
@@ -159,6 +173,8 @@ class Episodes:
         A ticket that waits for the same needs keeps its place, whatever else has changed. One with
         other needs (a rule or the host has changed), or that waits although the units are to be had
         by force, is withdrawn.
+
+        Raises OtherUnitsError: the host has a lease, but not with these units.
         """
         lease = await self._asked(host, verb, needs, wait, patience, force=force)
         if lease.hold is not None and not force:
@@ -197,8 +213,10 @@ class Episodes:
         except RefusedError as refusal:
             if refusal.code != REUSED:
                 raise
-        if (lease := await self.current(host, forced=force)) is not None:
+        if (lease := await self.current(host, needs, forced=force)) is not None:
             return lease
+        if (lease := await self.current(host, {}, forced=force)) is not None:
+            raise OtherUnitsError(lease)
         ticket = await self.waiting(host, verb)
         same = ticket is not None and {need.pool: need.units for need in ticket.needs} == needs
         if ticket is not None and same and not force:
@@ -209,7 +227,10 @@ class Episodes:
 
     async def adopt(self, host: Host, needs: Mapping[str, int]) -> None:
         """Give a host that is found busy its units, over the limit if necessary."""
-        lease = await self.ask(host, ADOPTED, needs, wait=0.0, patience=60.0, force=True)
+        try:
+            lease = await self.ask(host, ADOPTED, needs, wait=0.0, patience=60.0, force=True)
+        except OtherUnitsError as other:
+            lease = other.lease
         await self._step(lease, walk.found_busy)
 
     async def renew(self, lease: Lease) -> None:
@@ -268,17 +289,31 @@ class Episodes:
             task.cancel()
             await asyncio.wait([task])
 
-    async def answered(self, lease: Lease, request: str, outcome: RequestOutcome) -> Lease:
-        """Store the answer to a request. Raises EndedError: the lease was ended by force."""
-        return await self._step(lease, lambda episode: walk.answered(episode, request, outcome))
+    async def settle(
+        self, lease: Lease, request: str, outcome: RequestOutcome, *, requeue: bool
+    ) -> None:
+        """Store the answer to a request, and release the unit if all requests were refused.
 
-    async def release_after_answer(self, lease: Lease, *, requeue: bool) -> bool:
-        """Release the unit if all requests were refused; return whether it was.
+        If Moorage cannot store it, the unit stays until a reading shows that the host is idle.
 
-        `requeue`: the host wants to try again soon, and keeps its place in line.
+        Args:
+            lease: as it was when the request was sent.
+            request: its id.
+            outcome: what the answer says.
+            requeue: the host wants to try again soon, and keeps its place in line.
         """
-        if not walk.is_over_after_answer(episode_of(lease)):
-            return False
+        try:
+            lease = await self._step(
+                lease, lambda episode: walk.answered(episode, request, outcome)
+            )
+            if walk.is_over_after_answer(episode_of(lease)):
+                await self._release_refused(lease, requeue=requeue)
+        except (UnreachableError, UndecodableError, RefusedError) as error:
+            log.warning("the answer to request %s is not stored: %s", request, error)
+        except (EndedError, CrowdedError, NotSentError) as error:
+            log.warning("the answer to request %s is not stored: %r", request, error)
+
+    async def _release_refused(self, lease: Lease, *, requeue: bool) -> None:
         try:
             if requeue and not lease.forced:
                 await self._api.requeue(lease.id, lease.key, lease.record_version)
@@ -287,8 +322,6 @@ class Episodes:
         except RefusedError as refusal:
             if refusal.code not in (CHANGED, ENDED, GONE):
                 raise
-            return False
-        return True
 
     async def give_back(self, lease: Lease, *, requeue: bool) -> None:
         """Release a unit for which no request was sent, or withdraw a ticket.

@@ -1,27 +1,11 @@
 """What could be understood in two ways is refused, and never reaches Ironic."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.e2e.support.server import Server
 from tests.integrations.ironic.gate.gates import connect, exchange, gate, request
 from tests.integrations.ironic.gate.hostile import HOSTILE
 from tests.integrations.ironic.gate.raw_upstream import RawUpstream
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[RawUpstream]:
-    """An upstream that records what it gets."""
-    with RawUpstream() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def proxy(upstream: RawUpstream) -> Iterator[Server]:
-    """A gate before it, without Moorage."""
-    with gate(upstream.url) as made:
-        yield made
 
 
 def first_line(url: str, sent: bytes) -> bytes:

@@ -1,7 +1,5 @@
 """What is not decided passes through byte for byte, in both directions."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.e2e.support.server import Server
@@ -28,20 +26,6 @@ ANSWERS = {
     "pieces": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
     "an error": b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nA: 7\r\n\r\n{}",
 }
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[RawUpstream]:
-    """An upstream that records what it gets."""
-    with RawUpstream() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def proxy(upstream: RawUpstream) -> Iterator[Server]:
-    """A gate before it, without Moorage."""
-    with gate(upstream.url) as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -85,7 +85,7 @@ def report(
 
         async with (
             ReportApi(addresses.url, addresses.token) as api,
-            NodeReader(addresses.ironic, addresses.ironic_headers) as nodes,
+            NodeReader(addresses.ironic, addresses.ironic_headers, addresses.trusted) as nodes,
         ):
             if dry_run:
                 _print(await _compared(api, nodes, group, mode), as_json=as_json)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from aiohttp import web
 from multidict import CIMultiDict
 
+from moorage.integrations.ironic.nodes import VERSION_MAX_HEADER
+
 VERSIONS = (
     "X-OpenStack-Ironic-API-Minimum-Version",
-    "X-OpenStack-Ironic-API-Maximum-Version",
+    VERSION_MAX_HEADER,
 )
-VERSION = "X-OpenStack-Ironic-API-Version"
 REQUEST_ID = "Openstack-Request-Id"
 
 CODES = {400: "Client", 409: "Client", 503: "Server"}

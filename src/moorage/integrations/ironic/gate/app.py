@@ -14,7 +14,7 @@ from moorage.integrations.ironic.clients import policy_of
 from moorage.integrations.ironic.gate.answers import Answer, fault
 from moorage.integrations.ironic.gate.deciding import Asked, Deciding, hold_until
 from moorage.integrations.ironic.gate.heads import BadHeadError, check_head, end_to_end
-from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.metrics import Metrics
 from moorage.integrations.ironic.gate.passing import (
     BodyError,
     pass_through,
@@ -33,7 +33,7 @@ class Gate:
     """Answers requests: passes them on, or decides them."""
 
     def __init__(
-        self, upstream: Upstream, deciding: Deciding, rules: Rules, meters: Meters
+        self, upstream: Upstream, deciding: Deciding, rules: Rules, meters: Metrics
     ) -> None:
         self._upstream = upstream
         self._deciding = deciding

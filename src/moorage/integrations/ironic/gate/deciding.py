@@ -17,14 +17,14 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import ClientPolicy
-from moorage.integrations.ironic.gate.answers import VERSION, Answer, fault
+from moorage.integrations.ironic.gate.answers import Answer, fault
 from moorage.integrations.ironic.gate.heads import credentials
-from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.metrics import Metrics
 from moorage.integrations.ironic.gate.spool import Spool
 from moorage.integrations.ironic.gate.units import HeldBackError, Units, Want
 from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
 from moorage.integrations.ironic.gate.watch import Watch
-from moorage.integrations.ironic.nodes import Node, fault_of
+from moorage.integrations.ironic.nodes import VERSION_HEADER, Node, fault_of
 from moorage.integrations.ironic.reconcile import host_of_node
 from moorage.integrations.ironic.rules import Needs, Rules, value_of
 from moorage.integrations.ironic.states import (
@@ -35,12 +35,7 @@ from moorage.integrations.ironic.states import (
     synonyms_of,
 )
 from moorage.integrations.provisioning.episodes import CrowdedError, EndedError, Episodes
-from moorage.integrations.provisioning.walk import (
-    SEND_SECONDS,
-    NotSentError,
-    RequestOutcome,
-    outcome_of,
-)
+from moorage.integrations.provisioning.walk import SEND_SECONDS, RequestOutcome, outcome_of
 from moorage.wire.admission import Lease
 
 TRIES = 3
@@ -84,7 +79,7 @@ class Deciding:
         units: Units,
         watch: Watch,
         rules: Rules,
-        meters: Meters,
+        meters: Metrics,
     ) -> None:
         self._upstream = upstream
         self._episodes = episodes
@@ -133,11 +128,11 @@ class Deciding:
     async def _node(self, asked: Asked) -> Node | Answer:
         """Read the node as its client; return Ironic's answer if it may not, or cannot."""
         given = credentials(asked.headers)
-        version = asked.headers.get(VERSION)
+        version = asked.headers.get(VERSION_HEADER)
         await self._upstream.version()
         if not self._upstream.speaks(version):
             tried = given.copy()
-            tried[VERSION] = version or ""
+            tried[VERSION_HEADER] = version or ""
             answer = await self._upstream.send("GET", "/v1/nodes?limit=1&fields=uuid", tried)
             if answer.status >= 400:
                 return answer
@@ -162,7 +157,7 @@ class Deciding:
         host = host_of_node(node, asked.verb)
         if requirement is Requirement.NOTHING and state in BUSY:
             # Its work may end before Ironic reads the request, which then starts new work.
-            lease = await self._units.shared(host, {}, forced=True)
+            lease = await self._episodes.current(host, {}, forced=True)
         elif requirement is Requirement.NOTHING or not needs.units:
             lease = None
         else:
@@ -213,7 +208,8 @@ class Deciding:
                 async with self._episodes.under_way(lease, asked.id):
                     answer, outcome = await self._forwarded(asked)
         locked = answer.status == 409 and LOCKED in fault_of(answer.body)
-        await self._settle(lease, asked, outcome, requeue=locked)
+        await self._episodes.settle(lease, asked.id, outcome, requeue=locked)
+        self._watch.nudge()
         return answer
 
     async def _forwarded(self, asked: Asked) -> tuple[Answer, RequestOutcome]:
@@ -229,17 +225,6 @@ class Deciding:
             text = "The connection to Ironic was lost: the request may have been accepted."
             return self._away(asked, text), RequestOutcome.UNKNOWN
         return answer, outcome_of(answer.status)
-
-    async def _settle(
-        self, lease: Lease, asked: Asked, outcome: RequestOutcome, *, requeue: bool
-    ) -> None:
-        """Store the answer; without it the unit stays until a reading shows the node idle."""
-        try:
-            lease = await self._episodes.answered(lease, asked.id, outcome)
-            await self._episodes.release_after_answer(lease, requeue=requeue)
-        except (*NO_ANSWER, RefusedError, EndedError, CrowdedError, NotSentError) as error:
-            log.warning("the answer to request %s is not stored: %s", asked.id, error)
-        self._watch.nudge()
 
     def _conflict(self, asked: Asked, text: str, latest: float | None = None) -> Answer:
         """Return a refusal that clients answer by trying again."""

@@ -23,7 +23,7 @@ from moorage.integrations.ironic.gate.listening import (
     server_tls,
     url_of,
 )
-from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.metrics import Metrics
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.upstream import Upstream
 from moorage.integrations.ironic.gate.watch import Watch
@@ -31,8 +31,8 @@ from moorage.integrations.ironic.nodes import NodeReader
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.provisioning import pools
 from moorage.integrations.provisioning.episodes import Episodes
-from moorage.integrations.provisioning.pools import PoolError, check
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
@@ -69,8 +69,8 @@ class GateError(Exception):
 class Settings:
     """How a gate runs.
 
-    `ironic_headers` are sent with the gate's own requests to Ironic, `ca_file` has the authorities
-    that it trusts there. `watch` False: another process passes over the nodes; this one only once.
+    `ironic_headers` are sent with the gate's own requests to Ironic, `trusted` has the authorities
+    that may vouch for it. `watch` False: another process passes over the nodes; this one only once.
     """
 
     ironic: str
@@ -81,8 +81,8 @@ class Settings:
     metrics_listen: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
-    ca_file: str | None = None
     ironic_headers: Mapping[str, str] = field(default_factory=dict)
+    trusted: ssl.SSLContext | None = None
     watch: bool = True
     hold_counts: bool = False
 
@@ -96,22 +96,16 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
         sockets = listening(settings.listen)
         metrics = [] if settings.metrics_listen is None else bound(settings.metrics_listen)
         tls = server_tls(settings.tls_cert, settings.tls_key)
-        trusted = None
-        if settings.ca_file is not None:
-            trusted = ssl.create_default_context(cafile=settings.ca_file)
-    except (ListenError, OSError) as error:
+    except ListenError as error:
         raise GateError(str(error)) from None
     with asyncio.Runner() as runner:
-        return runner.run(_Process(settings, say, trusted).run(sockets, metrics, tls))
+        return runner.run(_Process(settings, say).run(sockets, metrics, tls))
 
 
 class _Process:
-    def __init__(
-        self, settings: Settings, say: Callable[[str], None], trusted: ssl.SSLContext | None
-    ) -> None:
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._say = say
-        self._trusted = trusted
         self._stop = asyncio.Event()
         self._code = 0
 
@@ -123,20 +117,20 @@ class _Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         async with AsyncExitStack() as stack:
-            upstream = await stack.enter_async_context(Upstream(settings.ironic, self._trusted))
+            upstream = await stack.enter_async_context(Upstream(settings.ironic, settings.trusted))
             api = await stack.enter_async_context(LeaseApi(settings.moorage, settings.token))
             nodes = await stack.enter_async_context(
-                NodeReader(settings.ironic, settings.ironic_headers, self._trusted)
+                NodeReader(settings.ironic, settings.ironic_headers, settings.trusted)
             )
             await self._check(api)
-            meters, episodes = Meters(), Episodes(api)
+            meters, episodes = Metrics(), Episodes(api)
             reconciler = Reconciler(
                 episodes, nodes, settings.rules, hold_counts=settings.hold_counts
             )
             watch = Watch(
                 reconciler,
                 meters,
-                lambda: check(api, settings.rules.pools),
+                lambda: pools.check(api, settings.rules.pools),
                 once=not settings.watch,
             )
             units = Units(api, episodes, watch, meters)
@@ -163,8 +157,8 @@ class _Process:
 
     async def _check(self, api: LeaseApi) -> None:
         try:
-            await check(api, self._settings.rules.pools)
-        except PoolError as error:
+            await pools.check(api, self._settings.rules.pools)
+        except pools.PoolError as error:
             raise GateError(str(error)) from None
         except UnreachableError as error:
             log.warning("nothing is granted until Moorage can be reached: %s", error)
@@ -195,7 +189,7 @@ class _Process:
         listeners = [await loop.create_server(door, sock=one, ssl=tls) for one in sockets]
         return _Server(runner, listeners)
 
-    async def _metrics(self, meters: Meters, sockets: list[socket]) -> list[web.AppRunner]:
+    async def _metrics(self, meters: Metrics, sockets: list[socket]) -> list[web.AppRunner]:
         async def shown(_request: web.Request) -> web.Response:
             return web.Response(body=meters.text(), content_type="text/plain", charset="utf-8")
 

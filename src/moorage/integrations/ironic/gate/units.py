@@ -12,10 +12,10 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.clients import ClientPolicy
-from moorage.integrations.ironic.gate.meters import Meters
+from moorage.integrations.ironic.gate.metrics import Metrics
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.provisioning.episodes import Episodes, Host
+from moorage.integrations.provisioning.episodes import Episodes, Host, OtherUnitsError
 from moorage.wire.admission import Lease
 
 WAITED_MIN = 0.05
@@ -59,7 +59,7 @@ class Want:
 class Units:
     """Units of hosts, for requests that wait."""
 
-    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch, meters: Meters) -> None:
+    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch, meters: Metrics) -> None:
         self._api = api
         self._episodes = episodes
         self._watch = watch
@@ -81,17 +81,6 @@ class Units:
         """Return when everything that nobody uses has been given back."""
         await asyncio.gather(*self._cleaning, return_exceptions=True)
 
-    async def shared(self, host: Host, units: Mapping[str, int], *, forced: bool) -> Lease | None:
-        """Return a live lease of a host that has these units; None: there is none.
-
-        `forced`: also one that was forced, perhaps over the limit. What must wait for its turn
-        cannot use it.
-        """
-        async for lease in self._api.leases(state="granted", key_prefix=host.keys):
-            if _covers(lease, units) and (forced or not lease.forced):
-                return lease
-        return None
-
     async def get(self, want: Want, policy: ClientPolicy, until: float) -> Lease:
         """Return a lease with the units; wait for them until a monotonic time.
 
@@ -99,7 +88,8 @@ class Units:
 
         Raises HeldBackError, UnreachableError, RefusedError.
         """
-        if (lease := await self.shared(want.host, want.units, forced=want.force)) is not None:
+        lease = await self._episodes.current(want.host, want.units, forced=want.force)
+        if lease is not None:
             return lease
         with self._holding(want), self._meters.held.track_inprogress(), self._meters.waits.time():
             if self._held.total() > HELD_MAX:
@@ -109,13 +99,13 @@ class Units:
                 self._counted(want)
             if self._stopping.is_set():
                 raise HeldBackError("the gate is being restarted")
-            lease = await self._asked(want, policy, 0.0 if want.force else until - monotonic())
+            wait = 0.0 if want.force else until - monotonic()
+            try:
+                lease = await self._asked(want, policy, wait)
+            except OtherUnitsError as error:
+                raise HeldBackError(f"node {want.name}: {error}") from None
         if lease.state != "granted":
             raise _waiting(want, lease)
-        if not _covers(lease, want.units):
-            raise HeldBackError(
-                f"node {want.name} has other units: its earlier work must end first"
-            )
         if not (want.force or lease.record_version):
             try:
                 self._counted(want)
@@ -212,11 +202,6 @@ class Units:
         finally:
             if not self._asking[key]:
                 self._asking.pop(key, None)
-
-
-def _covers(lease: Lease, units: Mapping[str, int]) -> bool:
-    has = {need.pool: need.units for need in lease.needs}
-    return all(has.get(pool, 0) >= wanted for pool, wanted in units.items())
 
 
 def _looked_at(call: asyncio.Task[Lease]) -> None:

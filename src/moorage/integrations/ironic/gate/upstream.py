@@ -14,10 +14,9 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from moorage.integrations.connection_errors import reason_of
-from moorage.integrations.ironic.gate.answers import VERSION, VERSIONS, Answer
+from moorage.integrations.ironic.gate.answers import VERSIONS, Answer
 from moorage.integrations.ironic.gate.heads import end_to_end
-from moorage.integrations.ironic.nodes import VERSION as VERSION_WANTED
-from moorage.integrations.ironic.nodes import known_of
+from moorage.integrations.ironic.nodes import VERSION, VERSION_HEADER, known_of, version_numbers
 from moorage.integrations.no_retry import no_retry
 
 CONNECT_SECONDS = 10.0
@@ -155,7 +154,7 @@ class Upstream:
     async def node(self, ident: str, fields: Sequence[str], headers: CIMultiDict[str]) -> Answer:
         """Read a node for a client; `headers` are its credentials. Raises as `open` does."""
         given = headers.copy()
-        given[VERSION] = version = await self.version()
+        given[VERSION_HEADER] = version = await self.version()
         query = urlencode({"fields": known_of(fields, version)})
         target = f"/v1/nodes/{quote(ident, safe='')}?{query}"
         given["Accept"] = "application/json"
@@ -165,22 +164,22 @@ class Upstream:
         """Return the API version in which nodes are read: permissions do not depend on it."""
         if VERSIONS[1] not in self.versions:
             await self.send("GET", "/v1", CIMultiDict({"Accept": "application/json"}))
-        newest = numbers(self.versions.get(VERSIONS[1], ""))
-        return "{}.{}".format(*min(VERSION_WANTED, newest or VERSION_WANTED))
+        newest = version_numbers(self.versions.get(VERSIONS[1], ""))
+        return "{}.{}".format(*min(VERSION, newest or VERSION))
 
     def speaks(self, version: str | None) -> bool:
         """Return whether Ironic surely accepts a client's version header."""
         if version is None or version.strip().lower() == "latest":
             return True
-        asked = numbers(version.strip())
-        least, newest = (numbers(self.versions.get(name, "")) for name in VERSIONS)
+        asked = version_numbers(version.strip())
+        least, newest = (version_numbers(self.versions.get(name, "")) for name in VERSIONS)
         return bool(asked and least and newest and least <= asked <= newest)
 
     def headers(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Return the version headers of an answer to a client."""
         found = dict(self.versions)
         if VERSIONS[0] in found:
-            found[VERSION] = asked.get(VERSION, found[VERSIONS[0]])
+            found[VERSION_HEADER] = asked.get(VERSION_HEADER, found[VERSIONS[0]])
         return found
 
 
@@ -190,11 +189,3 @@ def _spelt_alike(headers: CIMultiDict[str]) -> CIMultiDict[str]:
     return CIMultiDict(
         (spelling.setdefault(name.lower(), name), value) for name, value in headers.items()
     )
-
-
-def numbers(version: str) -> tuple[int, int] | None:
-    """Return the numbers of an API version; None: it is none."""
-    major, dot, minor = version.partition(".")
-    if not (dot and major.isdecimal() and minor.isdecimal()):
-        return None
-    return int(major), int(minor)

@@ -4,13 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from moorage.client.decoding import UndecodableError
-from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.gate.meters import Meters
-from moorage.integrations.ironic.nodes import IronicError
-from moorage.integrations.ironic.reconcile import Picture, Reconciler
-from moorage.integrations.provisioning.episodes import CrowdedError, EndedError
+from moorage.integrations.ironic.gate.metrics import Metrics
+from moorage.integrations.ironic.reconcile import PASS_ERRORS, Picture, Reconciler
 from moorage.integrations.provisioning.pools import PoolError
 
 INTERVALS = ((200, 1.0), (1_000, 2.0))
@@ -19,15 +15,6 @@ INTERVALS = ((200, 1.0), (1_000, 2.0))
 INTERVAL_MAX = 5.0
 NUDGED = 0.25
 """A pass that somebody asks for begins after this part of the interval at the earliest."""
-
-TROUBLE = (
-    IronicError,
-    UnreachableError,
-    UndecodableError,
-    RefusedError,
-    CrowdedError,
-    EndedError,
-)
 
 log = logging.getLogger("moorage.gate")
 
@@ -38,7 +25,7 @@ class Watch:
     def __init__(
         self,
         reconciler: Reconciler,
-        meters: Meters,
+        meters: Metrics,
         check: Callable[[], Awaitable[object]],
         *,
         once: bool = False,
@@ -63,7 +50,8 @@ class Watch:
         self.picture = Picture()
         self.trouble = "it has not looked at all nodes yet"
         """Why the last pass failed; empty: it did not."""
-        meters.age_since(lambda: self._seen)
+        if not once:
+            meters.age_since(lambda: self._seen)
 
     def nudge(self) -> None:
         """Make a pass soon: a host may have begun or ended its work."""
@@ -87,7 +75,7 @@ class Watch:
             if not self.ready.is_set():
                 await self._check()
             picture = await self._reconciler.run_once()
-        except (PoolError, *TROUBLE) as error:
+        except (PoolError, *PASS_ERRORS) as error:
             if str(error) != self.trouble:
                 log.error("cannot look at the nodes: %s", error)
             self.trouble = str(error)

@@ -11,13 +11,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
-from moorage.client.decoding import UndecodableError
-from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
 from moorage.integrations.ironic.line import Line
-from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
-from moorage.integrations.ironic.reconcile import SYSTEM, Picture, Reconciler, host_of_node
+from moorage.integrations.ironic.nodes import Node, NodeReader
+from moorage.integrations.ironic.reconcile import (
+    PASS_ERRORS,
+    SYSTEM,
+    Picture,
+    Reconciler,
+    host_of_node,
+)
 from moorage.integrations.ironic.rules import Rules, value_of
 from moorage.integrations.ironic.starting import Start, Starter
 from moorage.integrations.ironic.states import Requirement, requirement_of
@@ -31,11 +35,8 @@ from moorage.integrations.ironic.wishes import (
     mark_of,
     wish_of,
 )
-from moorage.integrations.provisioning.episodes import CrowdedError, EndedError, Episodes
+from moorage.integrations.provisioning.episodes import Episodes
 from moorage.wire.admission import Lease
-
-AWAY = (IronicError, UnreachableError, RefusedError, UndecodableError, EndedError, CrowdedError)
-"""Why a pass may fail: the next one tries again."""
 
 WISH = "wish"
 """The label of leases that were asked for because of a wish."""
@@ -55,6 +56,8 @@ class Counts:
     """Nodes that wait, by pool and conductor."""
     adopted: int = 0
     released: int = 0
+    uncounted: int = 0
+    """Busy nodes in the last pass that Moorage refused to count."""
     passes_failed: int = 0
     passed_at: float | None = None
     """When the last pass succeeded, by the monotonic clock."""
@@ -89,7 +92,7 @@ class Governor:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
         try:
             await self._pass()
-        except AWAY as error:
+        except PASS_ERRORS as error:
             self._line.pause()
             self.counts.passes_failed += 1
             if self._trouble is None:
@@ -186,6 +189,7 @@ class Governor:
             for ticket in waiting
             for need in ticket.needs
         )
+        counts.uncounted = picture.failed
         counts.adopted += picture.adopted
         counts.released += picture.released
 

@@ -15,6 +15,7 @@ class Metrics(Collector):
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
+        self._began = monotonic()
 
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics; called by the registry."""
@@ -41,12 +42,17 @@ class Metrics(Collector):
             ("passes_failed", "Passes that failed.", counts.passes_failed),
         ):
             yield CounterMetricFamily(f"moorage_ironic_{name}", meaning, value=value)
-        if counts.passed_at is not None:
-            yield GaugeMetricFamily(
-                "moorage_ironic_pass_age_seconds",
-                "Time since the last pass that succeeded.",
-                value=monotonic() - counts.passed_at,
-            )
+        yield GaugeMetricFamily(
+            "moorage_ironic_uncounted_nodes",
+            "Busy nodes that cannot be counted.",
+            value=counts.uncounted,
+        )
+        seen = self._began if counts.passed_at is None else counts.passed_at
+        yield GaugeMetricFamily(
+            "moorage_ironic_pass_age_seconds",
+            "Time since the last pass that succeeded.",
+            value=monotonic() - seen,
+        )
 
 
 def serve(counts: Counts, host: str, port: int) -> Callable[[], None]:

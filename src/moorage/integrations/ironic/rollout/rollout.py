@@ -8,10 +8,15 @@ from hashlib import sha256
 from typing import Any
 
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.govern.governor import AWAY
 from moorage.integrations.ironic.line import Line
 from moorage.integrations.ironic.nodes import Node, NodeReader
-from moorage.integrations.ironic.reconcile import SYSTEM, Picture, Reconciler, host_of_node
+from moorage.integrations.ironic.reconcile import (
+    PASS_ERRORS,
+    SYSTEM,
+    Picture,
+    Reconciler,
+    host_of_node,
+)
 from moorage.integrations.ironic.rollout.report import Report, report_of
 from moorage.integrations.ironic.rollout.wave import WAVE, Member, Phase, Wave, counts, may_start
 from moorage.integrations.ironic.rules import Rules
@@ -127,7 +132,7 @@ class Rollout:
         trouble = ""
         try:
             await self._pass()
-        except AWAY as error:
+        except PASS_ERRORS as error:
             self._line.pause()
             trouble = str(error)
         return self._status(trouble)
