@@ -42,3 +42,23 @@ def fleet(asked: Callable[..., P]) -> Iterator[P]:
     for action in ("drain", "resume", "expunge", "decommission"):
         yield asked(action, "POST", f"{agent}/{action}", f"{own}/{action}", {"reason": "probed"})
     yield asked("group", "DELETE", group, "/v1/groups/probed")
+
+
+def reporters(asked: Callable[..., P]) -> Iterator[P]:
+    """Return a request to every route of groups of reporters: the life of one member."""
+    group, own = "/v1/reporter-groups/{name}", "/v1/reporter-groups/probed"
+    member = "00000000-0000-4000-8000-0000000000b1"
+    node = "00000000-0000-4000-8000-0000000000b2"
+    joined = {"instance": member, "ttl": 30}
+    yield asked("join", "PUT", f"{group}/members/{{member}}", f"{own}/members/one", joined)
+    yield asked("reporter groups", "GET", "/v1/reporter-groups")
+    yield asked("reporter group", "GET", group, own)
+    seen = {"members": ["one"], "seen_at": "2026-01-02T03:04:05Z"}
+    yield asked("observed", "PUT", f"{group}/observed", f"{own}/observed", seen)
+    pins = {"nodes": [node], "member": "one"}
+    yield asked("pin", "POST", f"{group}/pins", f"{own}/pins", pins)
+    yield asked("pins", "GET", f"{group}/pins", f"{own}/pins?limit=1000")
+    yield asked("ghosts", "GET", f"{group}/ghosts", f"{own}/ghosts?limit=1000")
+    sent = {"group": "probed", "member": "one", "token": "1.1", "nodes": [{"uuid": node}]}
+    yield asked("report, invalid token", "POST", "/v1/reports", "", sent)
+    yield asked("leave", "DELETE", f"{group}/members/{{member}}", f"{own}/members/one")

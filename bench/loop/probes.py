@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from bench import native
 from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
-from bench.loop.fleet_probes import fleet
+from bench.loop.fleet_probes import fleet, reporters
 from bench.wire import request
 from moorage.faces.placement.routes import routes
 from moorage.faces.v1.routes import ROUTES
@@ -321,6 +321,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("watch", "GET", "/v1/watch", "/v1/watch?after=1.0&limit=1000")
     yield from _admission(asked, sizes)
     yield from fleet(asked)
+    yield from reporters(asked)
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
     yield asked("new epoch", "POST", "/v1/database/epoch")
@@ -351,6 +352,8 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     yield asked("show", "GET", lease, nobody)
     yield asked("release", "DELETE", lease, nobody)
     yield asked("hold", "PATCH", lease, nobody, {"hold": 1})
+    recorded = {"version": 0, "record": {}}
+    yield asked("record", "PUT", f"{lease}/record", f"{nobody}/record", recorded)
     yield asked("renew", "POST", f"{lease}/renew", f"{nobody}/renew", {})
     yield asked("retry", "POST", f"{lease}/retry", f"{nobody}/retry", {})
     yield asked("outcome", "POST", f"{lease}/outcome", f"{nobody}/outcome", {"result": "ok"})

@@ -69,7 +69,7 @@ def test_values_of_changes_are_typed() -> None:
     answer: dict[str, Any] = {"revision": 1, "n": 0, "kind": "tags", "key": "k", "value": None}
     assert change_decode(answer).value is None
     at = "2026-01-02T03:04:05.000006Z"
-    tags: dict[str, Any] = {"traits": ["T"], "aggregates": [], "updated_at": at}
+    tags: dict[str, Any] = {"traits": ["T"], "aggregates": [], "reported": [], "updated_at": at}
     typed = TagsValue(**{**tags, "updated_at": datetime.fromisoformat(at)})
     assert change_decode({**answer, "value": tags}).value == typed
     later = {**answer, "kind": "newer", "value": tags}
