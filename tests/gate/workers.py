@@ -69,10 +69,10 @@ class Raw:
     def send(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
         """Send a request; return status and JSON. Raises OSError: there is no answer.
 
-        Ironic has a backlog of 5 connections; a connection that it has reset is tried again.
+        Ironic has a backlog of 5 connections, and a gate may be killed: what was lost is sent again.
         """
         for _ in range(TRIES):
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError, HTTPException):
                 return self.send_once(method, path, body)
             self.pause(POLL_SECONDS)
         return self.send_once(method, path, body)
