@@ -69,7 +69,7 @@ class Raw:
     def send(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
         """Send a request; return status and JSON. Raises OSError: there is no answer.
 
-        Ironic has a backlog of 5 connections, and a gate may be killed: what was lost is sent again.
+        Ironic has a backlog of 5 connections, and a gate may be killed: so it tries again.
         """
         for _ in range(TRIES):
             with contextlib.suppress(ConnectionError, HTTPException):
