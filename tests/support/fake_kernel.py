@@ -1,9 +1,14 @@
 """A kernel with pools of huge pages, below a folder, that behaves as Linux does.
 
 Its state is in the folder, so that a process that starts again finds the pools as they were.
+Several processes may use it at once, and one may be killed at any time: changes take turns, and
+files are replaced whole.
 """
 
+import fcntl
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -59,10 +64,9 @@ class FakeKernel(KernelFiles):
 
     def boot(self) -> str:
         """Boot: all pools are empty, and the boot has another id, which is returned."""
-        state = self._state
-        for node in state["nodes"].values():
-            node["pools"] = {size: {"nr": 0, "surplus": 0, "used": 0} for size in KB_OF}
-        self._store(state)
+        with self._changing() as state:
+            for node in state["nodes"].values():
+                node["pools"] = {size: {"nr": 0, "surplus": 0, "used": 0} for size in KB_OF}
         boot_id = str(uuid4())
         self._put("proc/sys/kernel/random/boot_id", boot_id)
         return boot_id
@@ -74,61 +78,77 @@ class FakeKernel(KernelFiles):
 
     def use(self, size: str, pages: int, node: int = 0) -> None:
         """Make guests use this many pages; surplus pages that become free are gone."""
-        state = self._state
-        pool = state["nodes"][str(node)]["pools"][size]
-        assert pages <= pool["nr"]
-        pool["used"] = pages
-        gone = min(pool["surplus"], pool["nr"] - pages)
-        pool["nr"] -= gone
-        pool["surplus"] -= gone
-        self._store(state)
+        with self._changing() as state:
+            pool = state["nodes"][str(node)]["pools"][size]
+            assert pages <= pool["nr"]
+            pool["used"] = pages
+            gone = min(pool["surplus"], pool["nr"] - pages)
+            pool["nr"] -= gone
+            pool["surplus"] -= gone
 
     def change(self, **changed: Any) -> None:
         """Change `read_only`, or `contiguous`, `compacted`, `kb` and `elsewhere` of all nodes.
 
         `elsewhere` is memory in kilobytes that is used for something else.
         """
-        state = self._state
-        for name, value in changed.items():
-            if name in state:
-                state[name] = value
-            for node in state["nodes"].values():
-                if name in node:
-                    node[name] = value
-        self._store(state)
+        with self._changing() as state:
+            for name, value in changed.items():
+                if name in state:
+                    state[name] = value
+                for node in state["nodes"].values():
+                    if name in node:
+                        node[name] = value
 
     @property
     def compactions(self) -> int:
         """How often memory was compacted."""
         return int(self._state["compactions"])
 
+    def read(self, path: str) -> str:
+        """See `KernelFiles.read`: no read sees half a change."""
+        with self._locked(fcntl.LOCK_SH):
+            return super().read(path)
+
     def write(self, path: str, text: str) -> None:
         """See `KernelFiles.write`: the kernel reacts before the call returns."""
         name = str(Path(path).relative_to(self._folder))
         self.writes.append((name, text.strip()))
-        state = self._state
-        if state["read_only"]:
-            raise PermissionError(1, "Operation not permitted", path)
-        super().write(path, text)
-        if name == "proc/sys/vm/compact_memory":
-            state["compactions"] += 1
-            for node in state["nodes"].values():
-                node["contiguous"] = node["compacted"]
-        else:
+        with self._changing() as state:
+            if state["read_only"]:
+                raise PermissionError(1, "Operation not permitted", path)
+            super().write(path, text)
+            if name == "proc/sys/vm/compact_memory":
+                state["compactions"] += 1
+                for node in state["nodes"].values():
+                    node["contiguous"] = node["compacted"]
+                return
             parts = Path(name).parts
             assert parts[-1] == "nr_hugepages"
             node = parts[-4].removeprefix("node") if state["numa"] else "0"
             size = {f"hugepages-{kb}kB": size for size, kb in KB_OF.items()}[parts[-2]]
             _resize(state["nodes"][node], size, int(text))
-        self._store(state)
 
     @property
     def _state(self) -> Any:
         return json.loads((self._folder / "state.json").read_text())
 
+    @contextmanager
+    def _locked(self, operation: int) -> Iterator[None]:
+        with (self._folder / "lock").open("a") as lock:
+            fcntl.flock(lock, operation)
+            yield
+
+    @contextmanager
+    def _changing(self) -> Iterator[Any]:
+        """Provide the state, and store it unless the block raises."""
+        with self._locked(fcntl.LOCK_EX):
+            state = self._state
+            yield state
+            self._store(state)
+
     def _store(self, state: Any) -> None:
         """Store the state and show it as the kernel does."""
-        (self._folder / "state.json").write_text(json.dumps(state))
+        self._put("state.json", json.dumps(state))
         self._put("proc/sys/vm/compact_memory", "")
         total = sum(node["kb"] for node in state["nodes"].values())
         self._put("proc/meminfo", f"MemTotal:       {total} kB\nMemFree: 1 kB\n")
@@ -147,7 +167,9 @@ class FakeKernel(KernelFiles):
     def _put(self, name: str, text: str) -> None:
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        new = path.with_name(f"{path.name}.new")
+        new.write_text(text)
+        new.replace(path)
 
 
 def _resize(node: dict[str, Any], size: str, pages: int) -> None:
