@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from urllib.parse import urlsplit
 
-from moorage.integrations.provisioning.walk import WIRE_GRACE_SECONDS
+from moorage.integrations.provisioning.unit_release import WIRE_GRACE_SECONDS
 from tests.e2e.support.server import Server
 from tests.gate import workers
 from tests.gate.observer import Observer, most_by_log

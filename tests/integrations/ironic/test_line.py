@@ -2,7 +2,7 @@
 
 from moorage.integrations.ironic.line import HELD_MAX, HELD_PER_KIND, chosen
 from moorage.integrations.ironic.starting import Start
-from moorage.integrations.provisioning.episodes import Host
+from moorage.integrations.provisioning.host_leases import Host
 
 
 def starts(*kinds: str) -> list[Start]:

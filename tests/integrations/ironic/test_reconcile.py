@@ -23,8 +23,8 @@ def hiding(nodes: NodeReader, hidden: Callable[[Node], bool]) -> None:
 async def test_a_list_that_lacks_a_busy_node(it: World) -> None:
     """A node that is missing in a list keeps its unit until Ironic says that there is none."""
     it.double.fleet.ask(it.node(1), "deploy", [])
-    async with it.episodes() as (episodes, nodes):
-        reconciler = Reconciler(episodes, nodes, it.rules)
+    async with it.host_leases() as (host_leases, nodes):
+        reconciler = Reconciler(host_leases, nodes, it.rules)
         assert (await reconciler.run_once()).adopted == 1
         hiding(nodes, lambda node: node["name"] == "node-1")
         assert (await reconciler.run_once()).released == 0
@@ -38,17 +38,17 @@ async def test_one_refusal_does_not_stop_a_pass(it: World) -> None:
     """Moorage refuses the outcome of one node: the unit of the other is released all the same."""
     for number in (1, 2):
         it.double.fleet.ask(it.node(number), "deploy", [])
-    async with it.episodes() as (episodes, nodes):
-        reconciler = Reconciler(episodes, nodes, it.rules)
+    async with it.host_leases() as (host_leases, nodes):
+        reconciler = Reconciler(host_leases, nodes, it.rules)
         assert (await reconciler.run_once()).adopted == 2
         await it.double.advance(DEPLOY_SECONDS)
-        first, report = it.leases()[0].id, episodes.report
+        first, report = it.leases()[0].id, host_leases.report
 
         async def refused(lease: Lease, result: str, detail: str) -> None:
             if lease.id == first:
                 raise RefusedError(403, "forbidden", "Not for this pool.", "req")
             await report(lease, result, detail)
 
-        episodes.report = refused  # type: ignore[method-assign] # a test double
+        host_leases.report = refused  # type: ignore[method-assign] # a test double
         assert (await reconciler.run_once()).released == 1
         assert [lease.id for lease in it.leases()] == [first]

@@ -17,7 +17,7 @@ from moorage.integrations.ironic.nodes import NodeReader
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.wishes import WANT
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.provisioning.episodes import Episodes
+from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import Lease, PoolWanted
 from tests.e2e.support.server import Server, serve
 from tests.support.ironic_double.fleet import Node
@@ -44,21 +44,21 @@ class World:
     @asynccontextmanager
     async def governor(self, *, project_wishes: bool = False) -> AsyncIterator[Governor]:
         """Yield one more governor; it ends as after SIGTERM."""
-        async with self.episodes() as (episodes, nodes):
-            governor = Governor(episodes, nodes, self.rules, project_wishes=project_wishes)
+        async with self.host_leases() as (host_leases, nodes):
+            governor = Governor(host_leases, nodes, self.rules, project_wishes=project_wishes)
             try:
                 yield governor
             finally:
                 await governor.close()
 
     @asynccontextmanager
-    async def episodes(self) -> AsyncIterator[tuple[Episodes, NodeReader]]:
+    async def host_leases(self) -> AsyncIterator[tuple[HostLeases, NodeReader]]:
         """Yield access to the leases, and to the nodes."""
         async with (
             LeaseApi(self.server.url, self.token) as api,
             NodeReader(self.double.url) as nodes,
         ):
-            yield Episodes(api), nodes
+            yield HostLeases(api), nodes
 
     def node(self, number: int) -> Node:
         """Return a node."""

@@ -9,14 +9,14 @@ import pytest
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.provisioning.episodes import Episodes, Host, OtherUnitsError
+from moorage.integrations.provisioning.host_leases import Host, HostLeases, OtherUnitsError
 from moorage.wire.admission import Lease, PoolWanted
 from tests.e2e.support.server import serve
 
 HOST = Host("ironic", "node-1")
 
 
-def played(folder: Path, play: Callable[[Episodes], Awaitable[None]]) -> None:
+def played(folder: Path, play: Callable[[HostLeases], Awaitable[None]]) -> None:
     """Run a test with two pools of one unit."""
     database = folder / "moorage.sqlite"
     with serve(database) as server:
@@ -28,28 +28,28 @@ def played(folder: Path, play: Callable[[Episodes], Awaitable[None]]) -> None:
 
         async def run() -> None:
             async with LeaseApi(server.url, token) as api:
-                await play(Episodes(api))
+                await play(HostLeases(api))
 
         asyncio.run(run())
 
 
-async def asked(episodes: Episodes, host: Host, **needs: int) -> Lease:
+async def asked(host_leases: HostLeases, host: Host, **needs: int) -> Lease:
     """Ask for the units of a deployment."""
-    return await episodes.ask(host, "active", needs, wait=0.0, patience=60.0)
+    return await host_leases.ask(host, "active", needs, wait=0.0, patience=60.0)
 
 
 def test_a_lease_with_other_units(tmp_path: Path) -> None:
     """A host that works with other units gets an error; with the same ones it shares its lease."""
 
-    async def play(episodes: Episodes) -> None:
-        lease = await asked(episodes, HOST, deploy=1)
+    async def play(host_leases: HostLeases) -> None:
+        lease = await asked(host_leases, HOST, deploy=1)
         assert lease.state == "granted"
         with pytest.raises(OtherUnitsError) as refusal:
-            await asked(episodes, HOST, deploy=1, rack=1)
+            await asked(host_leases, HOST, deploy=1, rack=1)
         assert refusal.value.lease.id == lease.id
-        assert (await asked(episodes, HOST, deploy=1)).id == lease.id
-        assert await episodes.current(HOST, {"deploy": 1, "rack": 1}, forced=False) is None
-        assert await episodes.current(HOST, {"deploy": 1}, forced=False) is not None
+        assert (await asked(host_leases, HOST, deploy=1)).id == lease.id
+        assert await host_leases.current(HOST, {"deploy": 1, "rack": 1}, forced=False) is None
+        assert await host_leases.current(HOST, {"deploy": 1}, forced=False) is not None
 
     played(tmp_path, play)
 
@@ -57,14 +57,14 @@ def test_a_lease_with_other_units(tmp_path: Path) -> None:
 def test_a_ticket_with_other_units(tmp_path: Path) -> None:
     """A ticket with other needs is withdrawn, and the host waits for what it needs now."""
 
-    async def play(episodes: Episodes) -> None:
-        await asked(episodes, HOST, deploy=1, rack=1)
+    async def play(host_leases: HostLeases) -> None:
+        await asked(host_leases, HOST, deploy=1, rack=1)
         other = Host("ironic", "node-2")
-        before = await asked(episodes, other, deploy=1)
-        after = await asked(episodes, other, rack=1)
+        before = await asked(host_leases, other, deploy=1)
+        after = await asked(host_leases, other, rack=1)
         assert (before.state, after.state) == ("waiting", "waiting")
         assert [need.pool for need in after.needs] == ["rack"]
-        assert set((await episodes.in_line("ironic")).keys()) == {"node-2"}
+        assert set((await host_leases.in_line("ironic")).keys()) == {"node-2"}
 
     played(tmp_path, play)
 
@@ -72,10 +72,10 @@ def test_a_ticket_with_other_units(tmp_path: Path) -> None:
 def test_a_host_with_other_units_is_adopted(tmp_path: Path) -> None:
     """A busy host that has any lease is counted by it."""
 
-    async def play(episodes: Episodes) -> None:
-        await episodes.adopt(HOST, {"deploy": 1})
-        await episodes.adopt(HOST, {"deploy": 1, "rack": 1})
-        leases = (await episodes.working("ironic"))["node-1"]
+    async def play(host_leases: HostLeases) -> None:
+        await host_leases.adopt(HOST, {"deploy": 1})
+        await host_leases.adopt(HOST, {"deploy": 1, "rack": 1})
+        leases = (await host_leases.working("ironic"))["node-1"]
         assert [[need.pool for need in lease.needs] for lease in leases] == [["deploy"]]
 
     played(tmp_path, play)

@@ -5,8 +5,9 @@ The invariants, P1 to P8, are in `tests/simulation/provisioning/auditor.py`.
 
 from tests.simulation.mutation.bug import PROVISIONING, Bug
 
-WALK = "src/moorage/integrations/provisioning/walk.py"
-EPISODES = "src/moorage/integrations/provisioning/episodes.py"
+UNIT_RELEASE = "src/moorage/integrations/provisioning/unit_release.py"
+HOST_LEASES = "src/moorage/integrations/provisioning/host_leases.py"
+REQUEST_STEPS = "src/moorage/integrations/provisioning/request_steps.py"
 IRONIC = "src/moorage/integrations/ironic"
 CORE = "src/moorage/core/admission"
 
@@ -19,7 +20,7 @@ PROVISIONING_BUGS = (
     _bug(
         "P1",
         "what waits for its turn shares what was forced",
-        EPISODES,
+        HOST_LEASES,
         "if _covers(lease, needs) and (forced or not lease.forced):",
         "if _covers(lease, needs):",
     ),
@@ -33,63 +34,62 @@ PROVISIONING_BUGS = (
     _bug(
         "P2",
         "a unit is released whatever its record has become",
-        EPISODES,
+        HOST_LEASES,
         "            await self._api.release(noted.id, noted.record_version)\n",
         "            await self._api.release(noted.id)\n",
     ),
     _bug(
         "P2",
         "a request is forwarded before it is stored",
-        f"{IRONIC}/gate/deciding.py",
-        "        lease = await self._episodes.sent(lease, asked.id)\n",
-        "        await self._forwarded(asked)\n"
-        "        lease = await self._episodes.sent(lease, asked.id)\n",
+        REQUEST_STEPS,
+        "        lease = await host_leases.sent(lease, request.id)\n",
+        "        await request.send()\n        lease = await host_leases.sent(lease, request.id)\n",
     ),
     _bug(
         "P2",
         "a request without an answer has no grace",
-        WALK,
+        UNIT_RELEASE,
         "    return not noted.sent or noted.age >= WIRE_GRACE_SECONDS\n",
         "    return True\n",
     ),
     _bug(
         "P2",
         "a server error is a refusal",
-        WALK,
+        UNIT_RELEASE,
         "    if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:\n",
         "    if status is None:\n",
     ),
     _bug(
         "P2",
         "one refusal releases although another request is under way",
-        WALK,
-        "    return episode.version > 0 and not episode.sent and not episode.begun\n",
-        "    return episode.version > 0 and not episode.begun\n",
+        UNIT_RELEASE,
+        "    return state.version > 0 and not state.sent and not state.begun\n",
+        "    return state.version > 0 and not state.begun\n",
     ),
     _bug(
         "P2",
         "a refusal makes forgotten that work has begun",
-        WALK,
-        "    begun = episode.begun or outcome is RequestOutcome.ACCEPTED\n",
+        UNIT_RELEASE,
+        "    begun = state.begun or outcome is RequestOutcome.ACCEPTED\n",
         "    begun = outcome is RequestOutcome.ACCEPTED\n",
     ),
     _bug(
         "P2",
         "a process that was stopped sends what it has stored long ago",
-        f"{IRONIC}/gate/deciding.py",
-        "        if asked.left or monotonic() - began > SEND_SECONDS:\n",
-        "        if asked.left:\n",
+        REQUEST_STEPS,
+        "    if request.left() or monotonic() - began > SEND_SECONDS:\n",
+        "    if request.left():\n",
     ),
     _bug(
         "P2",
         "nodes are read before the leases",
         f"{IRONIC}/reconcile.py",
-        "        noted = await self._episodes.working(SYSTEM)\n"
+        "        noted = await self._host_leases.working(SYSTEM)\n"
         '        nodes = {str(node["uuid"]): node for node in'
         " await self._nodes.all(self._rules.listed)}\n",
         '        nodes = {str(node["uuid"]): node for node in'
         " await self._nodes.all(self._rules.listed)}\n"
-        "        noted = await self._episodes.working(SYSTEM)\n",
+        "        noted = await self._host_leases.working(SYSTEM)\n",
     ),
     _bug(
         "P2",
@@ -117,7 +117,7 @@ PROVISIONING_BUGS = (
         "the second governor sends the same wish",
         f"{IRONIC}/starting.py",
         "        except (TakenError, EndedError):\n            return NOT_SENT\n",
-        "        except (TakenError, EndedError):\n            pass\n",
+        "        except (TakenError, EndedError):\n            return await self._send(now)\n",
     ),
     _bug(
         "P4",
@@ -137,28 +137,28 @@ PROVISIONING_BUGS = (
     _bug(
         "P6",
         "what was granted to nobody is never released",
-        WALK,
+        UNIT_RELEASE,
         "        return noted.age >= GRANT_GRACE_SECONDS\n",
         "        return False\n",
     ),
     _bug(
         "P6",
         "a request without an answer keeps its unit for ever",
-        WALK,
+        UNIT_RELEASE,
         "    return not noted.sent or noted.age >= WIRE_GRACE_SECONDS\n",
         "    return not noted.sent\n",
     ),
     _bug(
         "P7",
         "a key cannot be used again",
-        EPISODES,
+        HOST_LEASES,
         "            reopen=True,\n",
         "            reopen=False,\n",
     ),
     _bug(
         "P8",
         "an answer that another process has made obsolete ends the request",
-        EPISODES,
+        HOST_LEASES,
         "        except (EndedError, CrowdedError, NotSentError) as error:\n",
         "        except (CrowdedError, NotSentError) as error:\n",
     ),

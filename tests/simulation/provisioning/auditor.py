@@ -18,7 +18,7 @@ from typing import Any
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
-from moorage.integrations.provisioning.walk import WIRE_GRACE_SECONDS
+from moorage.integrations.provisioning.unit_release import WIRE_GRACE_SECONDS
 from tests.simulation.admission.memory import Memory
 from tests.support.ironic_double.fleet import Node
 

@@ -19,7 +19,7 @@ from moorage.integrations.ironic.govern.governor import Governor
 from moorage.integrations.ironic.nodes import VERSION_HEADER
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
-from moorage.integrations.provisioning.episodes import Episodes
+from moorage.integrations.provisioning.host_leases import HostLeases
 from tests.simulation.provisioning.loop import Process, passed
 from tests.simulation.provisioning.net import (
     SimulatedLeaseApi,
@@ -80,13 +80,13 @@ class Gate(Program):
     def _start(self) -> None:
         world = self.world
         api, nodes = SimulatedLeaseApi(world), SimulatedNodeReader(world)
-        meters, episodes = Metrics(), Episodes(api)
+        meters, host_leases = Metrics(), HostLeases(api)
         self.watch = Watch(
-            Reconciler(episodes, nodes, world.rules), meters, _nothing, once=not self.passes
+            Reconciler(host_leases, nodes, world.rules), meters, _nothing, once=not self.passes
         )
-        self.units = Units(api, episodes, self.watch, meters)
+        self.units = Units(api, host_leases, self.watch, meters)
         self.deciding = Deciding(
-            _Upstream(world), episodes, self.units, self.watch, world.rules, meters
+            _Upstream(world), host_leases, self.units, self.watch, world.rules, meters
         )
         self.process.start(self.watch.run())
 
@@ -143,8 +143,8 @@ class Governing(Program):
 
     def _start(self) -> None:
         world = self.world
-        episodes = Episodes(SimulatedLeaseApi(world))
-        self.governor = Governor(episodes, SimulatedNodeReader(world), world.rules)
+        host_leases = HostLeases(SimulatedLeaseApi(world))
+        self.governor = Governor(host_leases, SimulatedNodeReader(world), world.rules)
         self._stopped = False
         self._running = self.process.start(self._run())
 
@@ -171,9 +171,9 @@ class RollingOut(Program):
 
     def _start(self) -> None:
         world = self.world
-        episodes = Episodes(SimulatedLeaseApi(world))
+        host_leases = HostLeases(SimulatedLeaseApi(world))
         nodes = SimulatedNodeReader(world)
-        self.rollout = Rollout(episodes, nodes, world.rules, self._verb, self._limits)
+        self.rollout = Rollout(host_leases, nodes, world.rules, self._verb, self._limits)
         self._running = self.process.start(self._run())
 
     async def _run(self) -> None:

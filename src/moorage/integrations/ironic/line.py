@@ -20,8 +20,8 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError
 from moorage.integrations.ironic.starting import LOCKED, NOT_SENT, Answer, Start, Starter
-from moorage.integrations.provisioning.episodes import CrowdedError, Episodes, OtherUnitsError
-from moorage.integrations.provisioning.walk import RequestOutcome
+from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
 WAIT_SECONDS = 20.0
@@ -69,7 +69,7 @@ class Line:
 
     def __init__(
         self,
-        episodes: Episodes,
+        host_leases: HostLeases,
         starter: Starter,
         is_own: Callable[[Lease], bool],
         answered: Callable[[Start, Answer], None] = lambda start, answer: None,
@@ -77,12 +77,12 @@ class Line:
         """Prepare to ask.
 
         Args:
-            episodes: the leases.
+            host_leases: the leases.
             starter: sends what was granted.
             is_own: whether a ticket was made for a start of this line, also by an earlier process.
             answered: is called with each answer.
         """
-        self._episodes = episodes
+        self._host_leases = host_leases
         self._starter = starter
         self._is_own = is_own
         self._answered = answered
@@ -171,7 +171,7 @@ class Line:
                 continue
             for ticket in waiting:
                 if self._is_own(ticket):
-                    await self._episodes.give_back(ticket, requeue=False)
+                    await self._host_leases.give_back(ticket, requeue=False)
 
     def _hold(self) -> None:
         """Hold requests open for the first nodes of each kind."""
@@ -226,7 +226,7 @@ class Line:
             self._send(start, None)
             return False
         try:
-            lease = await self._episodes.ask(
+            lease = await self._host_leases.ask(
                 start.host,
                 start.verb,
                 start.needs,

@@ -39,7 +39,7 @@ SECONDS_MAX = 60.0
 
 CONNECT_SECONDS = 10.0
 """How long to wait for a connection: what is sent later could start work after its unit was
-released, see `provisioning/walk.py`."""
+released, see `provisioning/unit_release.py`."""
 
 
 class IronicError(Exception):

@@ -18,16 +18,16 @@ from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
 from moorage.integrations.ironic.rules import IMAGE, Rules, value_of, verbs_of, warm_of
 from moorage.integrations.ironic.states import FAILED, is_busy
 from moorage.integrations.ironic.wishes import WANT, is_begun
-from moorage.integrations.provisioning.episodes import (
+from moorage.integrations.provisioning.host_leases import (
     ADOPTED,
     CrowdedError,
     EndedError,
-    Episodes,
     Host,
-    episode_of,
+    HostLeases,
     host_of,
+    work_state_of,
 )
-from moorage.integrations.provisioning.walk import is_over_after_reading
+from moorage.integrations.provisioning.unit_release import is_over_after_reading
 from moorage.wire.admission import Lease
 
 SYSTEM = "ironic"
@@ -91,9 +91,9 @@ class Reconciler:
     """Passes over the nodes of one Ironic."""
 
     def __init__(
-        self, episodes: Episodes, nodes: NodeReader, rules: Rules, *, hold_counts: bool = False
+        self, host_leases: HostLeases, nodes: NodeReader, rules: Rules, *, hold_counts: bool = False
     ) -> None:
-        self._episodes = episodes
+        self._host_leases = host_leases
         self._nodes = nodes
         self._rules = rules
         self._hold_counts = hold_counts
@@ -103,7 +103,7 @@ class Reconciler:
     async def run_once(self) -> Picture:
         """Make one pass. Raises IronicError, UnreachableError, RefusedError."""
         # The leases first: what is released must have been noted before the reading began.
-        noted = await self._episodes.working(SYSTEM)
+        noted = await self._host_leases.working(SYSTEM)
         nodes = {str(node["uuid"]): node for node in await self._nodes.all(self._rules.listed)}
         busy = {uuid for uuid, node in nodes.items() if self._is_busy(node)}
         left: dict[str, list[Lease]] = {}
@@ -138,7 +138,7 @@ class Reconciler:
         """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""
         uuid = host_of(lease)
         assert uuid is not None
-        if node is None and is_over_after_reading(episode_of(lease), busy=False):
+        if node is None and is_over_after_reading(work_state_of(lease), busy=False):
             # A list may lack a node that is there: only Ironic's 404 says that it is gone.
             node = await self._nodes.node(uuid, self._rules.fields)
         try:
@@ -153,18 +153,18 @@ class Reconciler:
         The wish from which the work came is removed first. If it were still there after the lease
         has ended, it would be carried out again.
         """
-        episode = episode_of(lease)
+        state = work_state_of(lease)
         busy = node is not None and self._is_busy(node)
-        if not is_over_after_reading(episode, busy=busy):
+        if not is_over_after_reading(state, busy=busy):
             return False
         if node is not None:
             if is_begun(lease.record, node) and not await self._remove_wish(node):
                 return False
-            if episode.begun and lease.outcome is None:
+            if state.begun and lease.outcome is None:
                 failed = node.get("provision_state") in FAILED
                 detail = _plain(str(node.get("last_error") or "")) if failed else ""
-                await self._episodes.report(lease, "failed" if failed else "ok", detail)
-        return await self._episodes.release_after_reading(lease, busy=busy)
+                await self._host_leases.report(lease, "failed" if failed else "ok", detail)
+        return await self._host_leases.release_after_reading(lease, busy=busy)
 
     async def _remove_wish(self, node: Node) -> bool:
         """Remove the wish of a node; False: it is locked, or Ironic has failed."""
@@ -181,7 +181,7 @@ class Reconciler:
         if not nodes:
             return 0, 0, frozenset()
         # Again: a unit may have been granted after the first look, and before the node was read.
-        working = await self._episodes.working(SYSTEM)
+        working = await self._host_leases.working(SYSTEM)
         adopted = failed = 0
         refused: set[str] = set()
         for node in nodes:
@@ -193,7 +193,7 @@ class Reconciler:
             if described is None or not self._is_busy(described):
                 continue  # its unit was released between the two looks
             try:
-                await self._episodes.adopt(host_of_node(described, ADOPTED), needs.units)
+                await self._host_leases.adopt(host_of_node(described, ADOPTED), needs.units)
             except (RefusedError, EndedError) as error:
                 log.error("node %s is busy and cannot be counted: %s", node["uuid"], error)
                 refused |= needs.units.keys()
@@ -208,7 +208,7 @@ class Reconciler:
         if lease.ttl is None or monotonic() - last < lease.ttl / RENEWALS:
             return
         try:
-            await self._episodes.renew(lease)
+            await self._host_leases.renew(lease)
         except (RefusedError, UnreachableError) as error:
             log.debug("lease %s is not renewed: %s", lease.id, error)
             return

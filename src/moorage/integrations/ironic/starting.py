@@ -1,4 +1,4 @@
-"""Sends the request that starts work on a node which has its units: the walk, once."""
+"""Sends the request that starts work on a node which has its units."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,12 +6,11 @@ from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
 
-from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.states import is_busy
-from moorage.integrations.provisioning import walk
-from moorage.integrations.provisioning.episodes import EndedError, Episodes, Host, TakenError
-from moorage.integrations.provisioning.walk import RequestOutcome
+from moorage.integrations.provisioning.host_leases import EndedError, Host, HostLeases, TakenError
+from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
+from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
 from moorage.wire.admission import Lease
 
 LOCKED = HTTPStatus.CONFLICT
@@ -60,8 +59,10 @@ Wanted = Callable[[Node], Start | None]
 class Starter:
     """Starts work. Every call raises IronicError, UnreachableError and RefusedError."""
 
-    def __init__(self, episodes: Episodes, nodes: NodeReader, fields: list[str], wanted: Wanted):
-        self._episodes = episodes
+    def __init__(
+        self, host_leases: HostLeases, nodes: NodeReader, fields: list[str], wanted: Wanted
+    ):
+        self._host_leases = host_leases
         self._nodes = nodes
         self._fields = fields
         self._wanted = wanted
@@ -80,22 +81,17 @@ class Starter:
         now = None if node is None else self._wanted(node)
         if now is None or (now.kind, now.verb) != (start.kind, start.verb):
             locked = node is not None and bool(node.get("reservation"))
-            await self._episodes.give_back(lease, requeue=locked)
+            await self._host_leases.give_back(lease, requeue=locked)
             return NOT_SENT
-        request, began = uuid4().hex, monotonic()
+
+        async def send() -> Answered[Answer]:
+            return _answered(await self._send(now))
+
+        request = Request(uuid4().hex, send, lambda: _answered(TOO_LATE))
         try:
-            lease = await self._episodes.sent_first(lease, request, now.marks)
+            return await send_with_steps(self._host_leases, lease, request, now.marks)
         except (TakenError, EndedError):
             return NOT_SENT
-        if monotonic() - began <= walk.SEND_SECONDS:
-            async with self._episodes.under_way(lease, request):
-                answer = await self._send(now)
-        else:
-            answer = TOO_LATE
-        assert answer.outcome is not None
-        locked = answer.status == LOCKED
-        await self._episodes.settle(lease, request, answer.outcome, requeue=locked)
-        return answer
 
     async def begin_without_units(self, start: Start) -> Answer:
         """Send the request of a start that is not limited."""
@@ -105,4 +101,9 @@ class Starter:
 
     async def _send(self, start: Start) -> Answer:
         status, text = await self._nodes.provision(start.host.uuid, start.body)
-        return Answer(walk.outcome_of(status), status, text)
+        return Answer(outcome_of(status), status, text)
+
+
+def _answered(answer: Answer) -> Answered[Answer]:
+    assert answer.outcome is not None
+    return Answered(answer, answer.outcome, requeue=answer.status == LOCKED)

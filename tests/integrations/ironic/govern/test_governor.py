@@ -7,7 +7,7 @@ import pytest
 
 from moorage.integrations.ironic.govern.governor import Governor
 from moorage.integrations.ironic.wishes import WANT
-from moorage.integrations.provisioning import episodes, walk
+from moorage.integrations.provisioning import host_leases, unit_release
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until, world
 from tests.support.ironic_double.faults import Fault
 
@@ -244,7 +244,7 @@ async def test_wishes_that_make_no_sense(it: World) -> None:
 
 def test_a_request_that_waits_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as a request is under way its last step is recent, so its unit is not released."""
-    monkeypatch.setattr(episodes, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(host_leases, "AGAIN_SECONDS", 0.05)
 
     async def play(it: World) -> None:
         it.double.faults.pending.append(Fault("provision", wait=500.0, work="last"))
@@ -269,7 +269,7 @@ def test_a_request_that_waits_for_long(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_grace_is_longer_than_a_request_of_ironic() -> None:
     """Ironic's RPC may deliver a request for 60 seconds."""
-    assert walk.WIRE_GRACE_SECONDS > 60.0
+    assert unit_release.WIRE_GRACE_SECONDS > 60.0
 
 
 @played(3, 3)

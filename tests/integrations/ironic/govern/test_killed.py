@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.integrations.provisioning import walk
+from moorage.integrations.provisioning import unit_release
 from tests.integrations.ironic.govern.test_governor import carried_out
 from tests.integrations.ironic.world import DEPLOY_SECONDS, World, until, world
 from tests.support.ironic_double.faults import Fault
@@ -40,11 +40,11 @@ def test_killed(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 assert await governor.tick()
             assert len(it.leases()) <= 1
             if fault.on == "provision":
-                await it.double.advance(walk.WIRE_GRACE_SECONDS + DEPLOY_SECONDS)
+                await it.double.advance(unit_release.WIRE_GRACE_SECONDS + DEPLOY_SECONDS)
                 assert len(it.leases()) == 1
                 # The time of Moorage has not passed: leave out the grace that has, in the double's.
                 with monkeypatch.context() as patched:
-                    patched.setattr(walk, "WIRE_GRACE_SECONDS", 0.0)
+                    patched.setattr(unit_release, "WIRE_GRACE_SECONDS", 0.0)
                     await governor.tick()
 
             async def on() -> None:

@@ -16,7 +16,7 @@ from moorage.cli.support.output import Failure
 from moorage.integrations.ironic.rollout.report import times_of
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
 from moorage.integrations.ironic.rollout.wave import Phase
-from moorage.integrations.provisioning.episodes import Host
+from moorage.integrations.provisioning.host_leases import Host
 from moorage.wire.admission import Lease
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
 from tests.support.ironic_double.faults import Fault
@@ -25,8 +25,8 @@ from tests.support.ironic_double.faults import Fault
 @asynccontextmanager
 async def rollout(it: World, limit: int, failures: int) -> AsyncIterator[Rollout]:
     """Yield a rollout that deploys."""
-    async with it.episodes() as (episodes, nodes):
-        yield Rollout(episodes, nodes, it.rules, "active", Limits(limit, failures))
+    async with it.host_leases() as (host_leases, nodes):
+        yield Rollout(host_leases, nodes, it.rules, "active", Limits(limit, failures))
 
 
 def is_answered(lease: Lease) -> bool:
@@ -58,11 +58,11 @@ async def test_a_node_on_hold(it: World) -> None:
     """A wave keeps the unit of a node on hold if the gate does."""
     it.node(1).state = "deploy hold"
     for counts in (True, False):
-        async with it.episodes() as (episodes, nodes):
+        async with it.host_leases() as (host_leases, nodes):
             limits = Limits(1, 0)
-            wave = Rollout(episodes, nodes, it.rules, "active", limits, hold_counts=counts)
+            wave = Rollout(host_leases, nodes, it.rules, "active", limits, hold_counts=counts)
             await wave.prepare(["node-2"], None)
-            await episodes.adopt(Host("ironic", it.node(1).uuid), {POOL: 1})
+            await host_leases.adopt(Host("ironic", it.node(1).uuid), {POOL: 1})
             wave.stop()
             await wave.tick()
         assert len(it.leases()) == counts

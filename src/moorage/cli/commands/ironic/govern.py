@@ -64,14 +64,14 @@ def govern(
 
     async def work() -> None:
         from moorage.integrations.ironic.govern.governor import Governor
-        from moorage.integrations.provisioning.episodes import Episodes
+        from moorage.integrations.provisioning.host_leases import HostLeases
 
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with opened(target) as (api, nodes):
             await pools_checked(api, target)
             governor = Governor(
-                Episodes(api),
+                HostLeases(api),
                 nodes,
                 target.rules,
                 hold_counts=count_holds,

@@ -144,13 +144,13 @@ async def _reported(asked: _Asked) -> "Report":
     from moorage.client.transport import RefusedError, UnreachableError
     from moorage.integrations.ironic.nodes import IronicError
     from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
-    from moorage.integrations.provisioning.episodes import Episodes
+    from moorage.integrations.provisioning.host_leases import HostLeases
 
     async with opened(asked.target) as (api, nodes):
         await pools_checked(api, asked.target)
         limits = Limits(asked.limit, asked.failures)
         wave = Rollout(
-            Episodes(api),
+            HostLeases(api),
             nodes,
             asked.target.rules,
             asked.verb,

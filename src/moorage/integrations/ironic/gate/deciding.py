@@ -1,7 +1,6 @@
-"""The steps of a request that makes a node busy: its unit, the stored step, Ironic, the answer.
+"""Decides a request that may make a node busy: its unit, Ironic, the answer.
 
-Each step is stored before the next one is taken (`provisioning/walk.py`), so that the gate may be
-killed between any two: what may have been sent keeps its unit until a reading shows the node idle.
+What needs a unit is sent by the steps of `provisioning/request_steps.py`.
 """
 
 import asyncio
@@ -34,8 +33,9 @@ from moorage.integrations.ironic.states import (
     requirement_of,
     synonyms_of,
 )
-from moorage.integrations.provisioning.episodes import CrowdedError, EndedError, Episodes
-from moorage.integrations.provisioning.walk import SEND_SECONDS, RequestOutcome, outcome_of
+from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError, HostLeases
+from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
+from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
 from moorage.wire.admission import Lease
 
 TRIES = 3
@@ -75,14 +75,14 @@ class Deciding:
     def __init__(
         self,
         upstream: Upstream,
-        episodes: Episodes,
+        host_leases: HostLeases,
         units: Units,
         watch: Watch,
         rules: Rules,
         meters: Metrics,
     ) -> None:
         self._upstream = upstream
-        self._episodes = episodes
+        self._host_leases = host_leases
         self._units = units
         self._watch = watch
         self._rules = rules
@@ -157,7 +157,7 @@ class Deciding:
         host = host_of_node(node, asked.verb)
         if requirement is Requirement.NOTHING and state in BUSY:
             # Its work may end before Ironic reads the request, which then starts new work.
-            lease = await self._episodes.current(host, {}, forced=True)
+            lease = await self._host_leases.current(host, {}, forced=True)
         elif requirement is Requirement.NOTHING or not needs.units:
             lease = None
         else:
@@ -197,18 +197,19 @@ class Deciding:
         """Send the request to Ironic, with its steps stored. Raises EndedError before it is."""
         if lease is None:
             return (await self._forwarded(asked))[0]
-        began = monotonic()
-        lease = await self._episodes.sent(lease, asked.id)
-        if asked.left or monotonic() - began > SEND_SECONDS:
-            # Stored, but not sent: the unit is free again.
-            text = "it has taken too long until the request could be sent"
-            answer, outcome = self._conflict(asked, text), RequestOutcome.REFUSED
-        else:
+
+        async def send() -> Answered[Answer]:
             with self._meters.forwarding.track_inprogress():
-                async with self._episodes.under_way(lease, asked.id):
-                    answer, outcome = await self._forwarded(asked)
-        locked = answer.status == 409 and LOCKED in fault_of(answer.body)
-        await self._episodes.settle(lease, asked.id, outcome, requeue=locked)
+                answer, outcome = await self._forwarded(asked)
+            locked = answer.status == 409 and LOCKED in fault_of(answer.body)
+            return Answered(answer, outcome, requeue=locked)
+
+        def unsent() -> Answered[Answer]:
+            text = "it has taken too long until the request could be sent"
+            return Answered(self._conflict(asked, text), RequestOutcome.REFUSED)
+
+        request = Request(asked.id, send, unsent, lambda: asked.left)
+        answer = await send_with_steps(self._host_leases, lease, request)
         self._watch.nudge()
         return answer
 

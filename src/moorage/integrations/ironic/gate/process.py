@@ -32,7 +32,7 @@ from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import pools
-from moorage.integrations.provisioning.episodes import Episodes
+from moorage.integrations.provisioning.host_leases import HostLeases
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
@@ -123,9 +123,9 @@ class _Process:
                 NodeReader(settings.ironic, settings.ironic_headers, settings.trusted)
             )
             await self._check(api)
-            meters, episodes = Metrics(), Episodes(api)
+            meters, host_leases = Metrics(), HostLeases(api)
             reconciler = Reconciler(
-                episodes, nodes, settings.rules, hold_counts=settings.hold_counts
+                host_leases, nodes, settings.rules, hold_counts=settings.hold_counts
             )
             watch = Watch(
                 reconciler,
@@ -133,8 +133,8 @@ class _Process:
                 lambda: pools.check(api, settings.rules.pools),
                 once=not settings.watch,
             )
-            units = Units(api, episodes, watch, meters)
-            deciding = Deciding(upstream, episodes, units, watch, settings.rules, meters)
+            units = Units(api, host_leases, watch, meters)
+            deciding = Deciding(upstream, host_leases, units, watch, settings.rules, meters)
             gate = Gate(upstream, deciding, settings.rules, meters)
             watching = loop.create_task(watch.run())
             watching.add_done_callback(self._watched)

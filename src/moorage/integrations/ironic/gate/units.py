@@ -15,7 +15,7 @@ from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.gate.metrics import Metrics
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.provisioning.episodes import Episodes, Host, OtherUnitsError
+from moorage.integrations.provisioning.host_leases import Host, HostLeases, OtherUnitsError
 from moorage.wire.admission import Lease
 
 WAITED_MIN = 0.05
@@ -59,9 +59,11 @@ class Want:
 class Units:
     """Units of hosts, for requests that wait."""
 
-    def __init__(self, api: LeaseApi, episodes: Episodes, watch: Watch, meters: Metrics) -> None:
+    def __init__(
+        self, api: LeaseApi, host_leases: HostLeases, watch: Watch, meters: Metrics
+    ) -> None:
         self._api = api
-        self._episodes = episodes
+        self._host_leases = host_leases
         self._watch = watch
         self._meters = meters
         self._asking: Counter[str] = Counter()
@@ -88,7 +90,7 @@ class Units:
 
         Raises HeldBackError, UnreachableError, RefusedError.
         """
-        lease = await self._episodes.current(want.host, want.units, forced=want.force)
+        lease = await self._host_leases.current(want.host, want.units, forced=want.force)
         if lease is not None:
             return lease
         with self._holding(want), self._meters.held.track_inprogress(), self._meters.waits.time():
@@ -110,7 +112,7 @@ class Units:
             try:
                 self._counted(want)
             except HeldBackError:
-                await self._episodes.give_back(lease, requeue=True)
+                await self._host_leases.give_back(lease, requeue=True)
                 raise
         return lease
 
@@ -151,7 +153,7 @@ class Units:
     async def _asked(self, want: Want, policy: ClientPolicy, wait: float) -> Lease:
         key = want.host.keys + want.verb
         call = asyncio.create_task(
-            self._episodes.ask(
+            self._host_leases.ask(
                 want.host,
                 want.verb,
                 want.units,

@@ -35,7 +35,7 @@ from moorage.integrations.ironic.wishes import (
     mark_of,
     wish_of,
 )
-from moorage.integrations.provisioning.episodes import Episodes
+from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import Lease
 
 WISH = "wish"
@@ -68,7 +68,7 @@ class Governor:
 
     def __init__(
         self,
-        episodes: Episodes,
+        host_leases: HostLeases,
         nodes: NodeReader,
         rules: Rules,
         *,
@@ -77,12 +77,12 @@ class Governor:
     ) -> None:
         """Prepare to govern; `project_wishes`: also carry out those on nodes of projects."""
         self._project_wishes = project_wishes
-        self._episodes = episodes
+        self._host_leases = host_leases
         self._nodes = nodes
         self._rules = rules
-        self._reconciler = Reconciler(episodes, nodes, rules, hold_counts=hold_counts)
-        starter = Starter(episodes, nodes, rules.fields, self._start_of)
-        self._line = Line(episodes, starter, lambda ticket: WISH in ticket.labels)
+        self._reconciler = Reconciler(host_leases, nodes, rules, hold_counts=hold_counts)
+        starter = Starter(host_leases, nodes, rules.fields, self._start_of)
+        self._line = Line(host_leases, starter, lambda ticket: WISH in ticket.labels)
         self._notes = Notes(nodes)
         self._picture = Picture()
         self._trouble: str | None = None
@@ -111,7 +111,7 @@ class Governor:
 
     async def _pass(self) -> None:
         picture = self._picture = await self._reconciler.run_once()
-        tickets = await self._episodes.in_line(SYSTEM)
+        tickets = await self._host_leases.in_line(SYSTEM)
         await self._forget_wishes(picture)
         starts, remarks = self._starts(picture)
         await self._line.follow(starts, tickets, remarks)

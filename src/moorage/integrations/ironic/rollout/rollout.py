@@ -23,8 +23,8 @@ from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.starting import LOCKED, Answer, Start, Starter
 from moorage.integrations.ironic.states import Requirement, requirement_of
 from moorage.integrations.ironic.wishes import hindrance_of, is_needless, mark_of
-from moorage.integrations.provisioning.episodes import Episodes
-from moorage.integrations.provisioning.walk import RequestOutcome
+from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.unit_release import RequestOutcome
 
 OPEN = (Phase.NEW, Phase.WAITING)
 ASKED_TO_STOP = "asked to stop"
@@ -77,7 +77,7 @@ class Rollout:
 
     def __init__(
         self,
-        episodes: Episodes,
+        host_leases: HostLeases,
         nodes: NodeReader,
         rules: Rules,
         verb: str,
@@ -85,14 +85,14 @@ class Rollout:
         *,
         hold_counts: bool = False,
     ) -> None:
-        self._episodes = episodes
+        self._host_leases = host_leases
         self._nodes = nodes
         self._rules = rules
         self._limits = limits
-        self._reconciler = Reconciler(episodes, nodes, rules, hold_counts=hold_counts)
-        starter = Starter(episodes, nodes, rules.fields, self._start_of)
+        self._reconciler = Reconciler(host_leases, nodes, rules, hold_counts=hold_counts)
+        starter = Starter(host_leases, nodes, rules.fields, self._start_of)
         self._line = Line(
-            episodes,
+            host_leases,
             starter,
             lambda ticket: ticket.labels.get(WAVE) == self._wave.name,
             self._answered,
@@ -113,7 +113,7 @@ class Rollout:
         """
         nodes = chosen_nodes(await self._nodes.all(self._rules.fields), idents)
         self._wave = Wave(name or name_of(nodes, self._wave.verb), self._wave.verb)
-        self._wave.remember(await self._episodes.past(SYSTEM), nodes)
+        self._wave.remember(await self._host_leases.past(SYSTEM), nodes)
         self._members = [
             Member(uuid, str(node.get("name") or uuid)) for uuid, node in nodes.items()
         ]
@@ -161,14 +161,14 @@ class Rollout:
 
     async def report(self) -> Report:
         """Sum up. Raises UnreachableError, RefusedError."""
-        past = await self._episodes.past(SYSTEM)
+        past = await self._host_leases.past(SYSTEM)
         left = counts(self._members)
         stopped = self._stopped if left[Phase.NEW] + left[Phase.WAITING] else ""
         return report_of(self._wave.name, self._wave.verb, self._members, past, stopped)
 
     async def _pass(self) -> None:
         picture = self._picture = await self._reconciler.run_once()
-        tickets = await self._episodes.in_line(SYSTEM)
+        tickets = await self._host_leases.in_line(SYSTEM)
         before = {member.uuid: member for member in self._members}
         self._members = [
             self._wave.member(

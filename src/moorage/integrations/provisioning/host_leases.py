@@ -1,7 +1,7 @@
-"""Episodes in Moorage: the lease of a host, its steps in the record of the lease.
+"""The leases of hosts: by which a host has its units, with the steps of its work in the record.
 
-`walk.py` decides; here its steps are read and written. Any number of processes may work for the
-same host: each step replaces a version, and the second one reads again.
+`unit_release.py` decides; here its steps are read and written. Any number of processes may work for
+the same host: each step replaces a version, and the second one reads again.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from typing import Any
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.provisioning import walk
-from moorage.integrations.provisioning.walk import Episode, NotSentError, RequestOutcome
+from moorage.integrations.provisioning import unit_release
+from moorage.integrations.provisioning.unit_release import NotSentError, RequestOutcome, WorkState
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 
 SENT_MAX = 30
-"""Requests of one episode that may be without an answer at the same time."""
+"""Requests of one lease that may be without an answer at the same time."""
 
 TRIES_MAX = 20
 """How often a step is tried again because another process has taken one."""
 
-AGAIN_SECONDS = walk.WIRE_GRACE_SECONDS / 3
+AGAIN_SECONDS = unit_release.WIRE_GRACE_SECONDS / 3
 """How often a request that is still under way is stored again as sent."""
 
 ADOPTED = "adopted"
@@ -42,7 +42,7 @@ HOLDS = "pool_has_hold"
 REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
 
-Step = Callable[[Episode], Episode]
+Step = Callable[[WorkState], WorkState]
 
 log = logging.getLogger("moorage.provisioning")
 
@@ -85,10 +85,10 @@ class Host:
         return f"{self.system}/{self.uuid}/"
 
 
-def episode_of(lease: Lease) -> Episode:
+def work_state_of(lease: Lease) -> WorkState:
     """Return the steps that the record of a lease has."""
     record = lease.record or {}
-    return Episode(
+    return WorkState(
         version=lease.record_version,
         age=lease.record_age or 0.0,
         sent=frozenset(record.get("sent", ())),
@@ -107,13 +107,13 @@ def _covers(lease: Lease, needs: Mapping[str, int]) -> bool:
     return all(has.get(pool, 0) >= wanted for pool, wanted in needs.items())
 
 
-def _members(episode: Episode) -> dict[str, Any]:
+def _members(state: WorkState) -> dict[str, Any]:
     """Return what the record of a lease says of the steps; other members of it stay."""
-    return {"sent": sorted(episode.sent), "begun": episode.begun}
+    return {"sent": sorted(state.sent), "begun": state.begun}
 
 
-class Episodes:
-    """The episodes of hosts. Every call raises UnreachableError and RefusedError."""
+class HostLeases:
+    """The leases of hosts. Every call raises UnreachableError and RefusedError."""
 
     def __init__(self, api: LeaseApi) -> None:
         self._api = api
@@ -231,7 +231,7 @@ class Episodes:
             lease = await self.ask(host, ADOPTED, needs, wait=0.0, patience=60.0, force=True)
         except OtherUnitsError as other:
             lease = other.lease
-        await self._step(lease, walk.found_busy)
+        await self._step(lease, unit_release.found_busy)
 
     async def renew(self, lease: Lease) -> None:
         """Show that a process governs the host of a lease."""
@@ -240,8 +240,8 @@ class Episodes:
     async def sent(self, lease: Lease, request: str) -> Lease:
         """Store that a request is about to be sent. Raises EndedError, CrowdedError."""
 
-        def step(episode: Episode) -> Episode:
-            found = walk.sent(episode, request)
+        def step(state: WorkState) -> WorkState:
+            found = unit_release.sent(state, request)
             if len(found.sent) > SENT_MAX:
                 raise CrowdedError
             return found
@@ -253,8 +253,8 @@ class Episodes:
 
         Raises TakenError: another process was first. EndedError: the lease has ended.
         """
-        episode = walk.sent(Episode(), request)
-        record = {**marks, **_members(episode)}
+        state = unit_release.sent(WorkState(), request)
+        record = {**marks, **_members(state)}
         try:
             return await self._api.record_put(lease.id, record, 0)
         except RefusedError as refusal:
@@ -276,7 +276,9 @@ class Episodes:
             while True:
                 await asyncio.sleep(AGAIN_SECONDS)
                 try:
-                    latest = await self._step(latest, lambda episode: walk.sent(episode, request))
+                    latest = await self._step(
+                        latest, lambda state: unit_release.sent(state, request)
+                    )
                 except (UnreachableError, UndecodableError, RefusedError, CrowdedError) as error:
                     log.warning("request %s is under way, which is not stored: %s", request, error)
                 except EndedError:
@@ -304,9 +306,9 @@ class Episodes:
         """
         try:
             lease = await self._step(
-                lease, lambda episode: walk.answered(episode, request, outcome)
+                lease, lambda state: unit_release.answered(state, request, outcome)
             )
-            if walk.is_over_after_answer(episode_of(lease)):
+            if unit_release.is_over_after_answer(work_state_of(lease)):
                 await self._release_refused(lease, requeue=requeue)
         except (UnreachableError, UndecodableError, RefusedError) as error:
             log.warning("the answer to request %s is not stored: %s", request, error)
@@ -350,7 +352,7 @@ class Episodes:
 
         `noted` is the lease as it was before the reading began. Returns whether it was released.
         """
-        if not walk.is_over_after_reading(episode_of(noted), busy=busy):
+        if not unit_release.is_over_after_reading(work_state_of(noted), busy=busy):
             return False
         try:
             await self._api.release(noted.id, noted.record_version)
@@ -363,10 +365,10 @@ class Episodes:
     async def _step(self, lease: Lease, step: Step) -> Lease:
         """Take a step, and again from a newer record if another process was faster."""
         for _ in range(TRIES_MAX):
-            episode: Episode = step(episode_of(lease))
-            if episode.version == lease.record_version:
+            state: WorkState = step(work_state_of(lease))
+            if state.version == lease.record_version:
                 return lease
-            record = {**(lease.record or {}), **_members(episode)}
+            record = {**(lease.record or {}), **_members(state)}
             try:
                 return await self._api.record_put(lease.id, record, lease.record_version)
             except RefusedError as refusal:

@@ -1,10 +1,10 @@
-"""The walk of a host that occupies a unit: granted, sent, answered, seen not busy.
+"""When a unit is released: the steps of the work that a host has it for, and what ends it.
 
-An episode is the time in which one lease belongs to a host. Every step is stored before the next
-one is taken, and raises the version of the episode. A unit is released only on evidence: a reading
-of the host that began after the last step, and shows that it is not busy. "After" needs no clock:
-the reader notes the episode before it reads, and the release counts only if the version is still
-the same.
+The steps are: granted, sent, answered, seen not busy. Each is stored in the record of the lease
+before the next one is taken, and raises the version of the state. A unit is released only on
+evidence: a reading of the host that began after the last step, and shows that it is not busy.
+"After" needs no clock: the reader notes the state before it reads, and the release counts only if
+the version is still the same.
 
 The host need not have been seen busy: short work never is.
 """
@@ -37,8 +37,8 @@ class RequestOutcome(Enum):
 
 
 @dataclass(frozen=True)
-class Episode:
-    """The steps so far.
+class WorkState:
+    """What is known of the work for which a host has a unit.
 
     `sent` has the requests that have no answer yet. `begun`: a request may have started work, or
     the host was found busy. `version` is the number of steps, and `age` the seconds since the last
@@ -55,33 +55,33 @@ class NotSentError(Exception):
     """An answer names a request that was not sent, or was answered before."""
 
 
-def sent(episode: Episode, request: str) -> Episode:
-    """Return the episode with one more request under way; store it before the request is sent.
+def sent(state: WorkState, request: str) -> WorkState:
+    """Return the state with one more request under way; store it before the request is sent.
 
     Requests that have had no answer until they can start nothing any more are dropped;
     they may have started work.
     """
-    if episode.age >= WIRE_GRACE_SECONDS and (gone := episode.sent - {request}):
-        return _step(episode, episode.sent - gone | {request}, begun=True)
-    return _step(episode, episode.sent | {request}, episode.begun)
+    if state.age >= WIRE_GRACE_SECONDS and (gone := state.sent - {request}):
+        return _step(state, state.sent - gone | {request}, begun=True)
+    return _step(state, state.sent | {request}, state.begun)
 
 
-def answered(episode: Episode, request: str, outcome: RequestOutcome) -> Episode:
-    """Return the episode with the answer to a request; an unknown outcome counts as no answer.
+def answered(state: WorkState, request: str, outcome: RequestOutcome) -> WorkState:
+    """Return the state with the answer to a request; an unknown outcome counts as no answer.
 
     Raises NotSentError.
     """
-    if request not in episode.sent:
+    if request not in state.sent:
         raise NotSentError(f"Request {request} was not sent, or was answered before.")
     if outcome is RequestOutcome.UNKNOWN:
-        return episode
-    begun = episode.begun or outcome is RequestOutcome.ACCEPTED
-    return _step(episode, episode.sent - {request}, begun)
+        return state
+    begun = state.begun or outcome is RequestOutcome.ACCEPTED
+    return _step(state, state.sent - {request}, begun)
 
 
-def found_busy(episode: Episode) -> Episode:
-    """Return the episode of a host that works although nobody has asked for a unit."""
-    return _step(episode, episode.sent, begun=True)
+def found_busy(state: WorkState) -> WorkState:
+    """Return the state of a host that works although nobody has asked for a unit."""
+    return _step(state, state.sent, begun=True)
 
 
 def outcome_of(status: int | None) -> RequestOutcome:
@@ -91,16 +91,16 @@ def outcome_of(status: int | None) -> RequestOutcome:
     return RequestOutcome.REFUSED if status >= HTTPStatus.BAD_REQUEST else RequestOutcome.ACCEPTED
 
 
-def is_over_after_answer(episode: Episode) -> bool:
+def is_over_after_answer(state: WorkState) -> bool:
     """Return whether the unit can be released without a reading: all requests were refused."""
-    return episode.version > 0 and not episode.sent and not episode.begun
+    return state.version > 0 and not state.sent and not state.begun
 
 
-def is_over_after_reading(noted: Episode, *, busy: bool) -> bool:
-    """Return whether a reading proves that the host no longer works for this episode.
+def is_over_after_reading(noted: WorkState, *, busy: bool) -> bool:
+    """Return whether a reading proves that the host no longer does this work.
 
     Args:
-        noted: the episode, noted before the reading began. Release only while it has this version.
+        noted: the state, noted before the reading began. Release only while it has this version.
         busy: what the reading shows.
     """
     if busy:
@@ -110,5 +110,5 @@ def is_over_after_reading(noted: Episode, *, busy: bool) -> bool:
     return not noted.sent or noted.age >= WIRE_GRACE_SECONDS
 
 
-def _step(episode: Episode, sent: frozenset[str], begun: bool) -> Episode:
-    return replace(episode, version=episode.version + 1, age=0.0, sent=sent, begun=begun)
+def _step(state: WorkState, sent: frozenset[str], begun: bool) -> WorkState:
+    return replace(state, version=state.version + 1, age=0.0, sent=sent, begun=begun)

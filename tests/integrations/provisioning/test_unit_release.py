@@ -1,4 +1,4 @@
-"""A unit is released only once nothing of its episode works or can still begin.
+"""A unit is released only once nothing of its work goes on or can still begin.
 
 The state machine plays a host, readers that are slow, processes that are killed between any two
 steps, and requests that start work late. A release that goes by less evidence must be seen to fail.
@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from moorage.integrations.provisioning.walk import (
+from moorage.integrations.provisioning.unit_release import (
     GRANT_GRACE_SECONDS,
     WIRE_GRACE_SECONDS,
-    Episode,
     NotSentError,
     RequestOutcome,
+    WorkState,
     answered,
     found_busy,
     is_over_after_answer,
@@ -31,9 +31,9 @@ RPC_SECONDS = 60
 
 
 class Release(Protocol):
-    """Decides by an episode, noted before a reading, and by what the reading shows."""
+    """Decides by what is known, noted before a reading, and by what the reading shows."""
 
-    def __call__(self, noted: Episode, *, busy: bool) -> bool: ...
+    def __call__(self, noted: WorkState, *, busy: bool) -> bool: ...
 
 
 @dataclass
@@ -45,12 +45,12 @@ class Sending:
 
 
 class Host(RuleBasedStateMachine):
-    """One host, one episode after the other, and truth about its work."""
+    """One host, one lease after the other, and truth about its work."""
 
     release: Release = staticmethod(is_over_after_reading)
 
     @staticmethod
-    def guard(noted: Episode, now: Episode) -> bool:
+    def guard(noted: WorkState, now: WorkState) -> bool:
         """The server releases only if the record still has the version that was noted."""
         return noted.version == now.version
 
@@ -59,43 +59,43 @@ class Host(RuleBasedStateMachine):
         self.now = 0
         self.work: list[Sending] = []
         self.under_way: dict[str, Sending] = {}
-        self.episode: Episode | None = None
+        self.state: WorkState | None = None
         self.stepped_at = 0
-        self.readings: list[Episode] = []
-        """Readers that have noted the episode, and have not read yet."""
+        self.readings: list[WorkState] = []
+        """Readers that have noted the state, and have not read yet."""
         self.names = iter(range(10**6))
 
     def released(self) -> None:
         """Check that nothing is released while anything works, or may begin."""
         for one in self.work:
             assert one.begins is None or one.ends <= self.now, "released while it works"
-        self.episode, self.under_way = None, {}
+        self.state, self.under_way = None, {}
 
-    def step(self, episode: Episode) -> None:
+    def step(self, state: WorkState) -> None:
         """Store a step."""
-        if self.episode is None or episode.version != self.episode.version:
+        if self.state is None or state.version != self.state.version:
             self.stepped_at = self.now
-        self.episode = episode
+        self.state = state
 
     @rule(seconds=st.integers(0, 100))
     def time_passes(self, seconds: int) -> None:
         """Time passes."""
         self.now += seconds
 
-    @precondition(lambda self: self.episode is None)
+    @precondition(lambda self: self.state is None)
     @rule()
     def grant(self) -> None:
         """The host gets a unit."""
-        self.episode, self.work, self.readings = Episode(), [], []
+        self.state, self.work, self.readings = WorkState(), [], []
         self.stepped_at = self.now
 
-    @precondition(lambda self: self.episode is not None)
+    @precondition(lambda self: self.state is not None)
     @rule(begins=st.none() | st.integers(0, RPC_SECONDS), lasts=st.integers(0, 300))
     def send(self, begins: int | None, lasts: int) -> None:
         """A process stores that it sends a request, and sends it; it may be killed at once."""
-        assert self.episode is not None
+        assert self.state is not None
         name = str(next(self.names))
-        self.step(sent(self.episode, name))
+        self.step(sent(self.state, name))
         start = None if begins is None else self.now + begins
         one = Sending(start, 0 if start is None else start + lasts)
         self.work.append(one)
@@ -105,23 +105,23 @@ class Host(RuleBasedStateMachine):
     @rule(data=st.data(), lost=st.booleans())
     def answer(self, data: st.DataObject, lost: bool) -> None:
         """An answer arrives: 202 only once the work has begun; or a server error at any time."""
-        assert self.episode is not None
+        assert self.state is not None
         name = data.draw(st.sampled_from([*self.under_way]))
         one = self.under_way.pop(name)
         if lost or (one.begins is not None and one.begins > self.now):
             status = data.draw(st.sampled_from([None, 500, 503, 504]))
         else:
             status = 202 if one.begins is not None else data.draw(st.sampled_from([400, 404, 409]))
-        self.step(answered(self.episode, name, outcome_of(status)))
-        if is_over_after_answer(self.episode):
+        self.step(answered(self.state, name, outcome_of(status)))
+        if is_over_after_answer(self.state):
             self.released()
 
-    @precondition(lambda self: self.episode is not None)
+    @precondition(lambda self: self.state is not None)
     @rule()
     def begin_reading(self) -> None:
         """A reader notes the version, and begins to read."""
-        assert self.episode is not None
-        self.readings.append(replace(self.episode, age=float(self.now - self.stepped_at)))
+        assert self.state is not None
+        self.readings.append(replace(self.state, age=float(self.now - self.stepped_at)))
 
     @precondition(lambda self: self.readings)
     @rule(data=st.data())
@@ -131,7 +131,7 @@ class Host(RuleBasedStateMachine):
         busy = any(
             one.begins is not None and one.begins <= self.now < one.ends for one in self.work
         )
-        current = self.episode is not None and self.guard(noted, self.episode)
+        current = self.state is not None and self.guard(noted, self.state)
         if current and self.release(noted, busy=busy):
             self.released()
 
@@ -149,7 +149,7 @@ def test_nothing_is_released_while_it_works() -> None:
     run_state_machine_as_test(Host, settings=SETTINGS)
 
 
-def not_busy(noted: Episode, *, busy: bool) -> bool:
+def not_busy(noted: WorkState, *, busy: bool) -> bool:
     """A release that takes a server error, or silence, for the end of a request."""
     return not busy
 
@@ -158,7 +158,7 @@ class NoGuard(Host):
     """A release by any reading, also by one that began before the last step."""
 
     @staticmethod
-    def guard(noted: Episode, now: Episode) -> bool:
+    def guard(noted: WorkState, now: WorkState) -> bool:
         return True
 
 
@@ -175,9 +175,9 @@ def test_less_evidence_is_not_enough(naive: type[Host]) -> None:
         run_state_machine_as_test(naive, settings=SETTINGS)
 
 
-def test_every_episode_ends() -> None:
+def test_every_lease_ends() -> None:
     """Without requests, without answers, and after short work that nobody has seen."""
-    lone = Episode()
+    lone = WorkState()
     assert not is_over_after_reading(replace(lone, age=GRANT_GRACE_SECONDS - 1), busy=False)
     assert is_over_after_reading(replace(lone, age=GRANT_GRACE_SECONDS), busy=False)
     silent = sent(lone, "a")
@@ -194,7 +194,7 @@ def test_every_episode_ends() -> None:
 
 def test_a_host_that_was_found_busy() -> None:
     """Is released by the first later reading that shows it is not, and never by an answer."""
-    found = found_busy(Episode())
+    found = found_busy(WorkState())
     assert is_over_after_reading(found, busy=False)
     assert not is_over_after_reading(found, busy=True)
     refused = answered(sent(found, "a"), "a", RequestOutcome.REFUSED)
@@ -203,7 +203,7 @@ def test_a_host_that_was_found_busy() -> None:
 
 def test_an_answer_belongs_to_a_request() -> None:
     """One that was not sent, or has its answer, is an error of the caller."""
-    one = sent(Episode(), "a")
-    for wrong in (Episode(), answered(one, "a", RequestOutcome.ACCEPTED)):
+    one = sent(WorkState(), "a")
+    for wrong in (WorkState(), answered(one, "a", RequestOutcome.ACCEPTED)):
         with pytest.raises(NotSentError, match="Request a"):
             answered(wrong, "a", RequestOutcome.ACCEPTED)

@@ -5,47 +5,47 @@ from dataclasses import replace
 import pytest
 
 from moorage.client.transport import RefusedError
-from moorage.integrations.provisioning.episodes import (
+from moorage.integrations.provisioning.host_leases import (
     SENT_MAX,
     CrowdedError,
-    Episodes,
     Host,
-    episode_of,
+    HostLeases,
+    work_state_of,
 )
-from moorage.integrations.provisioning.walk import WIRE_GRACE_SECONDS
+from moorage.integrations.provisioning.unit_release import WIRE_GRACE_SECONDS
 from moorage.wire.admission import Lease, PoolWanted
 from tests.integrations.ironic.world import POOL, World, played
 
 
-async def asked(episodes: Episodes, name: str, *, force: bool = False) -> Lease:
+async def asked(host_leases: HostLeases, name: str, *, force: bool = False) -> Lease:
     """Ask for one unit for a host."""
     host = Host("ironic", name)
-    return await episodes.ask(host, "active", {POOL: 1}, wait=0.0, patience=60.0, force=force)
+    return await host_leases.ask(host, "active", {POOL: 1}, wait=0.0, patience=60.0, force=force)
 
 
 @played(1, 1)
 async def test_a_node_that_waits_becomes_exempt(it: World) -> None:
     """Its old ticket does not hold it back."""
-    async with it.episodes() as (episodes, _):
+    async with it.host_leases() as (host_leases, _):
         host = Host("ironic", "one")
-        await episodes.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
-        assert (await asked(episodes, "two")).state == "waiting"
-        assert (await asked(episodes, "two", force=True)).state == "granted"
+        await host_leases.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
+        assert (await asked(host_leases, "two")).state == "waiting"
+        assert (await asked(host_leases, "two", force=True)).state == "granted"
         assert it.leases("waiting") == []
 
 
 @played(1, 1)
 async def test_many_requests_without_an_answer(it: World) -> None:
     """A node that is stuck can be asked again, once the earlier requests start nothing more."""
-    async with it.episodes() as (episodes, _):
+    async with it.host_leases() as (host_leases, _):
         host = Host("ironic", "one")
-        lease = await episodes.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
+        lease = await host_leases.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
         for number in range(SENT_MAX):
-            lease = await episodes.sent(lease, f"req-{number}")
+            lease = await host_leases.sent(lease, f"req-{number}")
         with pytest.raises(CrowdedError):
-            await episodes.sent(lease, "more")
+            await host_leases.sent(lease, "more")
         later = replace(lease, record_age=WIRE_GRACE_SECONDS)
-        found = episode_of(await episodes.sent(later, "more"))
+        found = work_state_of(await host_leases.sent(later, "more"))
         assert (found.sent, found.begun) == (frozenset({"more"}), True)
 
 
@@ -53,10 +53,10 @@ async def test_many_requests_without_an_answer(it: World) -> None:
 async def test_a_pool_whose_leases_end_by_themselves(it: World) -> None:
     """Nothing is started from it: the pools of a rule with fields are not known before."""
     it.operator.pool_put(POOL, PoolWanted(limit=1, expire="keep", hold=600.0))
-    async with it.episodes() as (episodes, _):
+    async with it.host_leases() as (host_leases, _):
         host = Host("ironic", "one")
         with pytest.raises(RefusedError, match="--hold none"):
-            await episodes.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
+            await host_leases.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
         assert it.leases() == it.leases("waiting") == []
-        await episodes.adopt(host, {POOL: 1})
+        await host_leases.adopt(host, {POOL: 1})
         assert len(it.leases()) == 1
