@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from moorage.serve.metrics import Metrics
+from moorage.serve.metrics import ServerMetrics
 from tests.service.pools import with_manual_clock
 from tests.service.running import Running
 
@@ -38,7 +38,7 @@ def test_a_long_text_is_not_made_for_every_request(
 
     async def scenario(one: Running) -> None:
         now = 100.0
-        metrics, series = Metrics(one.service, lambda: now), Series(count)
+        metrics, series = ServerMetrics(one.service, lambda: now), Series(count)
         metrics.add(series)
         told = []
         for seconds in (0.0, 0.0, 60.0):

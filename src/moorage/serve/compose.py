@@ -23,7 +23,7 @@ from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.fleet_metrics import FleetMetrics
 from moorage.serve.logs import AccessLog
-from moorage.serve.metrics import Metrics
+from moorage.serve.metrics import ServerMetrics
 from moorage.serve.pool_metrics import PoolMetrics
 from moorage.serve.reporter_metrics import ReporterMetrics
 from moorage.service.app import Service
@@ -39,7 +39,7 @@ class Composition(Struct, frozen=True):
     application: Application
     second: Application | None
     """For clients of Boskos, on a separate address."""
-    metrics: Metrics
+    metrics: ServerMetrics
     access_log: AccessLog | None
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ def compose(
         cors_origin=settings.cors_origin,
         limits=limits,
     )
-    metrics = Metrics(service)
+    metrics = ServerMetrics(service)
     metrics.add(PoolMetrics(service.admission))
     metrics.add(FleetMetrics(service.fleet))
     metrics.add(ReporterMetrics(service.reporters))
@@ -101,7 +101,7 @@ def compose(
 
 
 def _metrics_text(
-    metrics: Metrics, boskos: BoskosListener | None
+    metrics: ServerMetrics, boskos: BoskosListener | None
 ) -> Callable[[], Awaitable[tuple[bytes, str]]]:
     if boskos is not None:
         metrics.add(boskos.metrics)

@@ -82,7 +82,7 @@ class RequestMetrics:
         (self.waits if waited else self.prompt).add(face, seconds)
 
 
-class Metrics(Collector):
+class ServerMetrics(Collector):
     """All metrics of this process."""
 
     def __init__(self, service: Service, clock: Callable[[], float] = monotonic) -> None:

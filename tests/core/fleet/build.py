@@ -14,9 +14,9 @@ from moorage.core.fleet.model import (
     Failure,
     Goal,
     MachineFacts,
+    MachineReport,
     ManagedClass,
     Phase,
-    Report,
 )
 from moorage.core.fleet.parts import ClassSpec, PartSpec, part_id
 from moorage.core.fleet.registering import RegisterSpec
@@ -94,7 +94,7 @@ class World:
         """Send the next report; a number is the amount of `SMALL` on `N0`."""
         return self.do(reports.report(self.facts, self.now, uuid, self.next(actual, uuid, **more)))
 
-    def next(self, actual: int | Amounts = 0, uuid: AgentId = A1, **more: Any) -> Report:
+    def next(self, actual: int | Amounts = 0, uuid: AgentId = A1, **more: Any) -> MachineReport:
         """Return the next report of an agent."""
         agent = self.agent(uuid)
         words: dict[str, Any] = {
@@ -104,7 +104,7 @@ class World:
             "phase": Phase.DONE,
             "actual": {N0: {SMALL: actual}} if isinstance(actual, int) else actual,
         }
-        return Report(**(words | more))
+        return MachineReport(**(words | more))
 
     def goal(
         self,

@@ -3,7 +3,7 @@
 from moorage.core.errors import Error
 from moorage.core.fleet import offers
 from moorage.core.fleet.model import Agent
-from moorage.core.fleet.starts import Place
+from moorage.core.fleet.starts import ConsumerPlace
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger import allocations, managed, providers
 from moorage.core.ledger.allocations import ConsumerRequest
@@ -82,10 +82,10 @@ class Ledger:
         }
         return True
 
-    def listed_places(self) -> list[Place]:
+    def listed_places(self) -> list[ConsumerPlace]:
         """Return the places of all consumers."""
         return [
-            Place(consumer, uuid, since, self.facts.consumers[consumer].allocations[uuid])
+            ConsumerPlace(consumer, uuid, since, self.facts.consumers[consumer].allocations[uuid])
             for (uuid, consumer), since in self.places.items()
         ]
 

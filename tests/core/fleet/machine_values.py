@@ -1,6 +1,6 @@
 """Values of the naive model as those of the rules."""
 
-from moorage.core.fleet.model import Goal, Phase, Report
+from moorage.core.fleet.model import Goal, MachineReport, Phase
 from moorage.core.fleet.parts import ClassSpec, PartSpec, part_id
 from moorage.core.ids import ConsumerId, ProviderId
 from tests.core.fleet import model as naive
@@ -29,7 +29,7 @@ def specs(listed: dict[Key, Held]) -> list[PartSpec]:
     return [PartSpec(part_id(A1, part), part, classes) for part, classes in parts.items()]
 
 
-def report_of(sent: Sent) -> Report:
+def report_of(sent: Sent) -> MachineReport:
     """Return a report of the model as one of the rules."""
     actual: dict[ProviderId, dict[str, int]] = {}
     for key, amount in sent.actual.items():
@@ -37,4 +37,4 @@ def report_of(sent: Sent) -> Report:
     consumers = None if sent.consumers is None else frozenset(map(ConsumerId, sent.consumers))
     phase = Phase.DONE if sent.done else Phase.PREPARING
     broken = failure() if sent.failed else None
-    return Report(sent.boot, sent.generation, 0, phase, actual, consumers, broken)
+    return MachineReport(sent.boot, sent.generation, 0, phase, actual, consumers, broken)

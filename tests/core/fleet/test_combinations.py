@@ -12,7 +12,7 @@ from moorage.core.errors import Error
 from moorage.core.fleet import desired, groups, offers, policy, registering, reports, starts
 from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import Agent, Goal, Liveness, Phase, Policy, Readiness, State
-from moorage.core.fleet.starts import Place
+from moorage.core.fleet.starts import ConsumerPlace
 from moorage.core.ids import ConsumerId
 from tests.core.fleet.build import A1, C1, C2, N0, ROOT, SMALL, World, failure, ready, spec
 
@@ -166,7 +166,7 @@ def beat(world: World, boot: str = "boot-2", more: int = 0) -> Changes:
 
 def start(world: World, consumer: ConsumerId, amount: int) -> str:
     """Ask whether a consumer with an old place may start."""
-    places = [Place(consumer, N0, 5, {SMALL: amount})]
+    places = [ConsumerPlace(consumer, N0, 5, {SMALL: amount})]
     return str(starts.may_start(world.agent(), "boot-2", consumer, places).reason)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports
-from moorage.core.fleet.model import Agent, Failure, Goal, Phase, Readiness, Report
+from moorage.core.fleet.model import Agent, Failure, Goal, MachineReport, Phase, Readiness
 from moorage.core.ids import ConsumerId
 from moorage.core.limits import (
     CONFIRMED_CONSUMERS_MAX,
@@ -46,7 +46,7 @@ def world() -> World:
     return made
 
 
-def send(world: World, sent: Report) -> Agent:
+def send(world: World, sent: MachineReport) -> Agent:
     """Send a report, and return the agent."""
     world.do(reports.report(world.facts, world.now, A1, sent))
     return world.agent()

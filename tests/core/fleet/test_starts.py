@@ -9,17 +9,21 @@ from hypothesis import strategies as st
 
 from moorage.core.errors import Code
 from moorage.core.fleet.model import Goal, Phase
-from moorage.core.fleet.starts import Place, Reason, Start, may_start, unconfirmed
+from moorage.core.fleet.starts import ConsumerPlace, Reason, Start, may_start, unconfirmed
 from moorage.core.ids import ConsumerId, ProviderId
 from tests.core.fleet.build import BIG, C1, C2, C3, N0, N1, ROOT, SMALL, Refused, World, part, ready
 
 
-def place(consumer: ConsumerId, since: int, provider: ProviderId = N0, **amounts: int) -> Place:
+def place(
+    consumer: ConsumerId, since: int, provider: ProviderId = N0, **amounts: int
+) -> ConsumerPlace:
     """Return a place, by default of 10 units of `SMALL`."""
-    return Place(consumer, provider, since, amounts or {SMALL: 10})
+    return ConsumerPlace(consumer, provider, since, amounts or {SMALL: 10})
 
 
-def start(world: World, consumer: ConsumerId, *places: Place, boot: str = "boot-1") -> Start:
+def start(
+    world: World, consumer: ConsumerId, *places: ConsumerPlace, boot: str = "boot-1"
+) -> Start:
     """Ask whether a consumer may start; the order of the places must not matter."""
     answers = [may_start(world.agent(), boot, consumer, order) for order in permutations(places)]
     assert all(answer == answers[0] for answer in answers)

@@ -9,7 +9,7 @@ from moorage.core.ledger import reported, traits_aggregates
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Inventory, Reported
-from moorage.core.ledger.reported import OWNER_NOVA, Answer, Mode, Node, Outcome
+from moorage.core.ledger.reported import OWNER_NOVA, Mode, Node, NodeAnswer, ReportOutcome
 from tests.core.ledger.build import (
     C1,
     NOW,
@@ -53,7 +53,7 @@ def absent() -> Node:
     return Node(P1, absent=True)
 
 
-def report(on: Facts, one: Node, group: str = "g", mode: Mode = Mode.OWNER) -> Answer:
+def report(on: Facts, one: Node, group: str = "g", mode: Mode = Mode.OWNER) -> NodeAnswer:
     """Apply a report; the same again must then be unchanged, also for the index."""
     _, answer = reported.apply(on, NOW, group, mode, one)
     if answer.refusal is None:
@@ -62,11 +62,11 @@ def report(on: Facts, one: Node, group: str = "g", mode: Mode = Mode.OWNER) -> A
         assert reported.is_met(one, group, mode, provider, held, tags)
         changes, again = reported.apply(on, NOW, group, mode, one)
         assert not changes
-        assert again == replace(answer, outcome=Outcome.UNCHANGED)
+        assert again == replace(answer, outcome=ReportOutcome.UNCHANGED)
     return answer
 
 
-def code(answer: Answer) -> Code | None:
+def code(answer: NodeAnswer) -> Code | None:
     """Return the code of a refusal."""
     return None if answer.refusal is None else answer.refusal.code
 
@@ -81,14 +81,14 @@ def test_a_node_is_created_updated_and_removed() -> None:
     on = known()
     wanted = {"VCPU": InventorySpec(4), "CUSTOM_GOLD": InventorySpec(1)}
     made = report(on, node(inventories=wanted, traits=frozenset({SSD, "CUSTOM_T"})))
-    assert (made.outcome, made.generation) == (Outcome.CREATED, 3)
+    assert (made.outcome, made.generation) == (ReportOutcome.CREATED, 3)
     assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD, "CUSTOM_T"})),)
     changed = report(on, node(traits=None, aggregates=None))
-    assert (changed.outcome, changed.generation) == (Outcome.UPDATED, 4)
+    assert (changed.outcome, changed.generation) == (ReportOutcome.UPDATED, 4)
     assert on.inventories_of(P1).keys() == {"VCPU"}
-    assert report(on, node(name="other", traits=None)).outcome is Outcome.UPDATED
+    assert report(on, node(name="other", traits=None)).outcome is ReportOutcome.UPDATED
     gone = report(on, absent())
-    assert (gone.outcome, gone.generation) == (Outcome.REMOVED, None)
+    assert (gone.outcome, gone.generation) == (ReportOutcome.REMOVED, None)
     assert (on.providers, on.inventories_of(P1), on.tags_of(P1).reported) == ({}, {}, ())
 
 
@@ -108,7 +108,7 @@ def test_refused_nodes_change_nothing() -> None:
         (node(traits=frozenset({"NOT_A_TRAIT"})), Code.TRAIT_UNKNOWN),
     ):
         answer = report(on, refused)
-        assert (answer.outcome, answer.generation) == (Outcome.REFUSED, before[0].generation)
+        assert (answer.outcome, answer.generation) == (ReportOutcome.REFUSED, before[0].generation)
         assert code(answer) in {expected, Code.INVALID}
         assert (on.providers[P1], on.inventories_of(P1), on.tags_of(P1)) == before
 
@@ -121,17 +121,17 @@ def test_ghosts() -> None:
     on.inventories[P1]["CUSTOM_UNLOADED"] = Inventory(1)
     ghost = report(on, absent())
     del on.inventories[P1]["CUSTOM_UNLOADED"]
-    assert (ghost.outcome, ghost.ghost) == (Outcome.UPDATED, True)
+    assert (ghost.outcome, ghost.ghost) == (ReportOutcome.UPDATED, True)
     held = on.inventories_of(P1)["VCPU"]
     assert (held.reserved, held.total, held.used) == (4, 4, 1)
     assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD}), ghost=True),)
     back = report(on, node())
-    assert (back.outcome, back.ghost) == (Outcome.UPDATED, False)
+    assert (back.outcome, back.ghost) == (ReportOutcome.UPDATED, False)
     assert on.inventories_of(P1)["VCPU"].reserved == 0
     report(on, absent())
     on.inventories[P1]["VCPU"] = replace(on.inventories[P1]["VCPU"], used=0)
-    assert report(on, absent()).outcome is Outcome.REMOVED
-    assert report(on, absent()) == Answer(P1, Outcome.UNCHANGED)
+    assert report(on, absent()).outcome is ReportOutcome.REMOVED
+    assert report(on, absent()) == NodeAnswer(P1, ReportOutcome.UNCHANGED)
 
 
 def test_a_ghost_that_somebody_opens_is_closed_again() -> None:
@@ -141,7 +141,7 @@ def test_a_ghost_that_somebody_opens_is_closed_again() -> None:
     place(on)
     report(on, absent())
     on.inventories[P1]["VCPU"] = replace(on.inventories[P1]["VCPU"], reserved=0)
-    assert report(on, absent()).outcome is Outcome.UPDATED
+    assert report(on, absent()).outcome is ReportOutcome.UPDATED
     assert on.inventories_of(P1)["VCPU"].reserved == 4
 
 
@@ -164,10 +164,10 @@ def test_a_report_replaces_its_own_traits_only() -> None:
     on = known()
     report(on, node())
     put(on, SSD, AVX)
-    assert report(on, node(traits=frozenset({AVX}))).outcome is Outcome.UPDATED
+    assert report(on, node(traits=frozenset({AVX}))).outcome is ReportOutcome.UPDATED
     assert on.tags_of(P1).traits == {AVX}
     assert not on.tags_of(P1).reported
-    assert report(on, node(traits=frozenset())).outcome is Outcome.UNCHANGED
+    assert report(on, node(traits=frozenset())).outcome is ReportOutcome.UNCHANGED
     assert on.tags_of(P1).traits == {AVX}
 
 
@@ -178,11 +178,11 @@ def test_what_placement_removes_belongs_to_nobody() -> None:
     put(on, AVX)
     assert on.tags_of(P1).reported == ()
     put(on, AVX, SSD)
-    assert report(on, node(traits=frozenset())).outcome is Outcome.UNCHANGED
+    assert report(on, node(traits=frozenset())).outcome is ReportOutcome.UNCHANGED
     assert on.tags_of(P1).traits == {AVX, SSD}
     put(on, AVX)
-    assert report(on, node()).outcome is Outcome.UPDATED
-    assert report(on, node(traits=frozenset())).outcome is Outcome.UPDATED
+    assert report(on, node()).outcome is ReportOutcome.UPDATED
+    assert report(on, node(traits=frozenset())).outcome is ReportOutcome.UPDATED
     assert on.tags_of(P1).traits == {AVX}
 
 
@@ -192,7 +192,7 @@ def test_two_groups_share_a_trait() -> None:
     report(on, node())
     generation = on.providers[P1].generation
     shared = report(on, node(), "h")
-    assert (shared.outcome, shared.generation) == (Outcome.UPDATED, generation)
+    assert (shared.outcome, shared.generation) == (ReportOutcome.UPDATED, generation)
     report(on, node(traits=frozenset()))
     assert on.tags_of(P1).traits == {SSD}
     report(on, node(traits=frozenset()), "h")
@@ -214,7 +214,7 @@ def test_beside_nova() -> None:
     gold = InventorySpec(1)
     one = node(inventories={"VCPU": InventorySpec(8, reserved=8), "CUSTOM_GOLD": gold})
     answer = report(on, one)  # the mode of the report is that of an owner
-    assert answer.outcome is Outcome.UPDATED
+    assert answer.outcome is ReportOutcome.UPDATED
     held = on.inventories_of(P1)
     assert held.keys() == {"VCPU", "DISK_GB"}
     vcpu = held["VCPU"]
@@ -228,10 +228,10 @@ def test_beside_nova() -> None:
 def test_beside_nova_nothing_is_created_or_removed() -> None:
     """An unknown node is left to nova; one that is gone only offers nothing more."""
     on = known()
-    assert report(on, node(), mode=Mode.BESIDE_NOVA) == Answer(P1, Outcome.UNCHANGED)
+    assert report(on, node(), mode=Mode.BESIDE_NOVA) == NodeAnswer(P1, ReportOutcome.UNCHANGED)
     on = nova()
     gone = report(on, absent())
-    assert (gone.outcome, gone.ghost) == (Outcome.UPDATED, True)
+    assert (gone.outcome, gone.ghost) == (ReportOutcome.UPDATED, True)
     assert {one.reserved for one in on.inventories_of(P1).values()} == {8, 9}
     back = report(on, node(inventories={"VCPU": InventorySpec(8)}))
-    assert (back.outcome, back.ghost) == (Outcome.UPDATED, False)
+    assert (back.outcome, back.ghost) == (ReportOutcome.UPDATED, False)

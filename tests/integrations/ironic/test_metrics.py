@@ -4,9 +4,9 @@ import re
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from moorage.integrations.ironic.gate.metrics import Metrics as GateMetrics
+from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.govern.governor import Counts
-from moorage.integrations.ironic.govern.metrics import Metrics as GovernorMetrics
+from moorage.integrations.ironic.govern.metrics import GovernorMetrics
 from tests.docs.test_links import ROOT
 
 TYPE = re.compile(r"^# TYPE (moorage_\w+) (\w+)$", re.MULTILINE)

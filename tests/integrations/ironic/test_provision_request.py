@@ -9,7 +9,7 @@ from moorage.integrations.ironic.provision_request import (
     FORM,
     JSON,
     AmbiguousError,
-    Place,
+    ProvisionPath,
     ProvisionRequest,
     place_of,
     request_of,
@@ -190,4 +190,4 @@ def test_a_charset_within_quotes() -> None:
     body = b'{"target": "abort", "configdrive": "+ACI-,+ACI-target+ACI-:+ACI-active"}'
     spelled = f'{JSON}; x="; charset=utf-7;"; charset=utf-8'
     with pytest.raises(AmbiguousError):
-        request_of(Place("node-1"), "/v1/nodes/node-1/states/provision", spelled, body)
+        request_of(ProvisionPath("node-1"), "/v1/nodes/node-1/states/provision", spelled, body)

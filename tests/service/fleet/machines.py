@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 
 from moorage.core.fleet.desired import DesiredSpec
-from moorage.core.fleet.model import Agent, Goal, MachineFacts, Phase, Report
+from moorage.core.fleet.model import Agent, Goal, MachineFacts, MachineReport, Phase
 from moorage.core.fleet.parts import ClassSpec, PartSpec
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import AgentId, ProviderId
@@ -31,10 +31,10 @@ def machine(n: int, boot: str = BOOT, *, root: ProviderId | None = None) -> Regi
     return RegisterSpec(boot, MachineFacts(f"host-{n}"), [part], root)
 
 
-def report(n: int, generation: int, pages: int, boot: str = BOOT, seen: int = 1) -> Report:
+def report(n: int, generation: int, pages: int, boot: str = BOOT, seen: int = 1) -> MachineReport:
     """A report of the n-th machine that is prepared."""
     actual = {part_id(n): {PAGES: pages}}
-    return Report(boot, generation, seen, Phase.DONE, actual)
+    return MachineReport(boot, generation, seen, Phase.DONE, actual)
 
 
 async def ready(

@@ -13,7 +13,7 @@ from random import Random
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
 from moorage.core.fleet.desired import DesiredSpec
-from moorage.core.fleet.model import Agent, Goal, MachineFacts, Phase, Report, State
+from moorage.core.fleet.model import Agent, Goal, MachineFacts, MachineReport, Phase, State
 from moorage.core.fleet.parts import ClassSpec, PartSpec
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
@@ -196,7 +196,7 @@ class ClientSimulation:
             if part.present
         }
         self.note("report", n, {u[:8]: a for u, a in actual.items()})
-        report = Report(
+        report = MachineReport(
             f"boot-{self.boots[n]}",
             agent.report_generation + random.choice([1, 1, 1, 0]),
             agent.desired_generation,

@@ -16,7 +16,7 @@ from random import Random
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.fleet.desired import DesiredSpec
-from moorage.core.fleet.model import Agent, Goal, Phase, Report
+from moorage.core.fleet.model import Agent, Goal, MachineReport, Phase
 from moorage.core.fleet.policy import Action
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
@@ -187,7 +187,7 @@ class FleetSimulation:
                 return await self.fleet.register(one.uuid, spec, TESTER)
             if message.kind == "alive":
                 return await self.fleet.alive(one.uuid, message.boot, message.generation)
-            report = Report(
+            report = MachineReport(
                 message.boot,
                 message.generation,
                 message.seen,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from multidict import CIMultiDict
 
 from moorage.client.transport import UnreachableError, refusal_of
-from moorage.integrations.ironic.gate.answers import VERSIONS, Answer
+from moorage.integrations.ironic.gate.answers import VERSIONS, HttpAnswer
 from moorage.integrations.ironic.gate.upstream import (
     ANSWER_SECONDS,
     AwayError,
@@ -206,7 +206,7 @@ class SimulatedUpstream(Upstream):
 
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: Body = None
-    ) -> Answer:
+    ) -> HttpAnswer:
         names = {name.lower(): value for name, value in headers.items()}
         sent = body if isinstance(body, bytes) else b""
         try:
@@ -217,7 +217,7 @@ class SimulatedUpstream(Upstream):
             raise AwayError("Ironic cannot be reached") from error
         except CutError as error:
             raise LostError(str(error)) from error
-        return Answer(status, "", CIMultiDict(), content)
+        return HttpAnswer(status, "", CIMultiDict(), content)
 
 
 class Spool:

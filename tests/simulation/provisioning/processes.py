@@ -10,9 +10,9 @@ from multidict import CIMultiDict
 
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.clients import ClientPolicy
-from moorage.integrations.ironic.gate.answers import Answer
+from moorage.integrations.ironic.gate.answers import HttpAnswer
 from moorage.integrations.ironic.gate.deciding import Asked, Deciding, hold_until
-from moorage.integrations.ironic.gate.metrics import Metrics
+from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.ironic.govern.governor import Governor
@@ -64,7 +64,7 @@ class Program:
 class _Upstream(SimulatedUpstream):
     """Notes what the gate reads, for the auditor."""
 
-    async def node(self, ident: str, fields: Any, headers: Any) -> Answer:
+    async def node(self, ident: str, fields: Any, headers: Any) -> HttpAnswer:
         answer = await super().node(ident, fields, headers)
         noted = DECIDED.get()
         if noted is not None and answer.status == 200:
@@ -80,7 +80,7 @@ class Gate(Program):
     def _start(self) -> None:
         world = self.world
         api, nodes = SimulatedLeaseApi(world), SimulatedNodeReader(world)
-        meters, host_leases = Metrics(), HostLeases(api)
+        meters, host_leases = GateMetrics(), HostLeases(api)
         self.watch = Watch(
             Reconciler(host_leases, nodes, world.rules), meters, _nothing, once=not self.passes
         )

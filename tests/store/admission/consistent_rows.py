@@ -1,7 +1,7 @@
 """A small, consistent admission with at least one row of each kind."""
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import FencingToken, Outcome
+from moorage.core.admission.model import FencingToken, StartOutcome
 from moorage.core.clock import Instant
 from moorage.core.service_time import Timeline
 from tests.store.admission.grants import AT, changed, ended, granted, lease_id, pool, slot, ticket
@@ -11,9 +11,9 @@ WAITING = ticket(2, "a", "s")
 ENDED = ended(granted(ticket(3, "a", "s"), slots={"s": ("two",)}, token=FencingToken(1, 1, 1)))
 
 
-def outcome(n: int) -> Outcome:
+def outcome(n: int) -> StartOutcome:
     """Return the outcome of the n-th lease."""
-    return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
+    return StartOutcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
 
 
 ALIVE = Timeline(alive_at=AT)

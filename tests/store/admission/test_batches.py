@@ -10,7 +10,7 @@ import pytest
 from msgspec import json
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import FencingToken, Lease, Outcome
+from moorage.core.admission.model import FencingToken, Lease, StartOutcome
 from moorage.core.clock import Instant
 from moorage.core.service_time import Timeline
 from moorage.store import changelog
@@ -40,9 +40,9 @@ from tests.store.test_statements import Counting
 from tests.support import cluster
 
 
-def outcome(n: int) -> Outcome:
+def outcome(n: int) -> StartOutcome:
     """Return the outcome of the n-th lease."""
-    return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
+    return StartOutcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
 
 
 def test_change_rows_contain_everything_in_order(engine: Engine) -> None:

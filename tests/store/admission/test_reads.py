@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import FencingToken, Lease, Outcome
+from moorage.core.admission.model import FencingToken, Lease, StartOutcome
 from moorage.core.admission.units import SlotGroup
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment, Timeline
@@ -216,8 +216,8 @@ def test_outcomes_are_counted(engine: Engine) -> None:
     All stored outcomes: a limit is chosen by the outcomes of weeks, not only of yesterday.
     """
 
-    def told(n: int, result: Any, limit: int, at: int = AT, pool_name: str = "a") -> Outcome:
-        return Outcome(lease_id(n), pool_name, Instant(at), result, "", limit, 1)
+    def told(n: int, result: Any, limit: int, at: int = AT, pool_name: str = "a") -> StartOutcome:
+        return StartOutcome(lease_id(n), pool_name, Instant(at), result, "", limit, 1)
 
     async def scenario() -> None:
         # The first two and the third start within 60 seconds, but in two minutes of the clock.

@@ -14,12 +14,12 @@ from moorage.core.fleet.model import (
     Group,
     Liveness,
     MachineFacts,
+    MachineReport,
     ManagedClass,
     Part,
     Phase,
     Policy,
     Readiness,
-    Report,
     Source,
     State,
 )
@@ -75,7 +75,7 @@ def whole_agent(n: int = 1) -> Agent:
         actual=7,
         present=False,
     )
-    told = Report(
+    told = MachineReport(
         "boot-9",
         2**53,
         4,

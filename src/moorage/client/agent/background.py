@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
-class Outcome(NamedTuple):
+class BackgroundResult(NamedTuple):
     """What a function has returned, or the exception that it has raised."""
 
     value: Any
@@ -21,7 +21,7 @@ class Background:
         """`wake` is called in the thread whenever a function has ended."""
         self._wake = wake
         self._thread: threading.Thread | None = None
-        self._outcome: Outcome | None = None
+        self._outcome: BackgroundResult | None = None
 
     @property
     def busy(self) -> bool:
@@ -34,7 +34,7 @@ class Background:
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
         self._thread.start()
 
-    def take(self) -> Outcome | None:
+    def take(self) -> BackgroundResult | None:
         """Return the outcome if the function has ended."""
         outcome = self._outcome
         if outcome is None or self._thread is None:
@@ -50,8 +50,8 @@ class Background:
 
     def _run(self, work: Callable[[], Any]) -> None:
         try:
-            outcome = Outcome(work(), None)
+            outcome = BackgroundResult(work(), None)
         except Exception as error:  # the main thread decides what it means
-            outcome = Outcome(None, error)
+            outcome = BackgroundResult(None, error)
         self._outcome = outcome
         self._wake()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from moorage.core.admission.immediate import Immediate
-from moorage.core.admission.model import FencingToken, Lease, Outcome, Pool, Slot
+from moorage.core.admission.model import FencingToken, Lease, Pool, Slot, StartOutcome
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
@@ -88,7 +88,7 @@ class Changes:
     pools: dict[str, Pool | None] = field(default_factory=dict)
     leases: dict[LeaseId, Lease | None] = field(default_factory=dict)
     slots: dict[tuple[str, str], Slot | None] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[StartOutcome] = field(default_factory=list)
     heard: dict[LeaseId, Instant] = field(default_factory=dict)
     """New `heard_until` of leases that are otherwise unchanged: no change rows, no revision."""
     postponed: set[LeaseId] = field(default_factory=set)

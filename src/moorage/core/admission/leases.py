@@ -11,7 +11,7 @@ from moorage.core.admission.bars import is_waited_for, kept_until, lives_on
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.model import Cause, Lease, Outcome, Result, key_left
+from moorage.core.admission.model import Cause, Lease, Result, StartOutcome, key_left
 from moorage.core.admission.requests import (
     Ask,
     Proof,
@@ -248,7 +248,7 @@ def outcome(
             f"Lease '{lease}' has the outcome '{found.outcome}' already, and the first counts.",
         )
     outcomes = [
-        Outcome(
+        StartOutcome(
             lease=lease,
             pool=pool.name,
             at=moment.at,

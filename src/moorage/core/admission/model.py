@@ -242,7 +242,7 @@ class Lease(Struct, frozen=True):
     """When it was written last."""
 
 
-class Outcome(Struct, frozen=True):
+class StartOutcome(Struct, frozen=True):
     """The outcome of a start, reported once by its holder; evidence for choosing a limit."""
 
     lease: LeaseId

@@ -136,7 +136,7 @@ Amounts = dict[ProviderId, dict[str, int]]
 """Amounts by provider and resource class."""
 
 
-class Report(Struct, frozen=True):
+class MachineReport(Struct, frozen=True):
     """The full state of a machine, as the agent sent it; equal reports are repeats."""
 
     boot_id: str
@@ -181,7 +181,7 @@ class Agent(Struct, frozen=True):
     facts: MachineFacts | None = None
     parts: Mapping[ProviderId, Part] = field(default_factory=dict)
     report_generation: int = 0
-    report: Report | None = None
+    report: MachineReport | None = None
     confirmed: frozenset[ConsumerId] = frozenset()
     desired_generation: int = 0
     desired_generation_seen: int = 0

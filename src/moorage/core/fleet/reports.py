@@ -20,7 +20,7 @@ from moorage.core.fleet.agents import (
     registered_at,
 )
 from moorage.core.fleet.facts import Changes, Facts
-from moorage.core.fleet.model import Agent, Failure, Phase, Readiness, Report, State
+from moorage.core.fleet.model import Agent, Failure, MachineReport, Phase, Readiness, State
 from moorage.core.ids import AgentId, ConsumerId, is_normal
 from moorage.core.limits import (
     CONFIRMED_CONSUMERS_MAX,
@@ -34,7 +34,7 @@ from moorage.core.limits import (
 from moorage.core.texts import check_plain
 
 
-def report(facts: Facts, now: Instant, uuid: AgentId, sent: Report) -> Changes:
+def report(facts: Facts, now: Instant, uuid: AgentId, sent: MachineReport) -> Changes:
     """Accept a report; a repeat of the last one changes nothing.
 
     A generation may be skipped. More may be there than is eligible or desired: the report says what
@@ -112,7 +112,7 @@ def _is_reported(agent: Agent) -> bool:
     return True
 
 
-def _accepted(before: Agent, sent: Report, now: Instant) -> Agent:
+def _accepted(before: Agent, sent: MachineReport, now: Instant) -> Agent:
     parts = dict(before.parts)
     for uuid, amounts in sent.actual.items():
         part = parts[uuid]
@@ -134,7 +134,7 @@ def _accepted(before: Agent, sent: Report, now: Instant) -> Agent:
     return replace(after, readiness=readiness_after(after, phase, sent.failure is not None))
 
 
-def _confirmed(before: Agent, sent: Report) -> frozenset[ConsumerId]:
+def _confirmed(before: Agent, sent: MachineReport) -> frozenset[ConsumerId]:
     """Return the consumers that were listed; beyond a bound those of earlier reports are forgotten.
 
     A consumer that is forgotten, and was on the machine before this boot, is unconfirmed again.
@@ -144,12 +144,12 @@ def _confirmed(before: Agent, sent: Report) -> frozenset[ConsumerId]:
     return known if len(known) <= CONFIRMED_CONSUMERS_MAX else listed
 
 
-def _same(stored: Report, sent: Report) -> bool:
+def _same(stored: MachineReport, sent: MachineReport) -> bool:
     """Is this a repeat? Its next retry was sent as a duration, so its time is later."""
     return _timeless(stored) == _timeless(sent)
 
 
-def _timeless(one: Report) -> Report:
+def _timeless(one: MachineReport) -> MachineReport:
     if one.failure is None:
         return one
     return replace(one, failure=replace(one.failure, next_retry_at=None))
@@ -165,7 +165,7 @@ def _check_not_lower(agent: Agent, report_generation: int) -> None:
         )
 
 
-def _check_content(agent: Agent, sent: Report) -> None:
+def _check_content(agent: Agent, sent: MachineReport) -> None:
     following = agent.report_generation + 1
     if sent.report_generation > min(following + REPORTS_SKIPPED_MAX, REPORT_GENERATION_MAX):
         raise Error(
@@ -183,7 +183,7 @@ def _check_content(agent: Agent, sent: Report) -> None:
         _check_failure(sent.failure)
 
 
-def _check_actual(agent: Agent, sent: Report) -> None:
+def _check_actual(agent: Agent, sent: MachineReport) -> None:
     reported = {Pair(uuid, name) for uuid, held in sent.actual.items() for name in held}
     expected = {pair for pair, _ in registered(agent)}
     for uuid, name in sorted(expected - reported):
@@ -209,7 +209,7 @@ def _check_actual(agent: Agent, sent: Report) -> None:
                 )
 
 
-def _check_consumers(sent: Report) -> None:
+def _check_consumers(sent: MachineReport) -> None:
     consumers = sent.consumers or frozenset()
     if len(consumers) > REPORTED_CONSUMERS_MAX:
         raise Error(

@@ -16,7 +16,7 @@ from moorage.core.fleet.offers import OFFERING
 from moorage.core.ids import ConsumerId, ProviderId
 
 
-class Place(Struct, frozen=True):
+class ConsumerPlace(Struct, frozen=True):
     """What a consumer holds on one provider of a machine.
 
     `since` is the generation of the provider that the consumer's first claim there produced.
@@ -52,7 +52,9 @@ class Start(Struct, frozen=True):
     actual: Amounts
 
 
-def may_start(agent: Agent, boot_id: str, consumer: ConsumerId, places: Iterable[Place]) -> Start:
+def may_start(
+    agent: Agent, boot_id: str, consumer: ConsumerId, places: Iterable[ConsumerPlace]
+) -> Start:
     """Decide whether a consumer may start in this boot of the machine.
 
     Only classes that the agent manages count.
@@ -86,7 +88,7 @@ def may_start(agent: Agent, boot_id: str, consumer: ConsumerId, places: Iterable
     return Start(reason is Reason.THERE, reason, needed, ahead, actual)
 
 
-def unconfirmed(agent: Agent, places: Iterable[Place]) -> list[ConsumerId]:
+def unconfirmed(agent: Agent, places: Iterable[ConsumerPlace]) -> list[ConsumerId]:
     """Return consumers with places from before this boot that no report of it has listed."""
     found = {
         place.consumer
@@ -99,7 +101,7 @@ def unconfirmed(agent: Agent, places: Iterable[Place]) -> list[ConsumerId]:
 
 
 def _sums(
-    agent: Agent, own: Iterable[Place], places: Iterable[Place]
+    agent: Agent, own: Iterable[ConsumerPlace], places: Iterable[ConsumerPlace]
 ) -> tuple[Amounts, Amounts, Amounts]:
     """Return what is needed, what those before need of the same classes, and what is there."""
     needed: Amounts = {}

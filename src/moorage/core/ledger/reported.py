@@ -33,7 +33,7 @@ class Mode(StrEnum):
     """Nova: a report says `reserved` and `total`."""
 
 
-class Outcome(StrEnum):
+class ReportOutcome(StrEnum):
     """The outcome for one node of a report."""
 
     CREATED = "created"
@@ -54,11 +54,11 @@ class Node(Struct, frozen=True):
     aggregates: frozenset[AggregateId] | None = None
 
 
-class Answer(Struct, frozen=True):
+class NodeAnswer(Struct, frozen=True):
     """The answer for one node; `generation` is None if it has no provider."""
 
     uuid: ProviderId
-    outcome: Outcome
+    outcome: ReportOutcome
     generation: int | None = None
     ghost: bool = False
     refusal: Error | None = None
@@ -89,7 +89,9 @@ def is_met(
     )
 
 
-def apply(facts: Facts, now: Instant, group: str, mode: Mode, node: Node) -> tuple[Changes, Answer]:
+def apply(
+    facts: Facts, now: Instant, group: str, mode: Mode, node: Node
+) -> tuple[Changes, NodeAnswer]:
     """Make a provider what a report says; the changes are applied to the facts.
 
     It never raises `Error`: a refused node is unchanged, and its answer has the refusal.
@@ -106,7 +108,7 @@ def apply(facts: Facts, now: Instant, group: str, mode: Mode, node: Node) -> tup
         outcome = _applied(trial, group, mode, node)
     except Error as refusal:
         trial.take_back()
-        outcome, error = Outcome.REFUSED, refusal
+        outcome, error = ReportOutcome.REFUSED, refusal
         return Changes(), _answer(facts, group, node, outcome, error.with_traceback(None))
     except BaseException:
         trial.take_back()
@@ -114,9 +116,9 @@ def apply(facts: Facts, now: Instant, group: str, mode: Mode, node: Node) -> tup
     return trial.changes, _answer(facts, group, node, outcome)
 
 
-def refused(node: ProviderId, refusal: Error, generation: int | None = None) -> Answer:
+def refused(node: ProviderId, refusal: Error, generation: int | None = None) -> NodeAnswer:
     """Return the answer for a node that is refused."""
-    return Answer(node, Outcome.REFUSED, generation, refusal=refusal)
+    return NodeAnswer(node, ReportOutcome.REFUSED, generation, refusal=refusal)
 
 
 def traits_after(
@@ -135,31 +137,31 @@ def traits_after(
     return foreign | others | own, replace(before, traits=own)
 
 
-def _applied(trial: Trial, group: str, mode: Mode, node: Node) -> Outcome:
+def _applied(trial: Trial, group: str, mode: Mode, node: Node) -> ReportOutcome:
     facts, uuid = trial.facts, node.uuid
     before = facts.providers.get(uuid)
     tags = facts.tags_of(uuid) if before is not None else NO_TAGS
     if is_met(node, group, mode, before, facts.inventories_of(uuid), tags):
-        return Outcome.UNCHANGED
+        return ReportOutcome.UNCHANGED
     if before is not None and node.absent:
         return _absent(trial, group, mode, before)
     if before is not None and _is_nova(mode, tags):
         _reserve(trial, before, _figures(node, facts.inventories_of(uuid)))
         _mark(trial, uuid, replace(tags.reported_by(group), ghost=False))
-        return Outcome.UPDATED
+        return ReportOutcome.UPDATED
     traits, own = traits_after(group, tags, node.traits)
     done = bulk.upsert(trial, _spec(node, traits), set(), create_vocabulary=True)
     _mark(trial, uuid, replace(own, ghost=False))
-    return Outcome.CREATED if done.outcome is BulkResult.CREATED else Outcome.UPDATED
+    return ReportOutcome.CREATED if done.outcome is BulkResult.CREATED else ReportOutcome.UPDATED
 
 
-def _absent(trial: Trial, group: str, mode: Mode, provider: Provider) -> Outcome:
+def _absent(trial: Trial, group: str, mode: Mode, provider: Provider) -> ReportOutcome:
     """Remove a provider; what is allocated, or is nova's, stays, and offers nothing."""
     facts, uuid = trial.facts, provider.uuid
     held = facts.inventories_of(uuid)
     if not _is_nova(mode, facts.tags_of(uuid)) and not any(one.used for one in held.values()):
         trial.step(providers.delete(facts, uuid))
-        return Outcome.REMOVED
+        return ReportOutcome.REMOVED
     closed = {
         name: _reserving(one, one.total, one.total)
         for name, one in held.items()
@@ -167,7 +169,7 @@ def _absent(trial: Trial, group: str, mode: Mode, provider: Provider) -> Outcome
     }
     _reserve(trial, provider, closed)
     _mark(trial, uuid, replace(facts.tags_of(uuid).reported_by(group), ghost=True))
-    return Outcome.UPDATED
+    return ReportOutcome.UPDATED
 
 
 def _reserve(trial: Trial, provider: Provider, specs: Specs) -> None:
@@ -222,10 +224,10 @@ def _spec(node: Node, traits: frozenset[str]) -> ProviderSpec:
 
 
 def _answer(
-    facts: Facts, group: str, node: Node, outcome: Outcome, refusal: Error | None = None
-) -> Answer:
+    facts: Facts, group: str, node: Node, outcome: ReportOutcome, refusal: Error | None = None
+) -> NodeAnswer:
     provider = facts.providers.get(node.uuid)
     if provider is None:
-        return Answer(node.uuid, outcome, refusal=refusal)
+        return NodeAnswer(node.uuid, outcome, refusal=refusal)
     ghost = facts.tags_of(node.uuid).reported_by(group).ghost
-    return Answer(node.uuid, outcome, provider.generation, ghost, refusal)
+    return NodeAnswer(node.uuid, outcome, provider.generation, ghost, refusal)

@@ -19,7 +19,7 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError
-from moorage.integrations.ironic.starting import LOCKED, NOT_SENT, Answer, Start, Starter
+from moorage.integrations.ironic.starting import LOCKED, NOT_SENT, Start, Starter, StartResult
 from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
@@ -72,7 +72,7 @@ class Line:
         host_leases: HostLeases,
         starter: Starter,
         is_own: Callable[[Lease], bool],
-        answered: Callable[[Start, Answer], None] = lambda start, answer: None,
+        answered: Callable[[Start, StartResult], None] = lambda start, answer: None,
     ) -> None:
         """Prepare to ask.
 
@@ -271,7 +271,7 @@ class Line:
         self._judge(start, answer)
         self._answered(start, answer)
 
-    def _judge(self, start: Start, answer: Answer) -> None:
+    def _judge(self, start: Start, answer: StartResult) -> None:
         uuid, name = start.host.uuid, start.host.labels.get("holder", start.host.uuid)
         if answer.outcome is RequestOutcome.REFUSED and answer.status != LOCKED:
             log.warning("%s: Ironic refuses %s: %s", name, start.verb, answer.text)

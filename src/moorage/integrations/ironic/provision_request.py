@@ -52,14 +52,14 @@ class ProvisionRequest:
 
 
 @dataclass(frozen=True)
-class Place:
+class ProvisionPath:
     """Where a path leads: what of the node and the target it names."""
 
     node: str | None = None
     target: str | None = None
 
 
-def place_of(method: str, address: str) -> Place | None:
+def place_of(method: str, address: str) -> ProvisionPath | None:
     """Return what a path says of a request for a provision state; None: it is another request.
 
     Args:
@@ -83,12 +83,12 @@ def place_of(method: str, address: str) -> Place | None:
     parents, below = tuple(names[1:at]), names[at + 1 :]
     for first in (0, 1) if parents in _PARENTS else ():
         if tuple(below[first : first + 2]) == PLACE and len(below) <= len(PLACE) + 2:
-            return Place(*below[:first], *below[first + 2 :])
+            return ProvisionPath(*below[:first], *below[first + 2 :])
     raise AmbiguousError(f"'{path}' is no known address: use /v1/nodes/NODE/states/provision.")
 
 
 def request_of(
-    place: Place, address: str, content_type: str | None, body: bytes
+    place: ProvisionPath, address: str, content_type: str | None, body: bytes
 ) -> ProvisionRequest:
     """Return the request at a place, with the parameters of its query and body.
 

@@ -39,7 +39,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StartResult:
     """What came of a start. `outcome` None: nothing was sent, because it was not necessary."""
 
     outcome: RequestOutcome | None
@@ -47,9 +47,9 @@ class Answer:
     text: str = ""
 
 
-NOT_SENT = Answer(None)
+NOT_SENT = StartResult(None)
 
-TOO_LATE = Answer(RequestOutcome.REFUSED, LOCKED, "storing the request has taken too long")
+TOO_LATE = StartResult(RequestOutcome.REFUSED, LOCKED, "storing the request has taken too long")
 """It was not sent, and can be sent again soon."""
 
 Wanted = Callable[[Node], Start | None]
@@ -67,7 +67,7 @@ class Starter:
         self._fields = fields
         self._wanted = wanted
 
-    async def begin(self, start: Start, lease: Lease) -> Answer:
+    async def begin(self, start: Start, lease: Lease) -> StartResult:
         """Send the request of a start, unless another process was first or it is out of date.
 
         The node is read again after its units were granted. Another process may have carried out
@@ -84,7 +84,7 @@ class Starter:
             await self._host_leases.give_back(lease, requeue=locked)
             return NOT_SENT
 
-        async def send() -> Answered[Answer]:
+        async def send() -> Answered[StartResult]:
             return _answered(await self._send(now))
 
         request = Request(uuid4().hex, send, lambda: _answered(TOO_LATE))
@@ -93,17 +93,17 @@ class Starter:
         except (TakenError, EndedError):
             return NOT_SENT
 
-    async def begin_without_units(self, start: Start) -> Answer:
+    async def begin_without_units(self, start: Start) -> StartResult:
         """Send the request of a start that is not limited."""
         node = await self._nodes.node(start.host.uuid, self._fields)
         now = None if node is None else self._wanted(node)
         return NOT_SENT if now is None or now.needs else await self._send(now)
 
-    async def _send(self, start: Start) -> Answer:
+    async def _send(self, start: Start) -> StartResult:
         status, text = await self._nodes.provision(start.host.uuid, start.body)
-        return Answer(outcome_of(status), status, text)
+        return StartResult(outcome_of(status), status, text)
 
 
-def _answered(answer: Answer) -> Answered[Answer]:
+def _answered(answer: StartResult) -> Answered[StartResult]:
     assert answer.outcome is not None
     return Answered(answer, answer.outcome, requeue=answer.status == LOCKED)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from moorage.core.fleet import liveness, registering, reports
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
-from moorage.core.fleet.model import Agent, Policy, Report
+from moorage.core.fleet.model import Agent, MachineReport, Policy
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import vocabulary
@@ -119,7 +119,7 @@ class AgentReport(AgentCase):
 
     patient: ClassVar[bool] = True
 
-    report: Report
+    report: MachineReport
     creates = True
 
     def change(self, world: World, when: When) -> FleetChanges:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Agent, Group
-from moorage.core.fleet.starts import Place
+from moorage.core.fleet.starts import ConsumerPlace
 from moorage.core.ids import AgentId, ProviderId
 from moorage.service import errors
 from moorage.service.pages import page_of, rows_to_read
@@ -32,7 +32,7 @@ class AgentView:
     """An agent, with what consumers hold on its machine."""
 
     agent: Agent
-    places: list[Place] = field(default_factory=list)
+    places: list[ConsumerPlace] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ def _together(one: Plan[A], other: Plan[B]) -> Plan[tuple[A, B]]:
     return ends[0].answer, ends[1].answer
 
 
-def _places(rows: Iterable[PlaceRow]) -> list[Place]:
-    return [Place(row.consumer, row.provider, row.since, row.amounts) for row in rows]
+def _places(rows: Iterable[PlaceRow]) -> list[ConsumerPlace]:
+    return [ConsumerPlace(row.consumer, row.provider, row.since, row.amounts) for row in rows]
 
 
 def _group_view(group: Group, counts: GroupCounts) -> GroupView:

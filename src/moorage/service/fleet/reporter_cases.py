@@ -16,7 +16,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger import reported, vocabulary
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
-from moorage.core.ledger.reported import Answer, Mode, Node, Outcome
+from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, AuditRow, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, LedgerUseCase, UseCase
@@ -156,7 +156,7 @@ class Sender:
 
 
 @dataclass(slots=True)
-class ReportUnit(LedgerUseCase[list[Answer]]):
+class ReportUnit(LedgerUseCase[list[NodeAnswer]]):
     """Some nodes of a report. Answer: all outcomes.
 
     Who owns them is decided again here: another member may have taken over since the last unit.
@@ -165,7 +165,7 @@ class ReportUnit(LedgerUseCase[list[Answer]]):
     sender: Sender
     nodes: Sequence[Node]
     actor: Actor
-    counts: Counter[Outcome] = field(default_factory=Counter)
+    counts: Counter[ReportOutcome] = field(default_factory=Counter)
     """Number of nodes by outcome."""
 
     def keys(self) -> Keys:
@@ -191,7 +191,7 @@ class ReportUnit(LedgerUseCase[list[Answer]]):
         members.check_current(world.fleet, sender.group, sender.member, sender.token)
         owners = ownership.owners(world.fleet, sender.group, when.moment)
         changes = LedgerChanges()
-        answers: list[Answer] = []
+        answers: list[NodeAnswer] = []
         for node in self.nodes:
             try:
                 owners.check(node.uuid, sender.member)
@@ -208,10 +208,11 @@ class ReportUnit(LedgerUseCase[list[Answer]]):
     def audit(self, now: Instant) -> list[AuditRow]:
         """Return one row with the number of each outcome, if anything is changed."""
         if not any(
-            self.counts[kind] for kind in (Outcome.CREATED, Outcome.UPDATED, Outcome.REMOVED)
+            self.counts[kind]
+            for kind in (ReportOutcome.CREATED, ReportOutcome.UPDATED, ReportOutcome.REMOVED)
         ):
             return []
-        after = {kind.value: self.counts[kind] for kind in Outcome}
+        after = {kind.value: self.counts[kind] for kind in ReportOutcome}
         target = f"{self.sender.group}/{self.sender.member}"
         return [audit_entry(now, self.actor, "reporters.report", target, after=after)]
 

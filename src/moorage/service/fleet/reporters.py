@@ -19,7 +19,7 @@ from moorage.core.fleet.reporters import Member, ReporterGroup
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import reported
 from moorage.core.ledger.model import NO_TAGS
-from moorage.core.ledger.reported import Answer, Node, Outcome
+from moorage.core.ledger.reported import Node, NodeAnswer, ReportOutcome
 from moorage.core.limits import PINS_MAX
 from moorage.core.service_time import Moment
 from moorage.service import errors
@@ -101,7 +101,7 @@ class Reporters:
 
     async def report(
         self, sender: Sender, nodes: Sequence[Node], pieces: Pieces, by: Actor
-    ) -> list[Answer]:
+    ) -> list[NodeAnswer]:
         """Apply a report; return the answer for each node, in their order.
 
         If the sender is fenced, or the database fails, in between, the remaining nodes are refused.
@@ -113,7 +113,7 @@ class Reporters:
         shared = await self._shared(sender.group, [node.uuid for node in nodes])
         owners = _owners(shared, self._moment(shared), sender)
         await self._index.current()
-        answers: dict[ProviderId, Answer] = {}
+        answers: dict[ProviderId, NodeAnswer] = {}
         async for node in pieces.each(nodes):
             answer = self._known(node, owners, sender)
             if answer is not None:
@@ -136,7 +136,7 @@ class Reporters:
         self.outcomes.update(each.refusal.code if each.refusal else each.outcome for each in found)
         return found
 
-    def _known(self, node: Node, owners: Owners, sender: Sender) -> Answer | None:
+    def _known(self, node: Node, owners: Owners, sender: Sender) -> NodeAnswer | None:
         """Return the answer for a node of another owner, or that is as reported; None: decide."""
         record = self._index.catalog.record(node.uuid)
         provider = None if record is None else record.provider
@@ -149,7 +149,7 @@ class Reporters:
         if not reported.is_met(node, sender.group, sender.mode, provider, held, tags):
             return None
         ghost = tags.reported_by(sender.group).ghost
-        return Answer(node.uuid, Outcome.UNCHANGED, generation, ghost)
+        return NodeAnswer(node.uuid, ReportOutcome.UNCHANGED, generation, ghost)
 
     async def group(self, name: str) -> GroupView:
         """Return a group with its members. Raises GROUP_NOT_FOUND."""

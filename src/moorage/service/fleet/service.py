@@ -11,7 +11,7 @@ from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.groups import follows
 from moorage.core.fleet.liveness import TTL_RANGE, TtlRange, next_in
-from moorage.core.fleet.model import Agent, Goal, Group, Liveness, Policy, Report, State
+from moorage.core.fleet.model import Agent, Goal, Group, Liveness, MachineReport, Policy, State
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
@@ -131,7 +131,7 @@ class Fleet:
         case = AgentRegister(uuid, by, spec, known=self.directory.get(uuid))
         return self._heard(await self._transactor.submit(case))
 
-    async def report(self, uuid: AgentId, report: Report, by: Actor) -> Agent:
+    async def report(self, uuid: AgentId, report: MachineReport, by: Actor) -> Agent:
         """Record the full state of a machine."""
         case = AgentReport(uuid, by, report, known=self.directory.get(uuid))
         return self._heard(await self._transactor.submit(case))

@@ -10,13 +10,13 @@ from moorage.core.fleet.model import (
     Failure,
     Goal,
     MachineFacts,
+    MachineReport,
     Part,
     Phase,
-    Report,
 )
 from moorage.core.fleet.parts import ClassSpec, PartSpec
 from moorage.core.fleet.registering import RegisterSpec
-from moorage.core.fleet.starts import Place, Start
+from moorage.core.fleet.starts import ConsumerPlace, Start
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.service.fleet.queries import AgentView, GroupView
 from moorage.service.native.bounds import microseconds_or_none, uuid_of
@@ -49,10 +49,10 @@ def _part_of(part: wire.AgentPart) -> PartSpec:
     )
 
 
-def report_of(asked: wire.ReportRequest, now: Instant) -> Report:
+def report_of(asked: wire.ReportRequest, now: Instant) -> MachineReport:
     """Convert a report to the core's type; `now` is when it was received. Raises INVALID."""
     consumers = asked.consumers
-    return Report(
+    return MachineReport(
         boot_id=asked.boot_id,
         report_generation=asked.report_generation,
         desired_generation_seen=asked.desired_generation_seen,
@@ -179,7 +179,7 @@ def start_shown(start: Start) -> wire.StartAnswer:
     )
 
 
-def _used(places: Iterable[Place]) -> dict[str, dict[str, int]]:
+def _used(places: Iterable[ConsumerPlace]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for place in places:
         sums = found.setdefault(place.provider, {})

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Outcome, Pool, Slot
+from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
 from moorage.core.ids import LeaseId
 from moorage.store.admission.rows import lease_from_body, pool_from_body
 from moorage.store.encoding import encode
 
-KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": Outcome}
+KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": StartOutcome}
 """The kinds in the order in which a batch writes them, and the types of their values."""
 
 FOLLOWED_KINDS = ("pool", "lease")

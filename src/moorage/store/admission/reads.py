@@ -88,7 +88,7 @@ class OutcomeCount(NamedTuple):
     throttled: int
 
 
-class Report(NamedTuple):
+class PoolReportData(NamedTuple):
     """The data for choosing a pool's limit."""
 
     ends: list[EndedLease]
@@ -177,14 +177,14 @@ def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
     return dict(counts)
 
 
-def report_load(pool: str, since: Instant) -> Plan[Report]:
+def report_load(pool: str, since: Instant) -> Plan[PoolReportData]:
     """Load a pool's ends since a service time, and all its outcomes; use `read_aside`."""
     ends, starts, outcomes = yield [
         Query("ends_load", (pool, since)),
         Query("starts_load", (pool,)),
         Query("outcomes_count", (pool,)),
     ]
-    return Report([EndedLease(*row) for row in ends], _by_rate(starts, outcomes))
+    return PoolReportData([EndedLease(*row) for row in ends], _by_rate(starts, outcomes))
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from msgspec import MsgspecError, json, structs
 
-from moorage.core.admission.model import Lease, Outcome, Pool, Slot
+from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
 from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -21,7 +21,7 @@ _counts = json.Decoder(dict[str, int])
 _groups = json.Decoder(list[SlotGroup])
 _lease = json.Decoder(Lease)
 _names = json.Decoder(frozenset[str])
-_outcome = json.Decoder(Outcome)
+_outcome = json.Decoder(StartOutcome)
 _pool = json.Decoder(Pool)
 
 
@@ -143,12 +143,12 @@ def need_rows(lease: Lease) -> Iterator[Row]:
         )
 
 
-def outcome_from_body(body: str) -> Outcome:
+def outcome_from_body(body: str) -> StartOutcome:
     """Read an outcome."""
     return _outcome.decode(body)
 
 
-def outcome_row(outcome: Outcome) -> Row:
+def outcome_row(outcome: StartOutcome) -> Row:
     """Write an outcome."""
     return (
         outcome.pool,

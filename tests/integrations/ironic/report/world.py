@@ -14,7 +14,7 @@ from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
 from moorage.client.transport import Transport
 from moorage.integrations.ironic.nodes import NodeReader
-from moorage.integrations.ironic.report.membership import Place
+from moorage.integrations.ironic.report.membership import GroupMember
 from moorage.integrations.ironic.report.reporter import Reporter
 from moorage.integrations.report_api import ReportApi
 from moorage.wire.providers import ProviderShown
@@ -89,7 +89,7 @@ class World:
             ReportApi(self.server.url, self.token) as api,
             NodeReader(self.double.url) as nodes,
         ):
-            place = Place(GROUP, member, TTL)
+            place = GroupMember(GROUP, member, TTL)
             reporter = Reporter(api, nodes, place, mode, conductors=conductors)
             try:
                 yield reporter

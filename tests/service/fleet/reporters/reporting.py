@@ -6,7 +6,7 @@ from uuid import UUID
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.ledger.reported import Answer, Mode, Node, Outcome
+from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.service.app import Service
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import Pieces
@@ -48,20 +48,20 @@ async def join(service: Service, member: str, n: int = 1, ttl: int = TTL) -> Mem
 
 async def report(
     service: Service, member: str, token: str, sent: list[Node], mode: Mode = Mode.OWNER
-) -> list[Answer]:
+) -> list[NodeAnswer]:
     """Send a report."""
     sender = Sender(GROUP, member, token, mode)
     return await service.reporters.report(sender, sent, Pieces(service.turns), TESTER)
 
 
-def outcomes(answers: Iterable[Answer]) -> list[str]:
+def outcomes(answers: Iterable[NodeAnswer]) -> list[str]:
     """Return the outcomes, or the codes of refusals."""
     return [str(each.refusal.code if each.refusal else each.outcome) for each in answers]
 
 
-def accepted(answers: Iterable[Answer]) -> set[ProviderId]:
+def accepted(answers: Iterable[NodeAnswer]) -> set[ProviderId]:
     """Return the nodes that a report has changed."""
-    changing = (Outcome.CREATED, Outcome.UPDATED, Outcome.REMOVED)
+    changing = (ReportOutcome.CREATED, ReportOutcome.UPDATED, ReportOutcome.REMOVED)
     return {each.uuid for each in answers if each.outcome in changing}
 
 

@@ -17,7 +17,7 @@ from moorage.client.transport import RefusedError, UnreachableError
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
     from moorage.integrations.ironic.report.difference import Difference
-    from moorage.integrations.ironic.report.membership import Place
+    from moorage.integrations.ironic.report.membership import GroupMember
     from moorage.integrations.ironic.report.reporter import Reporter
     from moorage.integrations.ironic.report.sending import Mode
     from moorage.integrations.report_api import ReportApi
@@ -79,7 +79,7 @@ def report(
 
     async def work() -> None:
         from moorage.integrations.ironic.nodes import NodeReader
-        from moorage.integrations.ironic.report.membership import FencedError, Place
+        from moorage.integrations.ironic.report.membership import FencedError, GroupMember
         from moorage.integrations.ironic.report.reporter import Reporter
         from moorage.integrations.report_api import ReportApi
 
@@ -90,7 +90,7 @@ def report(
             if dry_run:
                 _print(await _compared(api, nodes, group, mode), as_json=as_json)
                 return
-            place = Place(group, member or platform.node(), ttl)
+            place = GroupMember(group, member or platform.node(), ttl)
             reporter = Reporter(api, nodes, place, mode, conductors=conductors, many_gone=many_gone)
             try:
                 await (_once(reporter) if once else _passes(reporter, addresses, place, interval))
@@ -108,7 +108,7 @@ async def _once(reporter: "Reporter") -> None:
 
 
 async def _passes(
-    reporter: "Reporter", addresses: Addresses, place: "Place", interval: float
+    reporter: "Reporter", addresses: Addresses, place: "GroupMember", interval: float
 ) -> None:
     """Make passes until a signal; the first line says that all nodes are reported.
 

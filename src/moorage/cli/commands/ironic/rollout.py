@@ -24,7 +24,7 @@ from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say,
 from moorage.cli.support.rollout_view import view
 
 if TYPE_CHECKING:
-    from moorage.integrations.ironic.rollout.report import Report
+    from moorage.integrations.ironic.rollout.report import RolloutReport
     from moorage.integrations.ironic.rollout.rollout import Rollout
 
 STOPPED_EARLY = 3
@@ -116,7 +116,7 @@ def rollout(
         count_holds=count_holds,
         every=every,
     )
-    report: Report = carried_out(lambda: _reported(asked))
+    report: RolloutReport = carried_out(lambda: _reported(asked))
     if as_json:
         show_json(report.to_json())
     else:
@@ -139,7 +139,7 @@ class _Asked:
     every: float
 
 
-async def _reported(asked: _Asked) -> "Report":
+async def _reported(asked: _Asked) -> "RolloutReport":
     """Carry out a wave. Raises Failure."""
     from moorage.client.transport import RefusedError, UnreachableError
     from moorage.integrations.ironic.nodes import IronicError
@@ -212,7 +212,7 @@ def _not_negative(text: str) -> float:
     return value
 
 
-def exit_code(report: "Report") -> int:
+def exit_code(report: "RolloutReport") -> int:
     """Return the exit code of a wave."""
     if report.never_started or report.working:
         return STOPPED_EARLY
@@ -234,7 +234,7 @@ def _idents(text: str) -> Iterator[str]:
             yield ident
 
 
-def _print(report: "Report") -> None:
+def _print(report: "RolloutReport") -> None:
     from moorage.client.run.durations import spoken
 
     for name, why in report.failed.items():

@@ -4,7 +4,7 @@ from collections import Counter
 from functools import partial
 
 from moorage.core.ids import AggregateId, ProviderId
-from moorage.core.ledger.reported import Answer, Mode, Node, Outcome
+from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.faces.json_decoding import decoded
 from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode
@@ -80,7 +80,7 @@ def _node(sent: NodeReported) -> Node:
     )
 
 
-async def _shown(answers: list[Answer], pieces: Pieces) -> NodeOutcomes:
+async def _shown(answers: list[NodeAnswer], pieces: Pieces) -> NodeOutcomes:
     results = [_outcome(each) async for each in pieces.each(answers)]
     counts = Counter(each.outcome for each in answers)
     codes = Counter(each.code for each in results if each.code is not None)
@@ -88,11 +88,11 @@ async def _shown(answers: list[Answer], pieces: Pieces) -> NodeOutcomes:
         results=results,
         ghosts=sum(each.ghost for each in answers),
         codes=dict(sorted(codes.items())),
-        **{kind.value: counts[kind] for kind in Outcome},
+        **{kind.value: counts[kind] for kind in ReportOutcome},
     )
 
 
-def _outcome(answer: Answer) -> NodeOutcome:
+def _outcome(answer: NodeAnswer) -> NodeOutcome:
     refusal = answer.refusal
     return NodeOutcome(
         uuid=answer.uuid,

@@ -19,7 +19,7 @@ CODES = {400: "Client", 409: "Client", 503: "Server"}
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """An answer with its whole body; `headers` are end-to-end headers."""
 
     status: int
@@ -34,7 +34,7 @@ def fault(
     request_id: str,
     versions: Mapping[str, str] | None = None,
     retry_after: int | None = None,
-) -> Answer:
+) -> HttpAnswer:
     """Return an error as Ironic would answer it: `error_message` is the JSON text of an object.
 
     Args:
@@ -51,4 +51,4 @@ def fault(
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
     headers["Content-Length"] = str(len(body))
-    return Answer(status, web.Response(status=status).reason or "", headers, body)
+    return HttpAnswer(status, web.Response(status=status).reason or "", headers, body)

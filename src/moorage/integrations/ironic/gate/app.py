@@ -11,10 +11,10 @@ from multidict import CIMultiDict
 
 from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import policy_of
-from moorage.integrations.ironic.gate.answers import Answer, fault
+from moorage.integrations.ironic.gate.answers import HttpAnswer, fault
 from moorage.integrations.ironic.gate.deciding import Asked, Deciding, hold_until
 from moorage.integrations.ironic.gate.heads import BadHeadError, check_head, end_to_end
-from moorage.integrations.ironic.gate.metrics import Metrics
+from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.passing import (
     BodyError,
     pass_through,
@@ -23,7 +23,7 @@ from moorage.integrations.ironic.gate.passing import (
 )
 from moorage.integrations.ironic.gate.spool import Spool, Spools, TooLargeError
 from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
-from moorage.integrations.ironic.provision_request import AmbiguousError, Place, place_of
+from moorage.integrations.ironic.provision_request import AmbiguousError, ProvisionPath, place_of
 from moorage.integrations.ironic.rules import Rules
 
 log = logging.getLogger("moorage.gate")
@@ -33,7 +33,7 @@ class Gate:
     """Answers requests: passes them on, or decides them."""
 
     def __init__(
-        self, upstream: Upstream, deciding: Deciding, rules: Rules, meters: Metrics
+        self, upstream: Upstream, deciding: Deciding, rules: Rules, meters: GateMetrics
     ) -> None:
         self._upstream = upstream
         self._deciding = deciding
@@ -72,7 +72,7 @@ class Gate:
             log.warning("%s %s: %s", request.method, target.partition("?")[0], reason_of(error))
             return await self._write(request, 503, f"Ironic does not answer: {reason_of(error)}")
 
-    async def _decide(self, request: web.Request, place: Place) -> web.StreamResponse:
+    async def _decide(self, request: web.Request, place: ProvisionPath) -> web.StreamResponse:
         content_type = request.headers.get("Content-Type")
         with Spool(self._spools, request) as spool:
             try:
@@ -98,7 +98,7 @@ class Gate:
             )
             return await write(request, await self._answer(asked))
 
-    async def _answer(self, asked: Asked) -> Answer:
+    async def _answer(self, asked: Asked) -> HttpAnswer:
         try:
             return await self._deciding.answer(asked)
         except asyncio.CancelledError:

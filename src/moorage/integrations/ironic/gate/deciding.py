@@ -16,9 +16,9 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import ClientPolicy
-from moorage.integrations.ironic.gate.answers import Answer, fault
+from moorage.integrations.ironic.gate.answers import HttpAnswer, fault
 from moorage.integrations.ironic.gate.heads import credentials
-from moorage.integrations.ironic.gate.metrics import Metrics
+from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.spool import Spool
 from moorage.integrations.ironic.gate.units import HeldBackError, Units, Want
 from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
@@ -79,7 +79,7 @@ class Deciding:
         units: Units,
         watch: Watch,
         rules: Rules,
-        meters: Metrics,
+        meters: GateMetrics,
     ) -> None:
         self._upstream = upstream
         self._host_leases = host_leases
@@ -87,7 +87,7 @@ class Deciding:
         self._watch = watch
         self._rules = rules
         self._meters = meters
-        self._carried: set[asyncio.Task[Answer]] = set()
+        self._carried: set[asyncio.Task[HttpAnswer]] = set()
         self._stopping = False
 
     async def finish(self, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Deciding:
         if self._carried:
             await asyncio.wait(self._carried, timeout=seconds)
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: Asked) -> HttpAnswer:
         """Return Ironic's answer, or a refusal of the gate.
 
         Raises AwayError, aiohttp.ClientError and TimeoutError while nothing was forwarded.
@@ -104,7 +104,7 @@ class Deciding:
         try:
             for _ in range(TRIES):
                 node = await self._node(asked)
-                if isinstance(node, Answer):
+                if isinstance(node, HttpAnswer):
                     return self._count(asked, "refused_by_ironic", node)
                 try:
                     return await self._decided(asked, node)
@@ -125,7 +125,7 @@ class Deciding:
             text = f"Moorage refuses: {error}"
             return self._count(asked, "refused_by_moorage", self._conflict(asked, text))
 
-    async def _node(self, asked: Asked) -> Node | Answer:
+    async def _node(self, asked: Asked) -> Node | HttpAnswer:
         """Read the node as its client; return Ironic's answer if it may not, or cannot."""
         given = credentials(asked.headers)
         version = asked.headers.get(VERSION_HEADER)
@@ -148,7 +148,7 @@ class Deciding:
             pass
         raise AwayError("Ironic's answer is no node")
 
-    async def _decided(self, asked: Asked, node: Node) -> Answer:
+    async def _decided(self, asked: Asked, node: Node) -> HttpAnswer:
         """Forward the request, with a unit if it needs one. Raises EndedError, HeldBackError."""
         state = str(node["provision_state"])
         requirement = requirement_of(asked.verb, state)
@@ -177,7 +177,7 @@ class Deciding:
             raise
         return self._count(asked, "forwarded" if lease is None else "forwarded_with_unit", answer)
 
-    def _carried_out(self, asked: Asked, task: asyncio.Task[Answer]) -> None:
+    def _carried_out(self, asked: Asked, task: asyncio.Task[HttpAnswer]) -> None:
         asked.spool.__exit__()
         self._carried.discard(task)
         if asked.left and not task.cancelled() and (error := task.exception()) is not None:
@@ -193,18 +193,18 @@ class Deciding:
             force=needs.exempt or requirement is Requirement.FORCED,
         )
 
-    async def _carry(self, asked: Asked, lease: Lease | None) -> Answer:
+    async def _carry(self, asked: Asked, lease: Lease | None) -> HttpAnswer:
         """Send the request to Ironic, with its steps stored. Raises EndedError before it is."""
         if lease is None:
             return (await self._forwarded(asked))[0]
 
-        async def send() -> Answered[Answer]:
+        async def send() -> Answered[HttpAnswer]:
             with self._meters.forwarding.track_inprogress():
                 answer, outcome = await self._forwarded(asked)
             locked = answer.status == 409 and LOCKED in fault_of(answer.body)
             return Answered(answer, outcome, requeue=locked)
 
-        def unsent() -> Answered[Answer]:
+        def unsent() -> Answered[HttpAnswer]:
             text = "it has taken too long until the request could be sent"
             return Answered(self._conflict(asked, text), RequestOutcome.REFUSED)
 
@@ -213,7 +213,7 @@ class Deciding:
         self._watch.nudge()
         return answer
 
-    async def _forwarded(self, asked: Asked) -> tuple[Answer, RequestOutcome]:
+    async def _forwarded(self, asked: Asked) -> tuple[HttpAnswer, RequestOutcome]:
         """Send the request to Ironic; an error is an answer, too."""
         try:
             answer = await self._upstream.send(
@@ -227,16 +227,16 @@ class Deciding:
             return self._away(asked, text), RequestOutcome.UNKNOWN
         return answer, outcome_of(answer.status)
 
-    def _conflict(self, asked: Asked, text: str, latest: float | None = None) -> Answer:
+    def _conflict(self, asked: Asked, text: str, latest: float | None = None) -> HttpAnswer:
         """Return a refusal that clients answer by trying again."""
         versions = self._upstream.headers(asked.headers)
         pause = asked.policy.pause_of(latest)
         return fault(409, text[:1].upper() + text[1:], asked.id, versions, pause)
 
-    def _away(self, asked: Asked, text: str) -> Answer:
+    def _away(self, asked: Asked, text: str) -> HttpAnswer:
         return fault(503, text, asked.id, self._upstream.headers(asked.headers))
 
-    def _count(self, asked: Asked, outcome: str, answer: Answer) -> Answer:
+    def _count(self, asked: Asked, outcome: str, answer: HttpAnswer) -> HttpAnswer:
         verb = asked.verb if asked.verb in EVENTS else "other"
         self._meters.decided.labels(verb, outcome).inc()
         return answer

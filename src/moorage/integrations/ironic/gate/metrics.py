@@ -12,7 +12,7 @@ from moorage.integrations.ironic.rules import value_of
 WAITS = (0.1, 0.5, 1, 2, 5, 10, 20, 60)
 
 
-class Metrics:
+class GateMetrics:
     """All metrics of one gate."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from aiohttp.hdrs import CONTENT_TYPE, DATE, SERVER
 from aiohttp.http import HttpProcessingError
 from multidict import CIMultiDict
 
-from moorage.integrations.ironic.gate.answers import Answer
+from moorage.integrations.ironic.gate.answers import HttpAnswer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.gate.upstream import Upstream
 
@@ -110,7 +110,7 @@ async def _streamed(request: web.Request, answer: aiohttp.ClientResponse) -> web
     return response
 
 
-async def write(request: web.Request, answer: Answer) -> web.StreamResponse:
+async def write(request: web.Request, answer: HttpAnswer) -> web.StreamResponse:
     """Write a whole answer."""
     response = Passed(answer.status, answer.reason, answer.headers)
     await response.prepare(request)

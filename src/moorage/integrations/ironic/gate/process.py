@@ -23,7 +23,7 @@ from moorage.integrations.ironic.gate.listening import (
     server_tls,
     url_of,
 )
-from moorage.integrations.ironic.gate.metrics import Metrics
+from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.upstream import Upstream
 from moorage.integrations.ironic.gate.watch import Watch
@@ -123,7 +123,7 @@ class _Process:
                 NodeReader(settings.ironic, settings.ironic_headers, settings.trusted)
             )
             await self._check(api)
-            meters, host_leases = Metrics(), HostLeases(api)
+            meters, host_leases = GateMetrics(), HostLeases(api)
             reconciler = Reconciler(
                 host_leases, nodes, settings.rules, hold_counts=settings.hold_counts
             )
@@ -189,7 +189,7 @@ class _Process:
         listeners = [await loop.create_server(door, sock=one, ssl=tls) for one in sockets]
         return _Server(runner, listeners)
 
-    async def _metrics(self, meters: Metrics, sockets: list[socket]) -> list[web.AppRunner]:
+    async def _metrics(self, meters: GateMetrics, sockets: list[socket]) -> list[web.AppRunner]:
         async def shown(_request: web.Request) -> web.Response:
             return web.Response(body=meters.text(), content_type="text/plain", charset="utf-8")
 

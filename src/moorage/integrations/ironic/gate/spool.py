@@ -9,7 +9,11 @@ from typing import Self
 from aiohttp import web
 
 from moorage.integrations.ironic.gate.passing import Incoming
-from moorage.integrations.ironic.provision_request import Place, ProvisionRequest, request_of
+from moorage.integrations.ironic.provision_request import (
+    ProvisionPath,
+    ProvisionRequest,
+    request_of,
+)
 
 MEMORY_BYTES = 64 << 10
 """A larger body is in a temporary file."""
@@ -94,7 +98,9 @@ class Spool:
         ):
             raise TooLargeError
 
-    async def asked(self, place: Place, address: str, content_type: str | None) -> ProvisionRequest:
+    async def asked(
+        self, place: ProvisionPath, address: str, content_type: str | None
+    ) -> ProvisionRequest:
         """Return the request that the body has. Raises AmbiguousError."""
 
         def parse() -> ProvisionRequest:

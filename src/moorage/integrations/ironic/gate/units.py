@@ -12,7 +12,7 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.clients import ClientPolicy
-from moorage.integrations.ironic.gate.metrics import Metrics
+from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.host_leases import Host, HostLeases, OtherUnitsError
@@ -60,7 +60,7 @@ class Units:
     """Units of hosts, for requests that wait."""
 
     def __init__(
-        self, api: LeaseApi, host_leases: HostLeases, watch: Watch, meters: Metrics
+        self, api: LeaseApi, host_leases: HostLeases, watch: Watch, meters: GateMetrics
     ) -> None:
         self._api = api
         self._host_leases = host_leases

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from moorage.integrations.connection_errors import reason_of
-from moorage.integrations.ironic.gate.answers import VERSIONS, Answer
+from moorage.integrations.ironic.gate.answers import VERSIONS, HttpAnswer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import VERSION, VERSION_HEADER, known_of, version_numbers
 from moorage.integrations.no_retry import no_retry
@@ -144,14 +144,16 @@ class Upstream:
 
     async def send(
         self, method: str, target: str, headers: CIMultiDict[str], body: Body = None
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send a request and read the whole answer. Raises as `open` does."""
         async with self.open(method, target, headers, body, whole=True) as answer:
             content = await answer.read()
             passed = end_to_end(answer.raw_headers)
-            return Answer(answer.status, answer.reason or "", passed, content)
+            return HttpAnswer(answer.status, answer.reason or "", passed, content)
 
-    async def node(self, ident: str, fields: Sequence[str], headers: CIMultiDict[str]) -> Answer:
+    async def node(
+        self, ident: str, fields: Sequence[str], headers: CIMultiDict[str]
+    ) -> HttpAnswer:
         """Read a node for a client; `headers` are its credentials. Raises as `open` does."""
         given = headers.copy()
         given[VERSION_HEADER] = version = await self.version()

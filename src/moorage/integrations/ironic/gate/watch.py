@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.gate.metrics import Metrics
+from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.reconcile import PASS_ERRORS, Picture, Reconciler
 from moorage.integrations.provisioning.pools import PoolError
 
@@ -25,7 +25,7 @@ class Watch:
     def __init__(
         self,
         reconciler: Reconciler,
-        meters: Metrics,
+        meters: GateMetrics,
         check: Callable[[], Awaitable[object]],
         *,
         once: bool = False,

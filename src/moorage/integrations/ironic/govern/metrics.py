@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from moorage.integrations.ironic.govern.governor import Counts
 
 
-class Metrics(Collector):
+class GovernorMetrics(Collector):
     """What a governor has counted."""
 
     def __init__(self, counts: Counts) -> None:
@@ -58,7 +58,7 @@ class Metrics(Collector):
 def serve(counts: Counts, host: str, port: int) -> Callable[[], None]:
     """Serve metrics from a thread; return what stops it. Raises OSError."""
     registry = CollectorRegistry()
-    registry.register(Metrics(counts))
+    registry.register(GovernorMetrics(counts))
     server, thread = start_http_server(port, host, registry)
 
     def stop() -> None:

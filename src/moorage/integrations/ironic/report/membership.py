@@ -21,7 +21,7 @@ class FencedError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class GroupMember:
     """Which member of which group reports; `ttl` is for how many seconds it may be silent."""
 
     group: str
@@ -45,7 +45,7 @@ class PassEnded:
 class Members:
     """The live members and the pins of a group, as of the last time it was joined."""
 
-    def __init__(self, api: ReportApi, place: Place) -> None:
+    def __init__(self, api: ReportApi, place: GroupMember) -> None:
         self._api = api
         self._wanted = MemberWanted(instance=str(uuid4()), ttl=place.ttl)
         self._pins: dict[str, str] = {}

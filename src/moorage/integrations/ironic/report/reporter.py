@@ -23,9 +23,9 @@ from moorage.integrations.ironic.report.conductors import Conductors
 from moorage.integrations.ironic.report.mapping import reported
 from moorage.integrations.ironic.report.membership import (
     FencedError,
+    GroupMember,
     Members,
     PassEnded,
-    Place,
 )
 from moorage.integrations.ironic.report.reading import Reading, UnorderedError
 from moorage.integrations.ironic.report.sending import Mode, Sender, StaleError, Tally
@@ -81,7 +81,7 @@ class Reporter:
         self,
         api: ReportApi,
         nodes: NodeReader,
-        place: Place,
+        place: GroupMember,
         mode: Mode = "owner",
         *,
         conductors: str | None = None,

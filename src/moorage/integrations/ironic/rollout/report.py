@@ -18,7 +18,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Report:
+class RolloutReport:
     """What has become of each node. `stopped`: nodes were left out, and why; empty: none."""
 
     wave: str
@@ -43,7 +43,7 @@ def report_of(
     members: Sequence[Member],
     past: Mapping[str, Collection[Lease]],
     stopped: str,
-) -> Report:
+) -> RolloutReport:
     """Sum up a wave; `past` are leases that have ended."""
     own = [
         lease
@@ -58,7 +58,7 @@ def report_of(
         if one.granted_at and one.ended_at
     ]
     names = {phase: [one.name for one in members if one.phase is phase] for phase in Phase}
-    return Report(
+    return RolloutReport(
         wave=wave,
         target=target,
         done=names[Phase.DONE],

@@ -17,10 +17,10 @@ from moorage.integrations.ironic.reconcile import (
     Reconciler,
     host_of_node,
 )
-from moorage.integrations.ironic.rollout.report import Report, report_of
+from moorage.integrations.ironic.rollout.report import RolloutReport, report_of
 from moorage.integrations.ironic.rollout.wave import WAVE, Member, Phase, Wave, counts, may_start
 from moorage.integrations.ironic.rules import Rules
-from moorage.integrations.ironic.starting import LOCKED, Answer, Start, Starter
+from moorage.integrations.ironic.starting import LOCKED, Start, Starter, StartResult
 from moorage.integrations.ironic.states import Requirement, requirement_of
 from moorage.integrations.ironic.wishes import hindrance_of, is_needless, mark_of
 from moorage.integrations.provisioning.host_leases import HostLeases
@@ -159,7 +159,7 @@ class Rollout:
             await pause()
         await self._line.close()
 
-    async def report(self) -> Report:
+    async def report(self) -> RolloutReport:
         """Sum up. Raises UnreachableError, RefusedError."""
         past = await self._host_leases.past(SYSTEM)
         left = counts(self._members)
@@ -212,7 +212,7 @@ class Rollout:
             marks=mark_of(node, self._wave.name),
         )
 
-    def _answered(self, start: Start, answer: Answer) -> None:
+    def _answered(self, start: Start, answer: StartResult) -> None:
         uuid = start.host.uuid
         if answer.outcome is RequestOutcome.ACCEPTED:
             self._wave.tried.add(uuid)
