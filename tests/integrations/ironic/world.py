@@ -42,9 +42,15 @@ class World:
     rules: Rules
 
     @asynccontextmanager
-    async def governor(self, *, project_wishes: bool = False) -> AsyncIterator[Governor]:
-        """Yield one more governor; it ends as after SIGTERM."""
-        async with self.host_leases() as (host_leases, nodes):
+    async def governor(
+        self,
+        *,
+        project_wishes: bool = False,
+        double: IronicDouble | None = None,
+        name: str | None = None,
+    ) -> AsyncIterator[Governor]:
+        """Yield one more governor, by default of the world's Ironic; it ends as after SIGTERM."""
+        async with self.host_leases(double, name) as (host_leases, nodes):
             governor = Governor(host_leases, nodes, self.rules, project_wishes=project_wishes)
             try:
                 yield governor
@@ -52,13 +58,15 @@ class World:
                 await governor.close()
 
     @asynccontextmanager
-    async def host_leases(self) -> AsyncIterator[tuple[HostLeases, NodeReader]]:
-        """Yield access to the leases, and to the nodes."""
+    async def host_leases(
+        self, double: IronicDouble | None = None, name: str | None = None
+    ) -> AsyncIterator[tuple[HostLeases, NodeReader]]:
+        """Yield access to the leases, and to the nodes, by default of the world's Ironic."""
         async with (
             LeaseApi(self.server.url, self.token) as api,
-            NodeReader(self.double.url) as nodes,
+            NodeReader((double or self.double).url) as nodes,
         ):
-            yield HostLeases(api), nodes
+            yield HostLeases(api, name), nodes
 
     def node(self, number: int) -> Node:
         """Return a node."""

@@ -7,6 +7,7 @@ from tests.simulation.mutation.bug import PROVISIONING, Bug
 
 UNIT_RELEASE = "src/moorage/integrations/provisioning/unit_release.py"
 HOST_LEASES = "src/moorage/integrations/provisioning/host_leases.py"
+KNOWN_HOSTS = "src/moorage/integrations/provisioning/known_hosts.py"
 REQUEST_STEPS = "src/moorage/integrations/provisioning/request_steps.py"
 IRONIC = "src/moorage/integrations/ironic"
 CORE = "src/moorage/core/admission"
@@ -147,6 +148,13 @@ PROVISIONING_BUGS = (
         UNIT_RELEASE,
         "    return not noted.sent or noted.age >= WIRE_GRACE_SECONDS\n",
         "    return not noted.sent\n",
+    ),
+    _bug(
+        "P6",
+        "the unit of a host that was deleted while nobody looked stays",
+        KNOWN_HOSTS,
+        "            return installation == self._name\n",
+        "            return False\n",
     ),
     _bug(
         "P7",

@@ -28,6 +28,9 @@ from tests.simulation.provisioning.net import (
     Spool,
 )
 
+IRONIC = "ironic-1"
+"""The name of the Ironic: without one, a host that is deleted while nobody looks keeps its unit."""
+
 DECIDED: ContextVar[dict[str, Any] | None] = ContextVar("DECIDED", default=None)
 """What a gate has read of the node of the request that it decides."""
 
@@ -80,7 +83,7 @@ class Gate(Program):
     def _start(self) -> None:
         world = self.world
         api, nodes = SimulatedLeaseApi(world), SimulatedNodeReader(world)
-        meters, host_leases = GateMetrics(), HostLeases(api)
+        meters, host_leases = GateMetrics(), HostLeases(api, IRONIC)
         self.watch = Watch(
             Reconciler(host_leases, nodes, world.rules), meters, _nothing, once=not self.passes
         )
@@ -143,7 +146,7 @@ class Governing(Program):
 
     def _start(self) -> None:
         world = self.world
-        host_leases = HostLeases(SimulatedLeaseApi(world))
+        host_leases = HostLeases(SimulatedLeaseApi(world), IRONIC)
         self.governor = Governor(host_leases, SimulatedNodeReader(world), world.rules)
         self._stopped = False
         self._running = self.process.start(self._run())
@@ -171,7 +174,7 @@ class RollingOut(Program):
 
     def _start(self) -> None:
         world = self.world
-        host_leases = HostLeases(SimulatedLeaseApi(world))
+        host_leases = HostLeases(SimulatedLeaseApi(world), IRONIC)
         nodes = SimulatedNodeReader(world)
         self.rollout = Rollout(host_leases, nodes, world.rules, self._verb, self._limits)
         self._running = self.process.start(self._run())

@@ -24,7 +24,7 @@ from moorage.wire.labels import holder_of
 
 COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
 
-ABOUT = ("verb", "conductor", "image")
+ABOUT = ("verb", "conductor", "image", "ironic")
 """Labels that have a column if a lease has one."""
 
 

@@ -22,7 +22,7 @@ SEARCHED_MAX = 50_000
 NAMED_BY = (HOLDER, "node")
 """Labels that name the holder."""
 
-ABOUT = ("verb", "image", "conductor", "wave")
+ABOUT = ("verb", "image", "conductor", "ironic", "wave")
 """Labels that say what the units are for."""
 
 

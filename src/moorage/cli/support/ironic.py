@@ -4,6 +4,7 @@ import asyncio
 import functools
 import logging
 import os
+import re
 import signal
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
     from moorage.integrations.ironic.rules import Rules
     from moorage.integrations.lease_api import LeaseApi
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
+"""The name of an Ironic: a label of leases and of metrics."""
 
 MISSING = "this command needs aiohttp: pip install 'moorage[ironic]'"
 
@@ -44,9 +48,13 @@ class Addresses:
 
 @dataclass(frozen=True)
 class Target(Addresses):
-    """Where Ironic and Moorage are, and what is limited."""
+    """Where Ironic and Moorage are, and what is limited.
+
+    `ironic_name` tells this Ironic from others in the same pools; None: it was given no name.
+    """
 
     rules: "Rules"
+    ironic_name: str | None
 
 
 _FILE: dict[str, Any] = {"type": click.Path(), "metavar": "FILE"}
@@ -54,6 +62,11 @@ _IRONIC = click.option("--ironic", metavar="URL", help="Ironic's own address, wi
 _LIMITS = (
     click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool."),
     click.option("--rules", **_FILE, help="Rules instead of one pool."),
+    click.option(
+        "--ironic-name",
+        metavar="NAME",
+        help="Tells this Ironic from others in the same pools; the same for all its processes.",
+    ),
 )
 _ADDRESSES = (
     click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL."),
@@ -102,7 +115,7 @@ def target_of(words: dict[str, Any]) -> Target:
     """Take the options of `target_options` out of those of a command. Raises Failure."""
     from moorage.integrations.ironic.rules import Rules, RulesError, read
 
-    pool, rules = (words.pop(name) for name in ("pool", "rules"))
+    pool, rules, name = (words.pop(one) for one in ("pool", "rules", "ironic_name"))
     addresses = addresses_of(words)
     if bool(pool) == bool(rules):
         raise Failure(USAGE, "give either --pool or --rules")
@@ -110,7 +123,9 @@ def target_of(words: dict[str, Any]) -> Target:
         found = read(Path(rules)) if rules else Rules.of_pool(pool)
     except (RulesError, OSError) as error:
         raise Failure(USAGE, fault_text(error)) from None
-    return Target(**vars(addresses), rules=found)
+    if name is not None and not NAME.fullmatch(name):
+        raise Failure(USAGE, "--ironic-name: 1 to 63 letters, digits, '.', '_' and '-'")
+    return Target(**vars(addresses), rules=found, ironic_name=name)
 
 
 def addresses_of(words: dict[str, Any]) -> Addresses:

@@ -7,7 +7,7 @@ twice has one lease.
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -25,8 +25,10 @@ from moorage.integrations.provisioning.host_leases import (
     Host,
     HostLeases,
     host_of,
+    installation_of,
     work_state_of,
 )
+from moorage.integrations.provisioning.known_hosts import KnownHosts
 from moorage.integrations.provisioning.unit_release import is_over_after_reading
 from moorage.wire.admission import Lease
 
@@ -70,7 +72,9 @@ class Picture:
     uncounted: frozenset[str] = frozenset()
     """The pools of which these need units: nothing else can be started from them."""
     units: Mapping[str, int] = field(default_factory=dict)
-    """Units that hosts had when the pass began, by pool."""
+    """Units that its nodes had when the pass began, by pool."""
+    foreign: Sequence[Lease] = ()
+    """The leases of nodes that this Ironic has never had: another one's, or unknown."""
 
 
 def host_of_node(node: Node, verb: str) -> Host:
@@ -97,6 +101,9 @@ class Reconciler:
         self._nodes = nodes
         self._rules = rules
         self._hold_counts = hold_counts
+        self._known = KnownHosts(host_leases.installation)
+        self._unknown: set[str] = set()
+        """Leases of which the log says that nobody can tell whose they are."""
         self._renewed: dict[str, float] = {}
         """When this process renewed each lease."""
 
@@ -106,22 +113,25 @@ class Reconciler:
         noted = await self._host_leases.working(SYSTEM)
         nodes = {str(node["uuid"]): node for node in await self._nodes.all(self._rules.listed)}
         busy = {uuid for uuid, node in nodes.items() if self._is_busy(node)}
+        self._known.look(nodes, noted)
+        own = [lease for leases in noted.values() for lease in leases if self.governs(lease)]
         left: dict[str, list[Lease]] = {}
         released = 0
-        for uuid, leases in noted.items():
-            for lease in leases:
-                if await self._judged(lease, nodes.get(uuid)):
-                    released += 1
-                    continue
-                left.setdefault(uuid, []).append(lease)
-                await self._renew(lease)
+        for lease in own:
+            uuid = str(host_of(lease))
+            if await self._judged(lease, nodes.get(uuid)):
+                released += 1
+                continue
+            left.setdefault(uuid, []).append(lease)
+            await self._renew(lease)
         warm = warm_of(nodes.values())
         adopted, failed, uncounted = await self._adopt(
             [node for uuid, node in nodes.items() if uuid in busy and uuid not in noted], warm
         )
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
-        units = _units(lease for leases in noted.values() for lease in leases)
+        foreign = [one for leases in noted.values() for one in leases if not self.governs(one)]
+        self._tell_unknown(foreign)
         return Picture(
             nodes,
             frozenset(busy),
@@ -131,8 +141,25 @@ class Reconciler:
             released=released,
             failed=failed,
             uncounted=uncounted,
-            units=units,
+            units=_units(own),
+            foreign=foreign,
         )
+
+    def governs(self, lease: Lease) -> bool:
+        """Return whether a lease or ticket is of a node that this Ironic has, or has had."""
+        return self._known.has(lease)
+
+    def _tell_unknown(self, foreign: Iterable[Lease]) -> None:
+        """Log, once for each, which units nobody may ever release."""
+        unknown = {one.id: one for one in foreign if installation_of(one) is None}
+        for lease_id in unknown.keys() - self._unknown:
+            log.warning(
+                "the unit of node %s stays: this Ironic has never had it. If it was deleted, run"
+                " `moorage lease revoke %s`",
+                host_of(unknown[lease_id]),
+                lease_id,
+            )
+        self._unknown = {*unknown}
 
     async def _judged(self, lease: Lease, node: Node | None) -> bool:
         """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""

@@ -102,6 +102,11 @@ def host_of(lease: Lease) -> str | None:
     return parts[1] if len(parts) >= 3 else None
 
 
+def installation_of(lease: Lease) -> str | None:
+    """Return the installation that the host of a lease belongs to; None: the lease does not say."""
+    return lease.labels.get(lease.key.partition("/")[0])
+
+
 def _covers(lease: Lease, needs: Mapping[str, int]) -> bool:
     has = {need.pool: need.units for need in lease.needs}
     return all(has.get(pool, 0) >= wanted for pool, wanted in needs.items())
@@ -115,8 +120,14 @@ def _members(state: WorkState) -> dict[str, Any]:
 class HostLeases:
     """The leases of hosts. Every call raises UnreachableError and RefusedError."""
 
-    def __init__(self, api: LeaseApi) -> None:
+    def __init__(self, api: LeaseApi, installation: str | None = None) -> None:
+        """Use the leases of a server.
+
+        `installation` is a name that tells hosts of this one, such as an Ironic, from hosts of
+        others in the same pools: leases get it as a label, whose name is the system's.
+        """
         self._api = api
+        self.installation = installation
 
     async def working(self, system: str) -> dict[str, list[Lease]]:
         """Return the leases by which hosts of a system have units, by the UUID of the host."""
@@ -199,10 +210,11 @@ class HostLeases:
         *,
         force: bool,
     ) -> Lease:
+        own = {} if self.installation is None else {host.system: self.installation}
         wanted = LeaseWanted(
             needs=[NeedWanted(pool=pool, units=units) for pool, units in sorted(needs.items())],
             key=f"{host.keys}{verb}",
-            labels=dict(host.labels),
+            labels={**host.labels, **own},
             patience=patience,
             force=force,
             pull=not force,

@@ -130,9 +130,9 @@ def test_metrics(tmp_path: Path) -> None:
         await world.ask(gate.url, "node-1", "active")
         async with world.session.get(f"http://{address}/metrics") as answer:
             text = await answer.text()
-        found = dict(re.findall(r"^(moorage_gate_[^ ]*) (.*)$", text, re.MULTILINE))
+        found = dict(re.findall(r"^(moorage_[^ ]*) (.*)$", text, re.MULTILINE))
         sent = 'moorage_gate_decided_total{outcome="forwarded_with_unit",verb="active"}'
         assert found[sent] == "1.0"
-        assert float(found["moorage_gate_pass_age_seconds"]) < 30
+        assert float(found["moorage_ironic_pass_age_seconds"]) < 30
 
     play(tmp_path, IronicDouble(1), 1, act)

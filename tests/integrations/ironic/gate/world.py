@@ -76,11 +76,13 @@ class World:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def gate(self, *options: str, moorage: str | None = None) -> Server:
-        """Start a gate; it ends with the world."""
+    async def gate(
+        self, *options: str, moorage: str | None = None, ironic: str | None = None
+    ) -> Server:
+        """Start a gate, by default of the world's Ironic; it ends with the world."""
         made = await asyncio.to_thread(
             gates.gate,
-            self.double.url,
+            ironic or self.double.url,
             *options,
             moorage=moorage or self.moorage.url,
             token=self.token,

@@ -96,6 +96,7 @@ def _settings(words: dict[str, Any]) -> "Settings":
         moorage=target.url,
         token=target.token,
         rules=target.rules,
+        ironic_name=target.ironic_name,
         hold_counts=words.pop("count_holds"),
         **words,
     )

@@ -71,7 +71,7 @@ def govern(
         async with opened(target) as (api, nodes):
             await pools_checked(api, target)
             governor = Governor(
-                HostLeases(api),
+                HostLeases(api, target.ironic_name),
                 nodes,
                 target.rules,
                 hold_counts=count_holds,
@@ -97,8 +97,11 @@ async def _passes(
     while not stop.is_set():
         if succeeded and not ready:
             ready = True
-            counts = governor.counts
-            say(f"moorage: governing {target.ironic} ({counts.nodes} nodes, {counts.busy} busy)")
+            seen = governor.metrics.picture
+            say(
+                f"moorage: governing {target.ironic}"
+                f" ({len(seen.nodes)} nodes, {len(seen.busy)} busy)"
+            )
         await either(stop, interval)
         if not stop.is_set():
             succeeded = await governor.tick()
@@ -124,6 +127,6 @@ def _metrics(governor: "Governor", listen: str | None) -> "_Served | nullcontext
     if not host or not port.isdecimal():
         raise Failure(USAGE, "--metrics-listen must be HOST:PORT")
     try:
-        return _Served(serve(governor.counts, host, int(port)))
+        return _Served(serve(governor.metrics, host, int(port)))
     except OSError as error:
         raise Failure(USAGE, f"cannot listen on {listen}: {error.strerror or error}") from None

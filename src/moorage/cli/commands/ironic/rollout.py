@@ -150,7 +150,7 @@ async def _reported(asked: _Asked) -> "RolloutReport":
         await pools_checked(api, asked.target)
         limits = Limits(asked.limit, asked.failures)
         wave = Rollout(
-            HostLeases(api),
+            HostLeases(api, asked.target.ironic_name),
             nodes,
             asked.target.rules,
             asked.verb,

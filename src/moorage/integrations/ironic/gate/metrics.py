@@ -1,13 +1,8 @@
-"""What the gate counts, for Prometheus."""
-
-from collections import Counter as Tally
-from collections.abc import Callable
-from time import monotonic
+"""The gate's metrics for Prometheus."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from moorage.integrations.ironic.reconcile import Picture
-from moorage.integrations.ironic.rules import value_of
+from moorage.integrations.ironic.pass_metrics import PassMetrics
 
 WAITS = (0.1, 0.5, 1, 2, 5, 10, 20, 60)
 
@@ -40,42 +35,8 @@ class GateMetrics:
             buckets=WAITS,
             registry=registry,
         )
-        self._nodes = Gauge("moorage_gate_nodes", "Nodes of Ironic", registry=registry)
-        self._busy = Gauge(
-            "moorage_gate_busy_nodes", "Busy nodes", ["conductor"], registry=registry
-        )
-        self._leases = Gauge(
-            "moorage_gate_leases", "Units that hosts have", ["pool"], registry=registry
-        )
-        self._adopted = Counter(
-            "moorage_gate_adopted", "Busy nodes that had no unit", registry=registry
-        )
-        self._failed = Gauge(
-            "moorage_gate_uncounted_nodes", "Busy nodes that cannot be counted", registry=registry
-        )
-        self._age = Gauge(
-            "moorage_gate_pass_age_seconds",
-            "Since the last complete look at all nodes",
-            registry=registry,
-        )
-
-    def age_since(self, seen: Callable[[], float | None]) -> None:
-        """Show how long ago the last pass ended; `seen` is the monotonic time of its end."""
-        began = monotonic()
-        self._age.set_function(lambda: monotonic() - (seen() or began))
-
-    def picture(self, picture: Picture) -> None:
-        """Show what a pass has seen."""
-        self._nodes.set(len(picture.nodes))
-        self._failed.set(picture.failed)
-        self._adopted.inc(picture.adopted)
-        busy = Tally(value_of(picture.nodes[one], "conductor") or "" for one in picture.busy)
-        self._busy.clear()
-        for conductor, count in busy.items():
-            self._busy.labels(conductor).set(count)
-        self._leases.clear()
-        for pool, units in picture.units.items():
-            self._leases.labels(pool).set(units)
+        self.passes = PassMetrics()
+        registry.register(self.passes)
 
     def text(self) -> bytes:
         """Return all metrics in the text format."""

@@ -77,6 +77,7 @@ class Settings:
     moorage: str
     token: str | None
     rules: Rules
+    ironic_name: str | None = None
     listen: str = "127.0.0.1:6385"
     metrics_listen: str | None = None
     tls_cert: str | None = None
@@ -123,7 +124,7 @@ class _Process:
                 NodeReader(settings.ironic, settings.ironic_headers, settings.trusted)
             )
             await self._check(api)
-            meters, host_leases = GateMetrics(), HostLeases(api)
+            meters, host_leases = GateMetrics(), HostLeases(api, settings.ironic_name)
             reconciler = Reconciler(
                 host_leases, nodes, settings.rules, hold_counts=settings.hold_counts
             )

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.reconcile import PASS_ERRORS, Picture, Reconciler
 from moorage.integrations.provisioning.pools import PoolError
@@ -43,15 +42,13 @@ class Watch:
         self._check = check
         self._once = once
         self._asked = asyncio.Event()
-        self._seen: float | None = None
         self.ready = asyncio.Event()
         self.tried = asyncio.Event()
         """The first pass has ended, in any way."""
         self.picture = Picture()
         self.trouble = "it has not looked at all nodes yet"
         """Why the last pass failed; empty: it did not."""
-        if not once:
-            meters.age_since(lambda: self._seen)
+        meters.passes.ages = not once
 
     def nudge(self) -> None:
         """Make a pass soon: a host may have begun or ended its work."""
@@ -79,13 +76,13 @@ class Watch:
             if str(error) != self.trouble:
                 log.error("cannot look at the nodes: %s", error)
             self.trouble = str(error)
+            self._meters.passes.failed()
         else:
             if self.trouble and self.ready.is_set():
                 log.info("looks at the nodes again")
             self.trouble = ""
             self.picture = picture
-            self._seen = monotonic()
-            self._meters.picture(picture)
+            self._meters.passes.passed(picture)
             self.ready.set()
         self.tried.set()
 

@@ -6,12 +6,10 @@ no request waits for a unit until a pass has succeeded again.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from http import HTTPStatus
 
-from moorage.integrations.clock import monotonic
+from moorage.integrations.ironic.govern.metrics import GovernorMetrics
 from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
 from moorage.integrations.ironic.line import Line
 from moorage.integrations.ironic.nodes import Node, NodeReader
@@ -22,7 +20,7 @@ from moorage.integrations.ironic.reconcile import (
     Reconciler,
     host_of_node,
 )
-from moorage.integrations.ironic.rules import Rules, value_of
+from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.starting import Start, Starter
 from moorage.integrations.ironic.states import Requirement, requirement_of
 from moorage.integrations.ironic.wishes import (
@@ -44,25 +42,6 @@ WISH = "wish"
 log = logging.getLogger("moorage.ironic")
 
 
-@dataclass
-class Counts:
-    """What the governor has done and seen, for metrics."""
-
-    nodes: int = 0
-    busy: int = 0
-    leases: Counter[str] = field(default_factory=Counter)
-    """Units that hosts have, by pool."""
-    waiting: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Nodes that wait, by pool and conductor."""
-    adopted: int = 0
-    released: int = 0
-    uncounted: int = 0
-    """Busy nodes in the last pass that Moorage refused to count."""
-    passes_failed: int = 0
-    passed_at: float | None = None
-    """When the last pass succeeded, by the monotonic clock."""
-
-
 class Governor:
     """Governs the nodes of one Ironic."""
 
@@ -82,11 +61,11 @@ class Governor:
         self._rules = rules
         self._reconciler = Reconciler(host_leases, nodes, rules, hold_counts=hold_counts)
         starter = Starter(host_leases, nodes, rules.fields, self._start_of)
-        self._line = Line(host_leases, starter, lambda ticket: WISH in ticket.labels)
+        self._line = Line(host_leases, starter, self._is_own)
         self._notes = Notes(nodes)
         self._picture = Picture()
         self._trouble: str | None = None
-        self.counts = Counts()
+        self.metrics = GovernorMetrics()
 
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
@@ -94,7 +73,7 @@ class Governor:
             await self._pass()
         except PASS_ERRORS as error:
             self._line.pause()
-            self.counts.passes_failed += 1
+            self.metrics.failed()
             if self._trouble is None:
                 log.warning("nothing is started or released: %s", error)
             self._trouble = str(error)
@@ -102,7 +81,6 @@ class Governor:
         if self._trouble is not None:
             log.warning("works again")
         self._trouble = None
-        self.counts.passed_at = monotonic()
         return True
 
     async def close(self) -> None:
@@ -115,12 +93,16 @@ class Governor:
         await self._forget_wishes(picture)
         starts, remarks = self._starts(picture)
         await self._line.follow(starts, tickets, remarks)
-        self._count(picture, tickets)
+        self.metrics.passed(picture)
+        self.metrics.waits(tickets)
         notes = {uuid: remark_of(text) for uuid, text in {**self._line.remarks, **remarks}.items()}
         for uuid, waiting in tickets.items():
             if (ticket := in_line(waiting)) is not None and uuid not in picture.busy:
                 notes[uuid] = note_of(ticket)
         await self._notes.write(picture.nodes, notes)
+
+    def _is_own(self, ticket: Lease) -> bool:
+        return WISH in ticket.labels and self._reconciler.governs(ticket)
 
     async def _forget_wishes(self, picture: Picture) -> None:
         """Remove wishes of nodes that do already what they wish for, or have done it."""
@@ -176,23 +158,6 @@ class Governor:
             marks=mark_of(node, wish.digest),
         )
 
-    def _count(self, picture: Picture, tickets: Mapping[str, Collection[Lease]]) -> None:
-        counts = self.counts
-        counts.nodes, counts.busy = len(picture.nodes), len(picture.busy)
-        counts.leases = Counter()
-        for lease in _flat(picture.leases):
-            for need in lease.needs:
-                counts.leases[need.pool] += need.units
-        counts.waiting = Counter(
-            (need.pool, value_of(picture.nodes.get(uuid, {}), "conductor") or "")
-            for uuid, waiting in tickets.items()
-            for ticket in waiting
-            for need in ticket.needs
-        )
-        counts.uncounted = picture.failed
-        counts.adopted += picture.adopted
-        counts.released += picture.released
-
 
 def _valid_wish(node: Node) -> Wish | None:
     try:
@@ -205,8 +170,3 @@ def _works(picture: Picture, uuid: str, start: Start) -> bool:
     """Return whether a node still has a unit for which a request was sent, or for another verb."""
     key = f"{start.host.keys}{start.verb}"
     return any(lease.record_version or lease.key != key for lease in picture.leases.get(uuid, ()))
-
-
-def _flat(leases: Mapping[str, Collection[Lease]]) -> Iterator[Lease]:
-    for some in leases.values():
-        yield from some

@@ -1,64 +1,53 @@
 """The governor's metrics for Prometheus."""
 
-from collections.abc import Callable, Iterable
-from time import monotonic
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from moorage.integrations.ironic.govern.governor import Counts
+from moorage.integrations.ironic.pass_metrics import PassMetrics
+from moorage.integrations.ironic.rules import value_of
+from moorage.wire.admission import Lease
 
 
-class GovernorMetrics(Collector):
-    """What a governor has counted."""
+class GovernorMetrics(PassMetrics):
+    """What a governor shows: its passes, and the nodes that wait."""
 
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-        self._began = monotonic()
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: Counter[tuple[str, str]] = Counter()
+        """By pool and conductor."""
+
+    def waits(self, tickets: Mapping[str, Collection[Lease]]) -> None:
+        """Show the tickets of nodes, by the UUID of the node; those of other Ironics do not count.
+
+        Call it after `passed`.
+        """
+        nodes = self.picture.nodes
+        self._waiting = Counter(
+            (need.pool, value_of(nodes[uuid], "conductor") or "")
+            for uuid, waiting in tickets.items()
+            if uuid in nodes
+            for ticket in waiting
+            for need in ticket.needs
+        )
 
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics; called by the registry."""
-        counts = self._counts
-        yield GaugeMetricFamily("moorage_ironic_nodes", "Nodes.", value=counts.nodes)
-        yield GaugeMetricFamily(
-            "moorage_ironic_busy", "Nodes on which Ironic works.", value=counts.busy
-        )
-        leases = GaugeMetricFamily(
-            "moorage_ironic_units", "Units that nodes have.", labels=["pool"]
-        )
-        for pool, units in counts.leases.items():
-            leases.add_metric([pool], units)
-        yield leases
+        yield from super().collect()
         waiting = GaugeMetricFamily(
-            "moorage_ironic_waiting", "Nodes that wait.", labels=["pool", "conductor"]
+            "moorage_ironic_waiting_nodes", "Nodes that wait.", labels=["pool", "conductor"]
         )
-        for (pool, conductor), number in counts.waiting.items():
-            waiting.add_metric([pool, conductor], number)
+        for labels, count in self._waiting.items():
+            waiting.add_metric(labels, count)
         yield waiting
-        for name, meaning, value in (
-            ("adopted", "Nodes that were busy without a unit.", counts.adopted),
-            ("released", "Units released after a reading.", counts.released),
-            ("passes_failed", "Passes that failed.", counts.passes_failed),
-        ):
-            yield CounterMetricFamily(f"moorage_ironic_{name}", meaning, value=value)
-        yield GaugeMetricFamily(
-            "moorage_ironic_uncounted_nodes",
-            "Busy nodes that cannot be counted.",
-            value=counts.uncounted,
-        )
-        seen = self._began if counts.passed_at is None else counts.passed_at
-        yield GaugeMetricFamily(
-            "moorage_ironic_pass_age_seconds",
-            "Time since the last pass that succeeded.",
-            value=monotonic() - seen,
-        )
 
 
-def serve(counts: Counts, host: str, port: int) -> Callable[[], None]:
+def serve(metrics: GovernorMetrics, host: str, port: int) -> Callable[[], None]:
     """Serve metrics from a thread; return what stops it. Raises OSError."""
     registry = CollectorRegistry()
-    registry.register(GovernorMetrics(counts))
+    registry.register(metrics)
     server, thread = start_http_server(port, host, registry)
 
     def stop() -> None:

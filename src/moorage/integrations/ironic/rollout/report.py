@@ -47,8 +47,8 @@ def report_of(
     """Sum up a wave; `past` are leases that have ended."""
     own = [
         lease
-        for leases in past.values()
-        for lease in leases
+        for member in members
+        for lease in past.get(member.uuid, ())
         if lease.labels.get(WAVE) == wave and lease.outcome is not None
     ]
     waited = [(one.granted_at - one.asked_at).total_seconds() for one in own if one.granted_at]

@@ -25,6 +25,7 @@ from moorage.integrations.ironic.states import Requirement, requirement_of
 from moorage.integrations.ironic.wishes import hindrance_of, is_needless, mark_of
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.unit_release import RequestOutcome
+from moorage.wire.admission import Lease
 
 OPEN = (Phase.NEW, Phase.WAITING)
 ASKED_TO_STOP = "asked to stop"
@@ -94,7 +95,7 @@ class Rollout:
         self._line = Line(
             host_leases,
             starter,
-            lambda ticket: ticket.labels.get(WAVE) == self._wave.name,
+            self._is_own,
             self._answered,
         )
         self._wave = Wave("", verb)
@@ -185,6 +186,9 @@ class Rollout:
             self._stopped = f"{failed} nodes have failed"
         kept = () if self._stopped else {one.uuid for one in self._members if one.phase in OPEN}
         await self._line.follow(self._starts(picture), tickets, kept)
+
+    def _is_own(self, ticket: Lease) -> bool:
+        return ticket.labels.get(WAVE) == self._wave.name and self._reconciler.governs(ticket)
 
     def _starts(self, picture: Picture) -> list[Start]:
         if self._stopped:
