@@ -47,5 +47,21 @@ def test_pools(tmp_path: Path) -> None:
             with pytest.raises(PoolError) as error:
                 checked(name)
             assert command in str(error.value)
-        with pytest.raises(PoolError, match="--role governor --for pool=good"):
-            checked("good", secret)
+
+        def made(role: str, *scope: str) -> Any:
+            wanted = {"name": f"{role}-{len(scope)}", "role": role}
+            within = {"scope": {"pool": [*scope]}} if scope else {}
+            return transport.request("POST", "/v1/tokens", {**wanted, **within})["token"]
+
+        for token, why in (
+            (secret, "not that of a governor"),
+            (made("reader"), "not that of a governor"),
+            (made("operator"), "not that of a governor"),
+            (made("janitor", "good"), "not that of a governor"),
+            (made("governor", "frees"), "'good' is not in the scope of this token: frees"),
+        ):
+            with pytest.raises(PoolError, match=why) as error:
+                checked("good", token)
+            assert "moorage token create --name NAME --role governor --for pool=good" in str(
+                error.value
+            )

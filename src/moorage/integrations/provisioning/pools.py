@@ -12,8 +12,9 @@ from moorage.wire.admission import Pool
 UNKNOWN = "pool_not_found"
 """Code of a refusal: there is no such pool."""
 
-NO_OWNER = "invalid"
-"""Code of the refusal to list keys of all owners."""
+WRONG_TOKENS = {"invalid": "the token is not that of a governor", "forbidden": ""}
+"""What codes of refusals say of the token; empty: the refusal says it. `invalid` is the refusal to
+list keys of all owners."""
 
 KEYS = "hosts/"
 """Any beginning of keys."""
@@ -24,21 +25,24 @@ class PoolError(ValueError):
 
 
 async def check(api: LeaseApi, names: Collection[str]) -> list[Pool]:
-    """Return pools that can be used. Raises PoolError, UnreachableError, RefusedError."""
-    pools = [await _checked(api, name) for name in names]
+    """Return pools that can be used, by a token that governs them.
+
+    Raises PoolError, UnreachableError, RefusedError.
+    """
     try:
         # Only who governs pools may ask for keys without naming an owner.
         async for _ in api.leases(state="granted", key_prefix=KEYS):
             break
+        return [await _checked(api, name) for name in names]
     except RefusedError as refusal:
-        if refusal.code != NO_OWNER:
+        why = WRONG_TOKENS.get(refusal.code)
+        if why is None:
             raise
         scope = " ".join(f"--for pool={name}" for name in names) or "--for pool=NAME"
         raise PoolError(
-            "the token is not that of a governor: run"
+            f"{why or str(refusal).rstrip('.')}: run"
             f" `moorage token create --name NAME --role governor {scope}`"
         ) from None
-    return pools
 
 
 async def _checked(api: LeaseApi, name: str) -> Pool:
