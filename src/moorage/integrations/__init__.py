@@ -3,6 +3,7 @@
 `provisioning/` has the one rule of how long a host occupies a unit; `ironic/` has what is special
 about OpenStack Ironic. `native_api.py` is the native API for asyncio, `lease_api.py` that of
 leases, `report_api.py` that of reporters, `clock.py` the time; `connection_errors.py` says why a
-connection failed, `no_retry.py` prevents a second sending.
+connection failed, `no_retry.py` prevents a second sending, `rereading.py` follows files that
+change, such as tokens.
 May import: `client`, `wire`, never the server.
 """

@@ -3,6 +3,7 @@
 Connections stay open between requests.
 """
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
@@ -34,9 +35,10 @@ class NativeApi:
     from a Moorage server.
     """
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | Callable[[], str] | None) -> None:
+        """Prepare to ask; a token that may change is a function, called for each request."""
         self._url = url.rstrip("/")
-        self._headers = {} if token is None else {"X-Auth-Token": token}
+        self._token = token
 
     async def __aenter__(self) -> Self:
         self._waiting = self._opened(WAITING_MAX)
@@ -44,9 +46,13 @@ class NativeApi:
         return self
 
     def _opened(self, limit: int) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            headers=self._headers, connector=aiohttp.TCPConnector(limit=limit)
-        )
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=limit))
+
+    def _headers(self, body: Any) -> dict[str, str]:
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        if (token := self._token) is not None:
+            headers["X-Auth-Token"] = token if isinstance(token, str) else token()
+        return headers
 
     async def __aexit__(
         self,
@@ -75,7 +81,7 @@ class NativeApi:
                 method,
                 address,
                 data=None if body is None else msgspec.json.encode(body),
-                headers=None if body is None else {"Content-Type": "application/json"},
+                headers=self._headers(body),
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds),
             ) as answer:

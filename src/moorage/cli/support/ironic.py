@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
     from moorage.integrations.ironic.rules import Rules
     from moorage.integrations.lease_api import LeaseApi
+    from moorage.integrations.rereading import FileValue
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 """The name of an Ironic: a label of leases and of metrics."""
+
+UNDECODED = "\ufffd"
+"""In place of what is not UTF-8."""
 
 MISSING = "this command needs aiohttp: pip install 'moorage[ironic]'"
 
@@ -35,15 +39,16 @@ MISSING = "this command needs aiohttp: pip install 'moorage[ironic]'"
 class Addresses:
     """Where Ironic and Moorage are.
 
-    `ironic_headers` are sent with own requests to Ironic. `trusted` has the authorities that may
+    `ironic_headers` returns what is sent with own requests to Ironic. It and `token` follow the
+    files that they were read from. `trusted` has the authorities that may
     vouch for it; None: those of the system.
     """
 
     ironic: str
-    ironic_headers: dict[str, str]
+    ironic_headers: Callable[[], dict[str, str]]
     trusted: ssl.SSLContext | None
     url: str
-    token: str | None
+    token: str | Callable[[], str] | None
 
 
 @dataclass(frozen=True)
@@ -136,17 +141,16 @@ def addresses_of(words: dict[str, Any]) -> Addresses:
     if not url:
         raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
     own = {name: words.pop(name) for name in ("token", "token_file")}
-    ca_file, headers_file = words.pop("ca_file"), words.pop("ironic_headers")
+    ca_file = words.pop("ca_file")
     try:
-        headers = _headers(headers_file)
-        if path := words.pop("ironic_token_file"):
-            headers["X-Auth-Token"] = token_of(Path(path).read_text("utf-8"), path)
         return Addresses(
             ironic=ironic_url(ironic, "--ironic"),
-            ironic_headers=headers,
+            ironic_headers=_ironic_headers(
+                words.pop("ironic_headers"), words.pop("ironic_token_file")
+            ),
             trusted=None if ca_file is None else _trusted(ca_file),
             url=moorage_url(url),
-            token=token_named(own),
+            token=_token_in(own["token_file"]) if own["token_file"] else token_named(own),
         )
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
@@ -191,15 +195,32 @@ def _trusted(path: str) -> ssl.SSLContext:
         raise OSError(f"{path}: {error.strerror or error}") from error
 
 
-def _headers(path: str | None) -> dict[str, str]:
-    """Read headers from a file. Raises OSError, ValueError without the values."""
-    if path is None:
-        return {}
+def _token_in(path: str) -> "FileValue[str]":
+    """Return the token in a file. Raises OSError, ValueError."""
+    from moorage.integrations.rereading import FileValue
+
+    return FileValue(path, lambda text: token_of(text, path))
+
+
+def _ironic_headers(path: str | None, token_path: str | None) -> Callable[[], dict[str, str]]:
+    """Return what reads headers from a file, and a token. Raises OSError, ValueError."""
+    from moorage.integrations.rereading import FileValue
+
+    headers = FileValue(path, lambda text: _headers(text, path)) if path else dict
+    token = _token_in(token_path) if token_path else None
+
+    def now() -> dict[str, str]:
+        return {**headers(), **({} if token is None else {"X-Auth-Token": token()})}
+
+    return now
+
+
+def _headers(text: str, path: str) -> dict[str, str]:
+    """Return the headers that a file has. Raises ValueError without the values."""
     headers = {}
-    lines = Path(path).read_text("utf-8").splitlines()
-    for number, line in enumerate(filter(str.strip, lines), 1):
+    for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
         name, colon, value = line.partition(":")
-        if not (colon and value.strip().isprintable()):
+        if not (colon and value.strip().isprintable() and UNDECODED not in value):
             raise ValueError(f"{path}: line {number} is not NAME: VALUE")
         headers[token_of(name, f"{path}: line {number}")] = value.strip()
     return headers

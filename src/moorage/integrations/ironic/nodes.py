@@ -2,13 +2,14 @@
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import aiohttp
+from multidict import CIMultiDict
 
 from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.no_retry import no_retry
@@ -55,18 +56,19 @@ class NodeReader:
     def __init__(
         self,
         url: str,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """Prepare to read.
 
         Args:
             url: of Ironic's API, without `/v1`.
-            headers: sent with each request, such as `X-Auth-Token`.
+            headers: sent with each request, such as `X-Auth-Token`; a function, called for each, if
+                they may change.
             tls: whom to trust; None: the authorities of the system.
         """
         self.url = url.rstrip("/")
-        self._headers = dict(headers or {})
+        self._given = headers or {}
         self._tls: ssl.SSLContext | bool = tls or True
         self._version: str | None = None
 
@@ -76,9 +78,11 @@ class NodeReader:
         self._writing = self._opened(force_close=True)
         return self
 
+    def _headers(self) -> CIMultiDict[str]:
+        return CIMultiDict(self._given() if callable(self._given) else self._given)
+
     def _opened(self, *, force_close: bool) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            headers=self._headers,
             connector=aiohttp.TCPConnector(ssl=self._tls, force_close=force_close),
             timeout=aiohttp.ClientTimeout(total=SECONDS_MAX, connect=CONNECT_SECONDS),
             middlewares=(no_retry,) if force_close else (),
@@ -184,12 +188,14 @@ class NodeReader:
         if self._version is None:
             self._version = await self._negotiated()
         session = self._reading if method == "GET" else self._writing
+        headers = self._headers()
+        headers[VERSION_HEADER] = self._version
         try:
             async with session.request(
                 method,
                 f"{self.url}{path}",
                 json=body,
-                headers={VERSION_HEADER: self._version},
+                headers=headers,
                 allow_redirects=False,
             ) as answer:
                 if answer.status == HTTPStatus.NOT_ACCEPTABLE:
@@ -207,7 +213,9 @@ class NodeReader:
     async def _negotiated(self) -> str:
         """Return the API version to ask for."""
         try:
-            async with self._reading.get(f"{self.url}/v1", allow_redirects=False) as answer:
+            async with self._reading.get(
+                f"{self.url}/v1", headers=self._headers(), allow_redirects=False
+            ) as answer:
                 await answer.read()
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
         except (TimeoutError, aiohttp.ClientError, OSError) as error:

@@ -91,10 +91,18 @@ class World:
         return made
 
     async def ask(
-        self, url: str, node: str, target: str, agent: str = UNKNOWN, version: str = "1.80"
+        self,
+        url: str,
+        node: str,
+        target: str,
+        agent: str = UNKNOWN,
+        version: str = "1.80",
+        token: str | None = None,
     ) -> Got:
         """Ask for a provision state."""
         headers = {"User-Agent": agent, VERSION: version}
+        if token is not None:
+            headers["X-Auth-Token"] = token
         path = f"/v1/nodes/{node}/states/provision"
         async with self.session.put(url + path, json={"target": target}, headers=headers) as got:
             text = await got.read()

@@ -6,7 +6,7 @@ import signal
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from socket import socket
 
 from aiohttp import web
@@ -75,14 +75,14 @@ class Settings:
 
     ironic: str
     moorage: str
-    token: str | None
+    token: str | Callable[[], str] | None
     rules: Rules
     ironic_name: str | None = None
     listen: str = "127.0.0.1:6385"
     metrics_listen: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
-    ironic_headers: Mapping[str, str] = field(default_factory=dict)
+    ironic_headers: Callable[[], Mapping[str, str]] = dict
     trusted: ssl.SSLContext | None = None
     watch: bool = True
     hold_counts: bool = False
