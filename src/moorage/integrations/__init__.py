@@ -4,6 +4,6 @@
 about OpenStack Ironic. `native_api.py` is the native API for asyncio, `lease_api.py` that of
 leases, `report_api.py` that of reporters, `clock.py` the time; `connection_errors.py` says why a
 connection failed, `no_retry.py` prevents a second sending, `rereading.py` follows files that
-change, such as tokens.
+change, such as tokens, `sockets.py` opens those that listen, `server_log.py` has their log.
 May import: `client`, `wire`, never the server.
 """

@@ -149,15 +149,16 @@ class NodeReader:
 
     async def node(self, ident: str, fields: Sequence[str]) -> Node | None:
         """Return one node by UUID or name; None: there is none."""
-        query = urlencode({"fields": await self._known(fields)})
-        status, body = await self._ask("GET", f"/v1/nodes/{quote(ident, safe='')}?{query}")
+        if self._version is None:
+            self._version = await self._negotiated()
+        status, body = await self._ask("GET", node_target(ident, fields, self._version))
         if status == 404:
             return None
         return self._object(status, body)
 
     async def provision(self, uuid: str, body: Mapping[str, Any]) -> tuple[int | None, str]:
         """Ask for a provision state; return the status and the error's text; None: no answer."""
-        path = f"/v1/nodes/{quote(uuid, safe='')}/states/provision"
+        path = f"{node_path(uuid)}/states/provision"
         try:
             status, answer = await self._ask("PUT", path, body)
         except IronicError as error:
@@ -169,7 +170,7 @@ class NodeReader:
         patch: dict[str, Any] = {"op": "remove", "path": f"/extra/{name}"}
         if value is not None:
             patch |= {"op": "add", "value": value}
-        status, _ = await self._ask("PATCH", f"/v1/nodes/{quote(uuid, safe='')}", [patch])
+        status, _ = await self._ask("PATCH", node_path(uuid), [patch])
         return status
 
     async def _json(self, path: str) -> dict[str, Any]:
@@ -220,9 +221,25 @@ class NodeReader:
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
-        if (numbers := version_numbers(newest)) is None:
+        if (version := version_of(newest)) is None:
             raise IronicError(f"{self.url} is not Ironic: it does not say which versions it has")
-        return "{}.{}".format(*min(VERSION, numbers))
+        return version
+
+
+def node_path(ident: str) -> str:
+    """Return the path of a node, by UUID or name."""
+    return f"/v1/nodes/{quote(ident, safe='')}"
+
+
+def node_target(ident: str, fields: Sequence[str], version: str) -> str:
+    """Return path and query that read fields of one node, as far as an API version has them."""
+    return f"{node_path(ident)}?{urlencode({'fields': known_of(fields, version)})}"
+
+
+def version_of(newest: str) -> str | None:
+    """Return the API version to ask an Ironic for, by its newest one; None: it is no version."""
+    numbers = version_numbers(newest)
+    return None if numbers is None else "{}.{}".format(*min(VERSION, numbers))
 
 
 def version_numbers(version: str) -> tuple[int, int] | None:

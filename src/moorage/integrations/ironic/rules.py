@@ -29,7 +29,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, ValidationError, convert
 
 from moorage.integrations.ironic.clients import ClientPolicy, ClientTable
-from moorage.integrations.ironic.states import EVENTS, VERBS_OF_STATE
+from moorage.integrations.ironic.states import EVENTS, VERBS_OF_STATE, Requirement
 
 FIELD = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_.-]+)?)\}")
 """A field in the name of a pool: `{conductor}`, or below an object: `{properties.rack}`."""
@@ -152,6 +152,11 @@ class Rules:
             if (pool := rule.pool_of(node)) is not None:
                 units[pool] = units.get(pool, 0) + rule.units
         return Needs(units=units, exempt=any(one.holds(node) for one in self.exempt))
+
+
+def is_forced(needs: Needs, requirement: Requirement) -> bool:
+    """Return whether units are granted at once, over the limit if necessary."""
+    return needs.exempt or requirement is Requirement.FORCED
 
 
 def image_of(node: Mapping[str, Any]) -> tuple[str, str]:

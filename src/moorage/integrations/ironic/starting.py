@@ -1,13 +1,16 @@
 """Sends the request that starts work on a node which has its units."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
 
 from moorage.integrations.ironic.nodes import Node, NodeReader
-from moorage.integrations.ironic.states import is_busy
+from moorage.integrations.ironic.reconcile import host_of_node
+from moorage.integrations.ironic.rules import Needs, is_forced
+from moorage.integrations.ironic.states import is_busy, requirement_of
+from moorage.integrations.ironic.wishes import mark_of
 from moorage.integrations.provisioning.host_leases import EndedError, Host, HostLeases, TakenError
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
 from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
@@ -36,6 +39,22 @@ class Start:
     def kind(self) -> tuple[tuple[str, int], ...]:
         """What it needs: of two starts of one kind, the first in line can always be granted."""
         return tuple(sorted(self.needs.items()))
+
+
+def start_of(
+    node: Node, verb: str, needs: Needs, body: Mapping[str, Any], whose: tuple[str, str]
+) -> Start:
+    """Return the start of a node for a verb; `whose` is a label of its leases, and its mark."""
+    host = host_of_node(node, verb)
+    label, name = whose
+    return Start(
+        host=replace(host, labels={**host.labels, label: name}),
+        verb=verb,
+        needs=needs.units,
+        body=body,
+        forced=is_forced(needs, requirement_of(verb, str(node.get("provision_state")))),
+        marks=mark_of(node, name),
+    )
 
 
 @dataclass(frozen=True)

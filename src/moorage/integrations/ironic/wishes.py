@@ -72,6 +72,14 @@ def wish_of(node: Node) -> Wish | None:
     return Wish(verb, dict(want), sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()[:16])
 
 
+def valid_wish_of(node: Node) -> Wish | None:
+    """Return what a node wants; None: nothing, or what cannot be carried out."""
+    try:
+        return wish_of(node)
+    except InvalidWishError:
+        return None
+
+
 def mark_of(node: Node, whose: str) -> dict[str, Any]:
     """Return what the record says before a request is sent: `whose` is what it is sent for."""
     return {MARK: {"of": whose, "state_since": node.get("provision_updated_at")}}
@@ -90,10 +98,7 @@ def has_begun(record: Mapping[str, Any] | None, node: Node, whose: str) -> bool:
 
 def is_begun(record: Mapping[str, Any] | None, node: Node) -> bool:
     """Return whether work has begun for the wish that a node still has."""
-    try:
-        wish = wish_of(node)
-    except InvalidWishError:
-        return False
+    wish = valid_wish_of(node)
     return wish is not None and has_begun(record, node, wish.digest)
 
 

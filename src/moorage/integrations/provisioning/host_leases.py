@@ -321,32 +321,26 @@ class HostLeases:
                 lease, lambda state: unit_release.answered(state, request, outcome)
             )
             if unit_release.is_over_after_answer(work_state_of(lease)):
-                await self._release_refused(lease, requeue=requeue)
+                await self._release(lease, lease.record_version, requeue=requeue)
         except (UnreachableError, UndecodableError, RefusedError) as error:
             log.warning("the answer to request %s is not stored: %s", request, error)
         except (EndedError, CrowdedError, NotSentError) as error:
             log.warning("the answer to request %s is not stored: %r", request, error)
-
-    async def _release_refused(self, lease: Lease, *, requeue: bool) -> None:
-        try:
-            if requeue and not lease.forced:
-                await self._api.requeue(lease.id, lease.key, lease.record_version)
-            else:
-                await self._api.release(lease.id, lease.record_version)
-        except RefusedError as refusal:
-            if refusal.code not in (CHANGED, ENDED, GONE):
-                raise
 
     async def give_back(self, lease: Lease, *, requeue: bool) -> None:
         """Release a unit for which no request was sent, or withdraw a ticket.
 
         `requeue`: the host wants to try again soon, and keeps its place in line.
         """
+        await self._release(lease, 0, requeue=requeue)
+
+    async def _release(self, lease: Lease, version: int, *, requeue: bool) -> None:
+        """Release a lease unless it has ended, or its record has another version."""
         try:
             if requeue and not lease.forced:
-                await self._api.requeue(lease.id, lease.key, 0)
+                await self._api.requeue(lease.id, lease.key, version)
             else:
-                await self._api.release(lease.id, 0)
+                await self._api.release(lease.id, version)
         except RefusedError as refusal:
             if refusal.code not in (CHANGED, ENDED, GONE):
                 raise

@@ -15,7 +15,7 @@ USUAL = b"HTTP/1.1 200 OK\r\n" + VERSIONS + b"Content-Length: 2\r\n\r\n{}"
 
 
 class RawUpstream:
-    """A server on a free port; each connection is answered by `answers`, then by `USUAL`.
+    """A server on a free port; it answers each request with `answer`.
 
     `requests` has each request: its head and its body, as they came. A context manager.
     """
@@ -85,12 +85,11 @@ def _head(lines: IO[bytes]) -> Iterator[bytes]:
 
 
 def _body(head: bytes, lines: IO[bytes]) -> Iterator[bytes]:
-    read, readline = lines.read, lines.readline
     fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
     if b"content-length" in fields:
-        yield read(int(fields[b"content-length"]))
-    while b"chunked" in fields.get(b"transfer-encoding", b"") and (size := int(readline(), 16)):
-        yield read(size)
-        readline()
-    if b"chunked" in fields.get(b"transfer-encoding", b""):
-        readline()
+        yield lines.read(int(fields[b"content-length"]))
+    elif b"chunked" in fields.get(b"transfer-encoding", b""):
+        while size := int(lines.readline(), 16):
+            yield lines.read(size)
+            lines.readline()
+        lines.readline()

@@ -2,8 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
-from contextlib import nullcontext
+from socket import socket
 from typing import TYPE_CHECKING
 
 import click
@@ -64,8 +63,10 @@ def govern(
 
     async def work() -> None:
         from moorage.integrations.ironic.govern.governor import Governor
+        from moorage.integrations.ironic.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
 
+        sockets = _listening(metrics_listen)
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with opened(target) as (api, nodes):
@@ -77,7 +78,7 @@ def govern(
                 hold_counts=count_holds,
                 project_wishes=project_wishes,
             )
-            with _metrics(governor, metrics_listen):
+            async with metrics_served(governor.metrics.registry, sockets):
                 await _passes(governor, target, stop, None if once else interval)
 
     carried_out(work)
@@ -108,25 +109,11 @@ async def _passes(
     await governor.close()
 
 
-class _Served:
-    def __init__(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
+def _listening(address: str | None) -> list[socket]:
+    """Return sockets for metrics; empty: none are served. Raises Failure."""
+    from moorage.integrations.sockets import ListenError, bound
 
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None:
-        self._stop()
-
-
-def _metrics(governor: "Governor", listen: str | None) -> "_Served | nullcontext[None]":
-    if listen is None:
-        return nullcontext()
-    from moorage.integrations.ironic.govern.metrics import serve
-
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdecimal():
-        raise Failure(USAGE, "--metrics-listen must be HOST:PORT")
     try:
-        return _Served(serve(governor.metrics, host, int(port)))
-    except OSError as error:
-        raise Failure(USAGE, f"cannot listen on {listen}: {error.strerror or error}") from None
+        return [] if address is None else bound(address)
+    except ListenError as error:
+        raise Failure(USAGE, str(error)) from None

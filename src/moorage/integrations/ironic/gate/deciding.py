@@ -25,7 +25,7 @@ from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.ironic.nodes import VERSION_HEADER, Node, fault_of
 from moorage.integrations.ironic.reconcile import host_of_node
-from moorage.integrations.ironic.rules import Needs, Rules, value_of
+from moorage.integrations.ironic.rules import Needs, Rules, is_forced, value_of
 from moorage.integrations.ironic.states import (
     BUSY,
     EVENTS,
@@ -190,7 +190,7 @@ class Deciding:
             name=value_of(node, "name") or str(node["uuid"]),
             verb=verb,
             units=needs.units,
-            force=needs.exempt or requirement is Requirement.FORCED,
+            force=is_forced(needs, requirement),
         )
 
     async def _carry(self, asked: Asked, lease: Lease | None) -> HttpAnswer:

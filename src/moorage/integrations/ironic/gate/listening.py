@@ -5,15 +5,13 @@ import os
 import ssl
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from socket import SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
+from socket import socket
 from weakref import WeakSet
+
+from moorage.integrations.sockets import ListenError, bound
 
 FIRST_PASSED = 3
 """The number of the first socket that is passed (`sd_listen_fds(3)`)."""
-
-BACKLOG = 1_024
-PORT_MAX = 65_535
-"""`getaddrinfo` takes larger ones, and counts from 0 again."""
 
 CONNECTIONS_MAX = 4_000
 CROWDED = CONNECTIONS_MAX // 4
@@ -21,10 +19,6 @@ CROWDED = CONNECTIONS_MAX // 4
 
 HEAD_SECONDS = 30.0
 """How long a new connection may be silent; later ones by aiohttp's own limit."""
-
-
-class ListenError(Exception):
-    """There is no socket to listen on; the message says why."""
 
 
 def passed_sockets(environment: Mapping[str, str], pid: int) -> list[socket]:
@@ -43,27 +37,6 @@ def listening(address: str) -> list[socket]:
     if passed := passed_sockets(os.environ, os.getpid()):
         return passed
     return bound(address)
-
-
-def bound(address: str) -> list[socket]:
-    """Return sockets that listen on HOST:PORT. Raises ListenError."""
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (port.isdecimal() and host and int(port) <= PORT_MAX):
-        raise ListenError(f"{address!r} is not HOST:PORT")
-    made = []
-    try:
-        for family, kind, _, _, place in getaddrinfo(host, int(port), type=SOCK_STREAM):
-            one = socket(family, kind)
-            made.append(one)
-            one.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-            one.bind(place)
-            one.listen(BACKLOG)
-    except OSError as error:
-        for one in made:
-            one.close()
-        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
-    return made
 
 
 def url_of(one: socket, *, tls: bool) -> str:

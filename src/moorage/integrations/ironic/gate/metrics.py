@@ -1,6 +1,6 @@
 """The gate's metrics for Prometheus."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from moorage.integrations.ironic.pass_metrics import PassMetrics
 
@@ -11,8 +11,7 @@ class GateMetrics:
     """All metrics of one gate."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        registry = self._registry
+        self.registry = registry = CollectorRegistry()
         self.held = Gauge("moorage_gate_held", "Requests that wait for a unit", registry=registry)
         self.decided = Counter(
             "moorage_gate_decided",
@@ -37,7 +36,3 @@ class GateMetrics:
         )
         self.passes = PassMetrics()
         registry.register(self.passes)
-
-    def text(self) -> bytes:
-        """Return all metrics in the text format."""
-        return generate_latest(self._registry)

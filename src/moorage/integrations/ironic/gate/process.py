@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from socket import socket
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
 
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.gate.app import Gate
 from moorage.integrations.ironic.gate.deciding import Deciding
 from moorage.integrations.ironic.gate.listening import (
     Doorkeeper,
-    ListenError,
-    bound,
     listening,
     server_tls,
     url_of,
@@ -27,12 +24,15 @@ from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.upstream import Upstream
 from moorage.integrations.ironic.gate.watch import Watch
+from moorage.integrations.ironic.metrics_server import metrics_served
 from moorage.integrations.ironic.nodes import NodeReader
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import pools
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.server_log import server_log
+from moorage.integrations.sockets import ListenError, bound
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
@@ -43,22 +43,6 @@ HEAD_BYTES_MAX = 32 << 10
 """Bytes in the request line, and in each header."""
 
 log = logging.getLogger("moorage.gate")
-
-
-class _WithoutRefused(logging.Filter):
-    """Drops what aiohttp says of requests that are not HTTP.
-
-    It would be a traceback for each, with the line that is not valid: perhaps a token.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is of anything else."""
-        error = record.exc_info[1] if record.exc_info else None
-        return not isinstance(error, HttpProcessingError)
-
-
-server_log = logging.getLogger("moorage.gate.server")
-server_log.addFilter(_WithoutRefused())
 
 
 class GateError(Exception):
@@ -140,13 +124,11 @@ class _Process:
             watching = loop.create_task(watch.run())
             watching.add_done_callback(self._watched)
             server = await self._serve(gate, sockets, tls)
-            shown = await self._metrics(meters, metrics)
+            await stack.enter_async_context(metrics_served(meters.registry, metrics))
             await self._ready(watch, url_of(sockets[0], tls=tls is not None), watching)
             await self._stop.wait()
             await server.stop(units, deciding)
             watching.cancel()
-            for runner in shown:
-                await runner.cleanup()
         return self._code
 
     def _watched(self, watching: asyncio.Task[None]) -> None:
@@ -189,20 +171,6 @@ class _Process:
         loop = asyncio.get_running_loop()
         listeners = [await loop.create_server(door, sock=one, ssl=tls) for one in sockets]
         return _Server(runner, listeners)
-
-    async def _metrics(self, meters: GateMetrics, sockets: list[socket]) -> list[web.AppRunner]:
-        async def shown(_request: web.Request) -> web.Response:
-            return web.Response(body=meters.text(), content_type="text/plain", charset="utf-8")
-
-        app = web.Application()
-        app.router.add_get("/metrics", shown)
-        runners = []
-        for one in sockets:
-            runner = web.AppRunner(app, handle_signals=False, access_log=None, logger=server_log)
-            await runner.setup()
-            await web.SockSite(runner, one).start()
-            runners.append(runner)
-        return runners
 
     async def _ready(self, watch: Watch, url: str, watching: asyncio.Task[None]) -> None:
         """Print the ready line when the first pass has ended, whether it succeeded or not."""

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote, urlencode
 
 import aiohttp
 from aiohttp import ClientResponse
@@ -16,10 +15,16 @@ from yarl import URL
 from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.gate.answers import VERSIONS, HttpAnswer
 from moorage.integrations.ironic.gate.heads import end_to_end
-from moorage.integrations.ironic.nodes import VERSION, VERSION_HEADER, known_of, version_numbers
+from moorage.integrations.ironic.nodes import (
+    CONNECT_SECONDS,
+    VERSION,
+    VERSION_HEADER,
+    node_target,
+    version_numbers,
+    version_of,
+)
 from moorage.integrations.no_retry import no_retry
 
-CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
 """How long Ironic may be silent: an answer that it streams, and its `rpc_response_timeout`."""
 
@@ -157,17 +162,14 @@ class Upstream:
         """Read a node for a client; `headers` are its credentials. Raises as `open` does."""
         given = headers.copy()
         given[VERSION_HEADER] = version = await self.version()
-        query = urlencode({"fields": known_of(fields, version)})
-        target = f"/v1/nodes/{quote(ident, safe='')}?{query}"
         given["Accept"] = "application/json"
-        return await self.send("GET", target, given)
+        return await self.send("GET", node_target(ident, fields, version), given)
 
     async def version(self) -> str:
         """Return the API version in which nodes are read: permissions do not depend on it."""
         if VERSIONS[1] not in self.versions:
             await self.send("GET", "/v1", CIMultiDict({"Accept": "application/json"}))
-        newest = version_numbers(self.versions.get(VERSIONS[1], ""))
-        return "{}.{}".format(*min(VERSION, newest or VERSION))
+        return version_of(self.versions.get(VERSIONS[1], "")) or "{}.{}".format(*VERSION)
 
     def speaks(self, version: str | None) -> bool:
         """Return whether Ironic surely accepts a client's version header."""

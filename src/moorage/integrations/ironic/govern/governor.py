@@ -6,7 +6,6 @@ no request waits for a unit until a pass has succeeded again.
 """
 
 import logging
-from dataclasses import replace
 from http import HTTPStatus
 
 from moorage.integrations.ironic.govern.metrics import GovernorMetrics
@@ -18,11 +17,9 @@ from moorage.integrations.ironic.reconcile import (
     SYSTEM,
     Picture,
     Reconciler,
-    host_of_node,
 )
 from moorage.integrations.ironic.rules import Rules
-from moorage.integrations.ironic.starting import Start, Starter
-from moorage.integrations.ironic.states import Requirement, requirement_of
+from moorage.integrations.ironic.starting import Start, Starter, start_of
 from moorage.integrations.ironic.wishes import (
     WANT,
     InvalidWishError,
@@ -30,7 +27,7 @@ from moorage.integrations.ironic.wishes import (
     hindrance_of,
     is_needless,
     is_of_project,
-    mark_of,
+    valid_wish_of,
     wish_of,
 )
 from moorage.integrations.provisioning.host_leases import HostLeases
@@ -107,7 +104,7 @@ class Governor:
     async def _forget_wishes(self, picture: Picture) -> None:
         """Remove wishes of nodes that do already what they wish for, or have done it."""
         for uuid, node in picture.nodes.items():
-            wish = _valid_wish(node)
+            wish = valid_wish_of(node)
             if wish is None or not is_needless(node, wish.verb) or node.get("reservation"):
                 continue
             status = await self._nodes.extra_put(uuid, WANT, None)
@@ -137,7 +134,7 @@ class Governor:
         return starts, remarks
 
     def _start_of(self, node: Node) -> Start | None:
-        wish = _valid_wish(node)
+        wish = valid_wish_of(node)
         if wish is None or is_needless(node, wish.verb) or hindrance_of(node, wish.verb):
             return None
         return self._start(node, wish) if self._may_wish(node) else None
@@ -147,23 +144,7 @@ class Governor:
 
     def _start(self, node: Node, wish: Wish) -> Start:
         needs = self._rules.needs(node, {wish.verb}, self._picture.warm)
-        state = str(node.get("provision_state"))
-        host = host_of_node(node, wish.verb)
-        return Start(
-            host=replace(host, labels={**host.labels, WISH: wish.digest}),
-            verb=wish.verb,
-            needs=needs.units,
-            body=wish.body,
-            forced=needs.exempt or requirement_of(wish.verb, state) is Requirement.FORCED,
-            marks=mark_of(node, wish.digest),
-        )
-
-
-def _valid_wish(node: Node) -> Wish | None:
-    try:
-        return wish_of(node)
-    except InvalidWishError:
-        return None
+        return start_of(node, wish.verb, needs, wish.body, (WISH, wish.digest))
 
 
 def _works(picture: Picture, uuid: str, start: Start) -> bool:

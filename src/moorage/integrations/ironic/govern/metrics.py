@@ -1,9 +1,9 @@
 """The governor's metrics for Prometheus."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from moorage.integrations.ironic.pass_metrics import PassMetrics
@@ -16,6 +16,8 @@ class GovernorMetrics(PassMetrics):
 
     def __init__(self) -> None:
         super().__init__()
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
         self._waiting: Counter[tuple[str, str]] = Counter()
         """By pool and conductor."""
 
@@ -42,17 +44,3 @@ class GovernorMetrics(PassMetrics):
         for labels, count in self._waiting.items():
             waiting.add_metric(labels, count)
         yield waiting
-
-
-def serve(metrics: GovernorMetrics, host: str, port: int) -> Callable[[], None]:
-    """Serve metrics from a thread; return what stops it. Raises OSError."""
-    registry = CollectorRegistry()
-    registry.register(metrics)
-    server, thread = start_http_server(port, host, registry)
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    return stop

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -15,14 +15,12 @@ from moorage.integrations.ironic.reconcile import (
     SYSTEM,
     Picture,
     Reconciler,
-    host_of_node,
 )
 from moorage.integrations.ironic.rollout.report import RolloutReport, report_of
 from moorage.integrations.ironic.rollout.wave import WAVE, Member, Phase, Wave, counts, may_start
 from moorage.integrations.ironic.rules import Rules
-from moorage.integrations.ironic.starting import LOCKED, Start, Starter, StartResult
-from moorage.integrations.ironic.states import Requirement, requirement_of
-from moorage.integrations.ironic.wishes import hindrance_of, is_needless, mark_of
+from moorage.integrations.ironic.starting import LOCKED, Start, Starter, StartResult, start_of
+from moorage.integrations.ironic.wishes import hindrance_of, is_needless
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
@@ -205,16 +203,7 @@ class Rollout:
         if self._stopped or is_needless(node, verb) or hindrance_of(node, verb):
             return None
         needs = self._rules.needs(node, {verb}, self._picture.warm)
-        host = host_of_node(node, verb)
-        state = str(node.get("provision_state"))
-        return Start(
-            host=replace(host, labels={**host.labels, WAVE: self._wave.name}),
-            verb=verb,
-            needs=needs.units,
-            body={"target": verb},
-            forced=needs.exempt or requirement_of(verb, state) is Requirement.FORCED,
-            marks=mark_of(node, self._wave.name),
-        )
+        return start_of(node, verb, needs, {"target": verb}, (WAVE, self._wave.name))
 
     def _answered(self, start: Start, answer: StartResult) -> None:
         uuid = start.host.uuid
