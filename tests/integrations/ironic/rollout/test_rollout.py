@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,11 +13,12 @@ import pytest
 
 from moorage.cli.commands.ironic.rollout import failures_of
 from moorage.cli.support.output import Failure
+from moorage.integrations.ironic.nodes import Node
 from moorage.integrations.ironic.rollout.report import times_of
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
 from moorage.integrations.ironic.rollout.wave import Phase
 from moorage.integrations.provisioning.host_leases import Host
-from moorage.wire.admission import Lease
+from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
 from tests.support.ironic_double.faults import Fault
 
@@ -39,12 +40,16 @@ def names(*numbers: int) -> list[str]:
     return [f"node-{number}" for number in numbers]
 
 
-async def played_out(it: World, wave: Rollout) -> None:
-    """Let time pass until the wave is over."""
+async def played_out(it: World, wave: Rollout, together: int = 1) -> None:
+    """Let time pass until the wave is over, but only while this many work, or all that are left.
+
+    Otherwise one could end before the next one, whose request is on its way, begins.
+    """
 
     async def on() -> bool:
         status = await wave.tick()
-        if it.double.fleet.busy:
+        left = sum(status.counts[one] for one in (Phase.NEW, Phase.WAITING, Phase.WORKING))
+        if len(it.double.fleet.busy) >= max(1, min(together, left)):
             await it.double.advance(DEPLOY_SECONDS)
         return wave.is_over(status)
 
@@ -73,7 +78,7 @@ async def test_a_wave(it: World) -> None:
     """At most two of the wave work at once, although the pool has more units; others stay."""
     async with rollout(it, 2, 0) as wave:
         await wave.prepare([*names(1, 2, 3), it.node(4).uuid, *names(5)], None)
-        await played_out(it, wave)
+        await played_out(it, wave, 2)
         report = await wave.report()
     assert it.double.fleet.busiest == 2
     assert report.done == names(1, 2, 3, 4, 5)
@@ -90,7 +95,7 @@ async def test_it_stops_after_failures(it: World) -> None:
         it.node(number).fails = True
     async with rollout(it, 3, 1) as wave:
         await wave.prepare(names(*range(1, 11)), None)
-        await played_out(it, wave)
+        await played_out(it, wave, 3)
         report = await wave.report()
     assert len(report.failed) == 3
     assert set(report.failed.values()) == {"It failed on demand."}
@@ -98,6 +103,32 @@ async def test_it_stops_after_failures(it: World) -> None:
     assert report.stopped == "3 nodes have failed"
     assert {lease.outcome for lease in it.leases("ended") if lease.outcome} == {"failed"}
     assert it.operator.pool(POOL).waiting == 0
+
+
+@played(1, 1)
+async def test_a_request_that_is_accepted_during_a_pass(it: World) -> None:
+    """A pass has read the node before: its old state does not say that the work has failed."""
+    other = it.operator.ask(LeaseWanted(needs=[NeedWanted(pool=POOL, units=1)], key="other"))
+    async with it.host_leases() as (host_leases, nodes):
+        wave = Rollout(host_leases, nodes, it.rules, "active", Limits(1, 0))
+        await wave.prepare(names(1), None)
+        await until(lambda: bool(it.leases("waiting")), wave.tick)
+        everything = nodes.all
+
+        async def listed(fields: Sequence[str]) -> list[Node]:
+            found = await everything(fields)
+            it.operator.release(other.id)
+            await until(
+                lambda: it.double.counts["provision"] == 1 and not wave._line.is_sending, once_more
+            )
+            return found
+
+        nodes.all = listed  # type: ignore[method-assign] # a test double
+        status = await wave.tick()
+        assert (status.counts[Phase.FAILED], status.stopped) == (0, "")
+        nodes.all = everything  # type: ignore[method-assign] # a test double
+        await played_out(it, wave)
+        assert (await wave.report()).done == names(1)
 
 
 @played(4, 5)

@@ -99,6 +99,8 @@ class Rollout:
         self._wave = Wave("", verb)
         self._picture = Picture()
         self._members: list[Member] = []
+        self._answers: list[tuple[str, StartResult]] = []
+        """Ironic's answers since the last pass has begun, by the UUID of the node."""
         self._stopped = ""
         self._asked_to_stop = False
         self._began: dict[str, float] = {}
@@ -166,6 +168,9 @@ class Rollout:
         return report_of(self._wave.name, self._wave.verb, self._members, past, stopped)
 
     async def _pass(self) -> None:
+        # What is answered from now on, nodes and leases of this pass may not show yet.
+        self._note(self._answers)
+        self._answers = []
         picture = self._picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
         before = {member.uuid: member for member in self._members}
@@ -206,11 +211,14 @@ class Rollout:
         return start_of(node, verb, needs, {"target": verb}, (WAVE, self._wave.name))
 
     def _answered(self, start: Start, answer: StartResult) -> None:
-        uuid = start.host.uuid
-        if answer.outcome is RequestOutcome.ACCEPTED:
-            self._wave.tried.add(uuid)
-        elif answer.outcome is RequestOutcome.REFUSED and answer.status != LOCKED:
-            self._wave.refused[uuid] = answer.text or f"Ironic has answered {answer.status}"
+        self._answers.append((start.host.uuid, answer))
+
+    def _note(self, answers: Iterable[tuple[str, StartResult]]) -> None:
+        for uuid, answer in answers:
+            if answer.outcome is RequestOutcome.ACCEPTED:
+                self._wave.tried.add(uuid)
+            elif answer.outcome is RequestOutcome.REFUSED and answer.status != LOCKED:
+                self._wave.refused[uuid] = answer.text or f"Ironic has answered {answer.status}"
 
     def _time(self, before: Mapping[str, Member]) -> None:
         now = monotonic()
