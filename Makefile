@@ -41,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters compare environments check bench soak mutate \
+.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters compare environments check bench bench-nova soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -136,6 +136,9 @@ bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement, 30 minut
 		echo "bench: continues without the original (uwsgi needs a C compiler and Python's headers)" >&2
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 	$(if $(findstring --help,$(ARGS)),,$(BIN)/python -m bench.ironic.gate)
+
+bench-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp $(ORIGINAL_VENV)/stamp ## Let nova's own code refresh 500 nodes, compare with OpenStack Placement (5 minutes)
+	$(BIN)/python -m bench.reporters.nova --nova $(NOVA_VENV)/bin/python --original $(ORIGINAL_VENV) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)

@@ -133,6 +133,8 @@ def _uwsgi(environment: Path, port: int) -> list[str]:
         *("uwsgi", "--http-socket", f"127.0.0.1:{port}", "--listen", "128", "--master"),
         *("--processes", str(WORKERS), "--lazy-apps", "--enable-threads", "--die-on-term"),
         *("--disable-logging", "--need-app", "--buffer-size", "65535"),
+        # It closes after each answer; as in DevStack, it says so: clients would send into the end.
+        *("--add-header", "Connection: close"),
         *("--virtualenv", str(environment.resolve()), "--module", "placement.wsgi.api:application"),
     ]
 

@@ -2,31 +2,55 @@
 
     python -m bench.reporters [--postgres] [--nodes 15000] [--seconds 10]
 
-prints one line for each measurement. Claims go to other hosts, as fast as four connections can.
+prints one line for each measurement, and fails if a target is missed. Claims go to other hosts, as
+fast as four connections can. Then 1,000 nodes are moved to another member by one call, and one of
+three reporters is killed. `others used` is the share of the processors that other programs had.
 """
 
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+from bench.reporters import takeover
+from bench.reporters.targets import Others, Targets
 from bench.target import Moorage, Storage
 from bench.wire import Outcome, Work, ask, bounded, drive, request
 from tests.support.cluster import Cluster
 
-GROUP, MEMBER = "bench", "one"
+GROUP, MEMBER, OTHER = "bench", "one", "two"
 CHUNK = 1_000
 """Nodes in one request."""
 
 CONNECTIONS = 4
 HOSTS = 200
 EVERYTHING = 1_000_000
+MOVED = 1_000
+MOVED_SECONDS = 1.0
+UNCHANGED_SECONDS, CHANGED_SECONDS = 5.0, 15.0
+SLOWER = 2.0
+"""How many times as long as alone the slowest claims may take beside reports."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Of claims, in milliseconds."""
+
+    count: int
+    p50: float
+    p99: float
+
+    def __str__(self) -> str:
+        return f"{self.count} claims, p50 {self.p50:.1f} ms, p99 {self.p99:.1f} ms"
 
 
 class Run:
@@ -46,31 +70,47 @@ class Run:
         assert answer.status < 300, answer
         return json.loads(answer.body)
 
+    async def revision(self) -> str:
+        """Return the revision of the ledger."""
+        answer = await ask(self.url, request("GET", "/v1/providers?limit=1"))
+        revision: str = json.loads(answer.body)["as_of"]
+        return revision
+
+    async def join(self, member: str) -> str:
+        """Join as a member; return its token."""
+        path = f"/v1/reporter-groups/{GROUP}/members/{member}"
+        joined = await self.send("PUT", path, {"instance": str(uuid.uuid4()), "ttl": 3_600})
+        token: str = joined["token"]
+        return token
+
     async def prepare(self) -> None:
         """Join, and load the hosts of the claims."""
-        path = f"/v1/reporter-groups/{GROUP}/members/{MEMBER}"
-        joined = await self.send("PUT", path, {"instance": str(uuid.uuid4()), "ttl": 3_600})
-        self.token = joined["token"]
+        self.token = await self.join(MEMBER)
         hosts = [
             {"uuid": host, "name": host, "inventories": {"VCPU": {"total": EVERYTHING}}}
             for host in self.hosts
         ]
         await self.send("POST", "/v1/providers:bulk", {"providers": hosts})
 
+    def report(self, nodes: list[str], total: int, member: str, token: str) -> dict[str, Any]:
+        """Return a report of nodes, with this total."""
+        described = [
+            {
+                "uuid": node,
+                "name": node,
+                "inventories": {"CUSTOM_BAREMETAL_GOLD": {"total": total}},
+                "traits": ["CUSTOM_RACK_7"],
+                "aggregates": [],
+            }
+            for node in nodes
+        ]
+        return {"group": GROUP, "member": member, "token": token, "nodes": described}
+
     def reports(self, total: int) -> Iterator[Work]:
         """Return the requests that report every node once, with this total."""
         for first in range(0, len(self.nodes), CHUNK):
-            nodes = [
-                {
-                    "uuid": node,
-                    "name": node,
-                    "inventories": {"CUSTOM_BAREMETAL_GOLD": {"total": total}},
-                    "traits": ["CUSTOM_RACK_7"],
-                    "aggregates": [],
-                }
-                for node in self.nodes[first : first + CHUNK]
-            ]
-            whole = {"group": GROUP, "member": MEMBER, "token": self.token, "nodes": nodes}
+            nodes = self.nodes[first : first + CHUNK]
+            whole = self.report(nodes, total, MEMBER, self.token)
             yield request("POST", "/v1/reports", json.dumps(whole).encode())
 
     def claims(self) -> Iterator[Work]:
@@ -87,19 +127,20 @@ class Run:
             path = f"/allocations/{uuid.uuid4()}"
             yield request("PUT", path, json.dumps(body).encode())
 
-    async def reported(self, what: str, total: int) -> None:
+    async def reported(self, what: str, total: int) -> float:
         """Report all nodes, and print how long that took."""
         outcome = await drive([self.url], self.reports(total), 1)
         assert set(outcome.statuses) == {200}
-        print(f"{what}: {len(self.nodes)} nodes in {outcome.elapsed:.2f} s")
+        print(f"{what}: {len(self.nodes)} nodes in {outcome.elapsed:.2f} s", flush=True)
+        return outcome.elapsed
 
-    async def claimed(self, what: str, meanwhile: Iterator[Work] | None = None) -> None:
-        """Claim for some time, or while other work is done; print the latency."""
-        if meanwhile is None:
-            work = bounded(self.claims(), self.seconds, 100, EVERYTHING)
-            outcome = await drive([self.url], work, CONNECTIONS)
-            print(f"{what}: {_latency(outcome)}")
-            return
+    async def claimed(self) -> Latency:
+        """Claim for some time, and nothing else."""
+        work = bounded(self.claims(), self.seconds, 100, EVERYTHING)
+        return _latency(await drive([self.url], work, CONNECTIONS))
+
+    async def claimed_beside(self, meanwhile: Iterator[Work]) -> tuple[Latency, float]:
+        """Claim while other work is done; return how long that took, too."""
         busy = True
 
         def until() -> Iterator[Work]:
@@ -111,46 +152,95 @@ class Run:
         claiming = asyncio.create_task(drive([self.url], until(), CONNECTIONS))
         other = await drive([self.url], meanwhile, 1)
         busy = False
-        latency = _latency(await claiming)
-        print(f"{what}: {latency}; reports: {len(self.nodes)} nodes in {other.elapsed:.2f} s")
+        assert set(other.statuses) == {200}
+        return _latency(await claiming), other.elapsed
 
 
-def _latency(outcome: Outcome) -> str:
+def _latency(outcome: Outcome) -> Latency:
     seconds = sorted(outcome.seconds)
-    at = [
+    p50, p99 = (
         1_000 * seconds[min(len(seconds) - 1, int(len(seconds) * share))] for share in (0.5, 0.99)
-    ]
+    )
     assert set(outcome.statuses) <= {200, 204}, set(outcome.statuses)
-    return f"{len(seconds)} claims, p50 {at[0]:.1f} ms, p99 {at[1]:.1f} ms"
+    return Latency(len(seconds), p50, p99)
 
 
-async def measured(run: Run) -> None:
-    """Measure everything."""
+async def measured(run: Run, targets: Targets) -> None:
+    """Measure reports, alone and beside claims."""
     await run.prepare()
     await run.reported("created", 1)
-    await run.reported("unchanged", 1)
+    before = await run.revision()
+    took = await run.reported("unchanged", 1)
+    targets.check("  its time", took < UNCHANGED_SECONDS, f"less than {UNCHANGED_SECONDS:g} s")
+    same = await run.revision() == before
+    targets.check("  its writes", same, "the revision stays")
     await run.reported("changed", 2)
-    await run.claimed("claims alone")
-    unchanged = (work for _ in range(10) for work in run.reports(2))
-    await run.claimed("claims beside ten unchanged reports of all", unchanged)
-    await run.claimed("claims beside a report that changes all", run.reports(3))
+    alone = await run.claimed()
+    print(f"claims alone: {alone}", flush=True)
+    kinds = {
+        "ten unchanged reports": (work for _ in range(10) for work in run.reports(2)),
+        "a report that changes all": run.reports(3),
+    }
+    for what, work in kinds.items():
+        beside, took = await run.claimed_beside(work)
+        kept = beside.p99 <= SLOWER * alone.p99
+        told = f"p99 at most {SLOWER:g} times {alone.p99:.1f} ms"
+        targets.check(f"claims beside {what}: {beside}", kept, told)
+        limit = CHANGED_SECONDS if "changes" in what else 10 * UNCHANGED_SECONDS
+        targets.check(f"  reports: {took:.2f} s", took < limit, f"less than {limit:g} s")
 
 
-def main() -> None:
-    """Run all measurements on one engine."""
-    parser = argparse.ArgumentParser(description=__doc__)
+async def moved(run: Run, targets: Targets) -> None:
+    """Move nodes of one member to another by one call; then its report counts, and no other."""
+    other = await run.join(OTHER)
+    nodes = run.nodes[:MOVED]
+    path = f"/v1/reporter-groups/{GROUP}/pins"
+
+    async def outcomes(member: str, token: str, total: int) -> dict[str, Any]:
+        """Report the nodes as a member."""
+        body = run.report(nodes, total, member, token)
+        found: dict[str, Any] = await run.send("POST", "/v1/reports", body)
+        return found
+
+    await run.send("POST", path, {"nodes": nodes, "member": MEMBER})
+    assert (await outcomes(OTHER, other, 4))["refused"] == MOVED, "they are not its own yet"
+    began = perf_counter()
+    await run.send("POST", path, {"nodes": nodes, "member": OTHER})
+    took = perf_counter() - began
+    what = f"{MOVED} of {len(run.nodes)} nodes moved by one call in {took:.3f} s"
+    targets.check(what, took < MOVED_SECONDS, f"less than {MOVED_SECONDS:g} s")
+    new, old = await outcomes(OTHER, other, 4), await outcomes(MEMBER, run.token, 5)
+    kept = new["updated"] == MOVED and old["codes"] == {"not_owner": MOVED}
+    told = "the new owner's report is accepted, the old one's refused"
+    targets.check(f"  {new['updated']} accepted, {old['refused']} refused", kept, told)
+
+
+def main() -> int:
+    """Run all measurements on one engine; return 1 if a target is missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.reporters", description=__doc__)
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--nodes", type=int, default=15_000)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
+    targets = Targets()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        cluster = None
-        if options.postgres:
-            cluster = stack.enter_context(Cluster())
-            cluster.create("reporters")
-        target = stack.enter_context(Moorage(Storage(Path(folder), "reporters", cluster)))
-        asyncio.run(measured(Run(target, options.nodes, options.seconds)))
+        cluster = stack.enter_context(Cluster()) if options.postgres else None
+        storages = [Storage(Path(folder), name, cluster) for name in ("reporters", "takeover")]
+        for storage in storages:
+            if cluster is not None:
+                cluster.create(storage.name)
+        others = Others(storages[0].roots())
+        with Moorage(storages[0]) as target:
+            run = Run(target, options.nodes, options.seconds)
+            asyncio.run(measured(run, targets))
+            asyncio.run(moved(run, targets))
+            print(others, flush=True)
+        with Moorage(storages[1]) as target:
+            others = Others(storages[1].roots())
+            takeover.measured(target.urls[0], options.nodes, targets)
+            print(others, flush=True)
+    return int(targets.missed > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,10 +7,8 @@ write for the same nodes: they agree, and nova heals each conflict by its own re
 
 import argparse
 import itertools
-import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +22,8 @@ from moorage.client.ledger import Ledger
 from moorage.client.transport import Transport
 from moorage.integrations.ironic.report.mapping import FIELDS, reported
 from tests.e2e.support.server import Server, serve
-from tests.support.ironic import ROOT, Ironic, Setup
+from tests.reporters.nova_process import Nova
+from tests.support.ironic import Ironic, Setup
 from tests.support.ironic_double.machine import STATES
 from tests.support.suites import print_line
 
@@ -35,38 +34,6 @@ CANDIDATE_SECONDS = 5.0
 PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS = 0.1
 READY = re.compile(r"moorage: reporting \d+ nodes as (?P<url>\S+)")
-
-
-class Nova:
-    """Nova's own code, in its environment."""
-
-    def __init__(self, python: Path, url: str, token: str, log: Path) -> None:
-        self._log = log
-        self._process = subprocess.Popen(
-            [python, "-m", "tests.reporters.nova_side", url, token],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": "src", "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log.open("w"),
-            text=True,
-        )
-
-    def ask(self, what: str, nodes: list[dict[str, Any]]) -> dict[str, Any]:
-        """Ask for one thing; return the answer."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps({what: nodes}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, self._log.read_text()[-2_000:]
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        """End it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
 
 
 class Stack:

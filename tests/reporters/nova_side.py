@@ -8,6 +8,7 @@ API describes them; `{"cycle": NODES}` lets nova report them to Moorage, as its 
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import nova.conf
@@ -50,19 +51,19 @@ class Tracker(resource_tracker.ResourceTracker):  # type: ignore[misc]  # nova h
 class NovaSide:
     """One nova-compute."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, adapter: type[Adapter] = Adapter) -> None:
         configuration = nova.conf.CONF
         configuration([], project="nova", default_config_files=[])
         objects.register_all()
         self._driver = driver.IronicDriver(None)
         session = Session(auth=token_endpoint.Token(url, token))
-        self._client = ReportClient(Adapter(session, service_type="placement", raise_exc=False))
-        self._tracker = Tracker("nova-compute", self._driver, self._client)
-        self._context = context.get_admin_context()
+        self.client = ReportClient(adapter(session, service_type="placement", raise_exc=False))
+        self.tracker = Tracker("nova-compute", self._driver, self.client)
+        self.context = context.get_admin_context()
 
     def mapped(self, nodes: list[Described]) -> dict[str, Any]:
         """Return inventories and traits by UUID; None: nova reports nothing."""
-        self._cache(nodes)
+        self.cache(nodes)
         found: dict[str, Any] = {}
         for described in nodes:
             uuid = described["uuid"]
@@ -79,31 +80,41 @@ class NovaSide:
 
     def cycle(self, nodes: list[Described]) -> dict[str, Any]:
         """Report all nodes, one after the other; return the counts, and which nodes failed."""
-        self._cache(nodes)
-        self._client.counts.clear()
+        self.cache(nodes)
+        self.client.counts.clear()
         failed = {}
         for described in nodes:
             uuid = described["uuid"]
-            compute = objects.ComputeNode(uuid=uuid, hypervisor_hostname=uuid)
             try:
-                self._tracker._update_to_placement(self._context, compute, False)
+                self.update(uuid)
             except Exception as error:  # each kind of failure is one of the test
                 failed[uuid] = repr(error)
-        return {"conflicts": 0, "writes": 0, **self._client.counts, "failed": failed}
+        return {"conflicts": 0, "writes": 0, **self.client.counts, "failed": failed}
 
-    def _cache(self, nodes: list[Described]) -> None:
+    def update(self, uuid: str) -> None:
+        """Let the resource tracker report a node. Raises what nova raises."""
+        compute = objects.ComputeNode(uuid=uuid, hypervisor_hostname=uuid)
+        self.tracker._update_to_placement(self.context, compute, False)
+
+    def cache(self, nodes: list[Described]) -> None:
+        """Make the driver know these nodes."""
         found = [sdk_node.Node.existing(**HARDWARE, **node) for node in nodes]
         self._driver.node_cache = {node.id: node for node in found}
 
 
+def answer_all(kinds: dict[str, Callable[[Any], Any]]) -> None:
+    """Answer each line of the input, which has what is asked for and its argument, with a line."""
+    for line in sys.stdin:
+        ((what, argument),) = json.loads(line).items()
+        sys.stdout.write(json.dumps(kinds[what](argument)) + "\n")
+        sys.stdout.flush()
+
+
 def main() -> None:
     """Answer until the input ends."""
-    side = NovaSide(*sys.argv[1:])
-    for line in sys.stdin:
-        ((what, nodes),) = json.loads(line).items()
-        answer = side.mapped(nodes) if what == "map" else side.cycle(nodes)
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+    url, token = sys.argv[1:]
+    side = NovaSide(url, token)
+    answer_all({"map": side.mapped, "cycle": side.cycle})
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ class IronicDouble:
             case "seconds":
                 self.fleet.seconds.update(wanted)
             case "touch":
-                for node in self.fleet.nodes.values():
+                for node in [*self.fleet.nodes.values()][:: wanted.get("every", 1)]:
                     node.power = wanted.get("power", node.power)
                     self.fleet.touch(node, **wanted.get("members", {}))
             case "history":

@@ -228,7 +228,7 @@ def _furnish(trial: Trial, spec: ProviderSpec) -> None:
             inventory.check_figures(uuid, name, figures)
         generation = facts.providers[uuid].generation
         trial.step(inventory.replace_all(facts, now, uuid, generation, specs, True)[0])
-    if spec.traits is not None:
+    if spec.traits is not None and spec.traits != facts.tags_of(uuid).traits:
         generation = facts.providers[uuid].generation
         trial.step(traits_aggregates.replace_traits(facts, now, uuid, generation, spec.traits)[0])
     if spec.aggregates is not None and spec.aggregates != facts.tags_of(uuid).aggregates:

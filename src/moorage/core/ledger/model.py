@@ -88,7 +88,10 @@ class Tags(Struct, frozen=True, gc=False):
 
     def reported_by(self, group: str) -> Reported:
         """Return what the reports of a group have set."""
-        return next((one for one in self.reported if one.group == group), Reported(group))
+        for one in self.reported:
+            if one.group == group:
+                return one
+        return Reported(group)
 
 
 NO_TAGS = Tags()

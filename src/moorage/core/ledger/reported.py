@@ -131,6 +131,8 @@ def traits_after(
     before = tags.reported_by(group)
     if traits is None:
         return tags.traits, before
+    if tags.traits == before.traits == traits:  # usual, and cheap
+        return traits, before
     others = frozenset[str]().union(*(o.traits for o in tags.reported if o.group != group))
     foreign = tags.traits - others - before.traits
     own = traits - foreign
