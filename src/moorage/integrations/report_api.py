@@ -10,10 +10,10 @@ from moorage.integrations.native_api import NativeApi
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ProviderPage, ProviderShown
 from moorage.wire.reporting import (
-    GhostPage,
     Membership,
     MemberWanted,
     NodeOutcomes,
+    NodePage,
     ObservedWanted,
     PinPage,
     ReporterGroup,
@@ -51,16 +51,16 @@ class ReportApi(NativeApi):
             if (cursor := page.next) is None:
                 return pins
 
-    async def ghosts(self, group: str) -> list[str]:
-        """Return the providers that are gone by a report, but are still allocated."""
-        ghosts: list[str] = []
+    async def nodes(self, group: str) -> dict[str, bool]:
+        """Return the nodes that the group has reported: whether each is a ghost, by UUID."""
+        nodes: dict[str, bool] = {}
         cursor: str | None = None
         while True:
-            path = f"{_group(group)}/ghosts"
-            page = await self._ask(GhostPage, "GET", path, cursor=cursor, limit=PAGE_MAX)
-            ghosts += page.ghosts
+            path = f"{_group(group)}/nodes"
+            page = await self._ask(NodePage, "GET", path, cursor=cursor, limit=PAGE_MAX)
+            nodes |= {node.uuid: node.ghost for node in page.nodes}
             if (cursor := page.next) is None:
-                return ghosts
+                return nodes
 
     async def report(self, wanted: ReportWanted) -> NodeOutcomes:
         """Report nodes in one request. RefusedError `fenced`: the token is not the newest one."""

@@ -25,11 +25,13 @@ class MemberWanted:
 
     `instance` is a UUID that it has chosen at its start: another one replaces and fences it. It is
     live for `ttl` seconds, from 5 to 3600, without being heard of. `last_pass` is for operators;
-    null: as it was.
+    null: as it was. `renew` asks for a new token: a report with the present one that still arrives
+    is refused. Send it after a report without an answer.
     """
 
     instance: str
     ttl: float = 30.0
+    renew: bool = False
     last_pass: PassTold | None = None
 
 
@@ -137,6 +139,22 @@ class GhostPage:
     """Providers that are gone by the last report but still have allocations, by UUID."""
 
     ghosts: list[str]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOwned:
+    """A provider that reports of the group say everything about. `ghost`: it is gone, see above."""
+
+    uuid: str
+    ghost: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePage:
+    """Providers that a group of reporters owns, by UUID, and the cursor of the next page."""
+
+    nodes: list[NodeOwned]
     next: str | None
 
 

@@ -82,7 +82,7 @@ def test_a_node_is_created_updated_and_removed() -> None:
     wanted = {"VCPU": InventorySpec(4), "CUSTOM_GOLD": InventorySpec(1)}
     made = report(on, node(inventories=wanted, traits=frozenset({SSD, "CUSTOM_T"})))
     assert (made.outcome, made.generation) == (ReportOutcome.CREATED, 3)
-    assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD, "CUSTOM_T"})),)
+    assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD, "CUSTOM_T"}), owned=True),)
     changed = report(on, node(traits=None, aggregates=None))
     assert (changed.outcome, changed.generation) == (ReportOutcome.UPDATED, 4)
     assert on.inventories_of(P1).keys() == {"VCPU"}
@@ -124,7 +124,7 @@ def test_ghosts() -> None:
     assert (ghost.outcome, ghost.ghost) == (ReportOutcome.UPDATED, True)
     held = on.inventories_of(P1)["VCPU"]
     assert (held.reserved, held.total, held.used) == (4, 4, 1)
-    assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD}), ghost=True),)
+    assert on.tags_of(P1).reported == (Reported("g", frozenset({SSD}), ghost=True, owned=True),)
     back = report(on, node())
     assert (back.outcome, back.ghost) == (ReportOutcome.UPDATED, False)
     assert on.inventories_of(P1)["VCPU"].reserved == 0
@@ -166,7 +166,7 @@ def test_a_report_replaces_its_own_traits_only() -> None:
     put(on, SSD, AVX)
     assert report(on, node(traits=frozenset({AVX}))).outcome is ReportOutcome.UPDATED
     assert on.tags_of(P1).traits == {AVX}
-    assert not on.tags_of(P1).reported
+    assert on.tags_of(P1).reported == (Reported("g", owned=True),)
     assert report(on, node(traits=frozenset())).outcome is ReportOutcome.UNCHANGED
     assert on.tags_of(P1).traits == {AVX}
 
@@ -176,7 +176,7 @@ def test_what_placement_removes_belongs_to_nobody() -> None:
     on = known()
     report(on, node())
     put(on, AVX)
-    assert on.tags_of(P1).reported == ()
+    assert on.tags_of(P1).reported == (Reported("g", owned=True),)
     put(on, AVX, SSD)
     assert report(on, node(traits=frozenset())).outcome is ReportOutcome.UNCHANGED
     assert on.tags_of(P1).traits == {AVX, SSD}
@@ -196,7 +196,8 @@ def test_two_groups_share_a_trait() -> None:
     report(on, node(traits=frozenset()))
     assert on.tags_of(P1).traits == {SSD}
     report(on, node(traits=frozenset()), "h")
-    assert (on.tags_of(P1).traits, on.tags_of(P1).reported) == (frozenset(), ())
+    both = (Reported("g", owned=True), Reported("h", owned=True))
+    assert (on.tags_of(P1).traits, on.tags_of(P1).reported) == (frozenset(), both)
 
 
 def nova() -> Facts:

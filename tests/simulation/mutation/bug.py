@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 RULES, SLOTS, SERVICE, FLEET, AGENT = "rules", "slots", "service", "fleet", "agent"
-PROVISIONING = "provisioning"
+PROVISIONING, REPORTERS = "provisioning", "reporters"
 """What finds a bug: seeds on the rules of admission, on shared slots, around the whole service, of
-a fleet of agents, or of the provisioning of hosts; or the tests of the agent's program."""
+a fleet of agents, of the
+provisioning of hosts, or of reporters; or the tests of the agent's program."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
-Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent or
-provisioning.
+Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
+provisioning or reporters.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -18,17 +18,29 @@ from tests.simulation.admission.service import ServiceSimulation
 from tests.simulation.admission.simulation import Simulation
 from tests.simulation.admission.slots_play import SlotsPlay
 from tests.simulation.fleet.simulation import FleetSimulation
-from tests.simulation.mutation.bug import AGENT, FLEET, PROVISIONING, RULES, SERVICE, SLOTS
+from tests.simulation.mutation.bug import (
+    AGENT,
+    FLEET,
+    PROVISIONING,
+    REPORTERS,
+    RULES,
+    SERVICE,
+    SLOTS,
+)
 from tests.simulation.provisioning.simulation import ProvisioningSimulation
+from tests.simulation.reporters.simulation import ReporterSimulation
 
-SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 300, PROVISIONING: 800}
+SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 300, PROVISIONING: 800, REPORTERS: 150}
 AGENT_TESTS = ("tests/client/agent", "tests/service/fleet")
 
 
 def run(what: str, seed: int) -> None:
-    """Run one seed, on the pure rules, on slots, around the service, of a fleet, or of hosts."""
+    """Run one seed of the given kind, see `bug.py`."""
     if what == PROVISIONING:
         ProvisioningSimulation(seed).run()
+        return
+    if what == REPORTERS:
+        ReporterSimulation(seed).run()
         return
     if what == SLOTS:
         SlotsPlay(seed).run()

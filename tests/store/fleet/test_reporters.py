@@ -149,7 +149,7 @@ def test_wipe_leaves_no_reporters(engine: Engine) -> None:
 
 def test_what_reports_have_set_comes_back(engine: Engine) -> None:
     """It is stored with the traits; the check finds what is not there; ghosts are listed."""
-    own = (Reported("g", frozenset({"HW_A"})), Reported("h", frozenset(), ghost=True))
+    own = (Reported("g", frozenset({"HW_A"}), owned=True), Reported("h", frozenset(), ghost=True))
     tags = Tags(frozenset({"HW_A"}), frozenset(), NOW, own)
     adrift = Tags(frozenset(), frozenset(), NOW, own)
 
@@ -168,5 +168,9 @@ def test_what_reports_have_set_comes_back(engine: Engine) -> None:
         assert await engine.read(reporter_reads.ghosts_window("h", "", 9)) == [NODE]
         assert await engine.read(reporter_reads.ghosts_window("g", "", 9)) == []
         assert await engine.read(reporter_reads.ghosts_window("h", NODE, 9)) == []
+        assert await engine.read(reporter_reads.reported_window("g", "", 9)) == [(NODE, False)]
+        assert await engine.read(reporter_reads.reported_window("h", "", 9)) == [(NODE, True)]
+        assert await engine.read(reporter_reads.reported_window("i", "", 9)) == []
+        assert await engine.read(reporter_reads.reported_window("g", NODE, 9)) == []
 
     asyncio.run(scenario())

@@ -67,8 +67,20 @@ def count(facts: Facts, group: str, moment: Moment) -> int:
     return len({*live(members, moment), *(() if known is None else known.observed)})
 
 
-def join(facts: Facts, when: When, group: str, name: str, instance: str, ttl: int) -> Changes:
+def join(
+    facts: Facts,
+    when: When,
+    group: str,
+    name: str,
+    instance: str,
+    ttl: int,
+    *,
+    renew: bool = False,
+) -> Changes:
     """Let a member join its group, or stay in it; to stay is no change for followers.
+
+    A member that was silent for too long gets a new token, as if it joined: others may have had its
+    nodes, and what it sent before may still arrive.
 
     Args:
         facts: with the group and its members.
@@ -77,6 +89,7 @@ def join(facts: Facts, when: When, group: str, name: str, instance: str, ttl: in
         name: of the member.
         instance: a UUID that the reporter has chosen at its start.
         ttl: for how long it is live without being heard of.
+        renew: give it a new token, so that what it sent with the present one is refused.
 
     Raises INVALID, FENCED, LIMIT_EXCEEDED.
     """
@@ -93,6 +106,8 @@ def join(facts: Facts, when: When, group: str, name: str, instance: str, ttl: in
     if before is not None and instance in before.past:
         raise fenced(group, name)
     until = Instant(when.moment.alive + ttl)
+    if renew or (before is not None and not is_live(before, when.moment)):
+        return _joined(facts, when, group, before, (name, instance, ttl))
     if before is not None and (before.instance, before.ttl) == (instance, ttl):
         return Changes(heard={(group, name): max(until, before.heard_until)})
     if before is not None and before.instance == instance:
@@ -219,14 +234,16 @@ def _joined(
     before: Member | None,
     wanted: tuple[str, str, int],
 ) -> Changes:
-    """Return the changes of a new member, or of a new instance of one."""
+    """Return the changes of a new member, of a new instance of one, or of one with a new token."""
     name, instance, ttl = wanted
     known = facts.reporter_groups.get(group) or ReporterGroup(group, when.stamp, when.stamp)
     forgotten = _forgotten(facts, when.moment, group, name)
     members = sum(one == group for one, _ in facts.members) - len(forgotten)
     if before is None and members >= MEMBERS_MAX:
         raise Error(Code.LIMIT_EXCEEDED, f"A group has at most {MEMBERS_MAX} members.")
-    past = () if before is None else (*before.past, before.instance)[-PAST_INSTANCES_MAX:]
+    past = () if before is None else before.past
+    if before is not None and before.instance != instance:
+        past = (*past, before.instance)[-PAST_INSTANCES_MAX:]
     number = known.tokens + 1
     member = Member(
         group=group,

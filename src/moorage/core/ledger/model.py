@@ -67,12 +67,17 @@ class Reported(Struct, frozen=True, gc=False):
     """What the reports of one group of reporters have set on a provider.
 
     `traits` are those that only its reports may remove; no trait that somebody else has set. A
-    `ghost` is a provider that is gone by the last report, but still has allocations.
+    `ghost` is a provider that is gone by the last report, but still has allocations. A provider is
+    `owned` once a report has said everything about it: if its node is gone, so is the provider.
     """
 
     group: str
     traits: frozenset[str] = frozenset()
     ghost: bool = False
+    owned: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.traits) or self.ghost or self.owned
 
 
 class Tags(Struct, frozen=True, gc=False):

@@ -83,9 +83,12 @@ def is_met(
         return False
     if _is_nova(mode, tags):
         return not _figures(node, inventories)
+    before = tags.reported_by(group)
     after, own = traits_after(group, tags, node.traits)
-    return own == tags.reported_by(group) and bulk.is_met(
-        _spec(node, after), provider, inventories, tags
+    return (
+        before.owned
+        and own == before
+        and bulk.is_met(_spec(node, after), provider, inventories, tags)
     )
 
 
@@ -153,7 +156,7 @@ def _applied(trial: Trial, group: str, mode: Mode, node: Node) -> ReportOutcome:
         return ReportOutcome.UPDATED
     traits, own = traits_after(group, tags, node.traits)
     done = bulk.upsert(trial, _spec(node, traits), set(), create_vocabulary=True)
-    _mark(trial, uuid, replace(own, ghost=False))
+    _mark(trial, uuid, replace(own, ghost=False, owned=True))
     return ReportOutcome.CREATED if done.outcome is BulkResult.CREATED else ReportOutcome.UPDATED
 
 

@@ -86,7 +86,7 @@ def set_reported(facts: Facts, now: Instant, uuid: ProviderId, after: Reported) 
     """Store what the reports of a group have set on a provider; its generation does not change."""
     before = facts.tags_of(uuid)
     others = [one for one in before.reported if one.group != after.group]
-    own = [after] if after.traits or after.ghost else []
+    own = [after] if after else []
     reported = tuple(sorted([*others, *own], key=lambda one: one.group))
     if reported == before.reported:
         return Changes()
@@ -95,4 +95,4 @@ def set_reported(facts: Facts, now: Instant, uuid: ProviderId, after: Reported) 
 
 def _without_vanished(before: Tags, traits: frozenset[str]) -> tuple[Reported, ...]:
     left = [replace(one, traits=one.traits & traits) for one in before.reported]
-    return tuple(one for one in left if one.traits or one.ghost)
+    return tuple(one for one in left if one)

@@ -48,6 +48,7 @@ class Join(UseCase[Membership]):
     instance: str
     ttl: int
     last_pass: Told | None = None
+    renew: bool = False
 
     def keys(self) -> Keys:
         """Name the group, and the pools whose limits depend on it."""
@@ -56,7 +57,7 @@ class Join(UseCase[Membership]):
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
         asked = (self.group, self.name, self.instance, self.ttl)
-        made = members.join(world.fleet, when, *asked)
+        made = members.join(world.fleet, when, *asked, renew=self.renew)
         told = self.last_pass
         if told is not None:
             last = Pass(Instant(when.moment.alive - told.age), told.nodes, dict(told.refused))

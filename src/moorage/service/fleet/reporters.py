@@ -76,10 +76,20 @@ class Reporters:
         """When each group last reported to this process, by the wall clock."""
 
     async def join(
-        self, group: str, name: str, instance: str, ttl: int, last_pass: Told | None = None
+        self,
+        group: str,
+        name: str,
+        instance: str,
+        ttl: int,
+        last_pass: Told | None = None,
+        *,
+        renew: bool = False,
     ) -> Membership:
-        """Let a member join its group or stay in it; `ttl` in microseconds."""
-        return await self._transactor.submit(Join(group, name, instance, ttl, last_pass))
+        """Let a member join its group or stay in it; `ttl` in microseconds.
+
+        `renew`: with a new token, so that what was sent with the present one is refused.
+        """
+        return await self._transactor.submit(Join(group, name, instance, ttl, last_pass, renew))
 
     async def leave(self, group: str, name: str, instance: str | None) -> None:
         """Let a member leave its group; None: whichever instance it is."""
@@ -187,6 +197,16 @@ class Reporters:
             plan = reporter_reads.ghosts_window(group, cursor or "", rows_max)
             found = await self._engine.read(plan)
         return page_of(found, limit, str)
+
+    async def nodes(
+        self, group: str, cursor: str | None, limit: int
+    ) -> tuple[list[tuple[ProviderId, bool]], str | None]:
+        """Return a page of what a group owns, as (node, ghost), and the cursor of the next page."""
+        rows_max = rows_to_read(limit)
+        with errors.translated():
+            plan = reporter_reads.reported_window(group, cursor or "", rows_max)
+            found = await self._engine.read(plan)
+        return page_of(found, limit, lambda node: node[0])
 
     async def _shared(self, group: str, nodes: Sequence[ProviderId] = ()) -> Shared:
         with errors.translated():

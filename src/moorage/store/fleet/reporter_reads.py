@@ -61,3 +61,9 @@ def ghosts_window(group: str, after: str, limit: int) -> Plan[list[ProviderId]]:
     """Load some ghosts of a group, in the order of their UUIDs; see `Reported`."""
     (rows,) = yield [Query("ghosts_window", (group, after, limit))]
     return [uuid for (uuid,) in rows]
+
+
+def reported_window(group: str, after: str, limit: int) -> Plan[list[tuple[ProviderId, bool]]]:
+    """Load some providers that a group owns, or that are ghosts, as (provider, ghost), by UUID."""
+    (rows,) = yield [Query("reported_window", (group, after, limit))]
+    return [(uuid, bool(ghost)) for uuid, ghost in rows]

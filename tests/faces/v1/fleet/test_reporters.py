@@ -148,6 +148,10 @@ def test_pins_and_ghosts(group: Group, native: Native) -> None:
     group.join()
     one = node()
     group.report(one)
+    assert group.ask("GET", f"{group.path}/nodes").body == {
+        "nodes": [{"uuid": one["uuid"], "ghost": False}],
+        "next": None,
+    }
     consumer = str(uuid4())
     allocation = {
         "allocations": {one["uuid"]: {"resources": {"CUSTOM_BAREMETAL_GOLD": 1}}},
@@ -161,6 +165,8 @@ def test_pins_and_ghosts(group: Group, native: Native) -> None:
     assert (gone.body["ghosts"], gone.body["updated"]) == (1, 1), gone
     assert gone.body["results"][0]["ghost"] is True
     assert group.ask("GET", f"{group.path}/ghosts").body == {"ghosts": [one["uuid"]], "next": None}
+    listed = group.ask("GET", f"{group.path}/nodes").body["nodes"]
+    assert listed == [{"uuid": one["uuid"], "ghost": True}]
     in_use = group.report({**one, "inventories": {}})
     assert in_use.body["codes"] == {"inventory_in_use": 1}
     pinned = native.ask(

@@ -163,6 +163,34 @@ async def test_many_gone(it: World) -> None:
 
 
 @played(3)
+async def test_deleted_while_no_reporter_ran(it: World) -> None:
+    """A new process asks for what the group has reported and Ironic does not list."""
+    async with it.reporter() as reporter:
+        await whole(reporter)
+    deleted, hidden = it.node(1), it.node(2)
+    it.double.fleet.remove(deleted)
+    it.double.fleet.hidden.add(hidden.uuid)
+    async with it.reporter() as reporter:
+        await whole(reporter)
+    assert it.providers().keys() == it.double.fleet.nodes.keys()
+
+
+@played(NODES)
+async def test_another_ironic(it: World) -> None:
+    """A new process removes nothing if most of what the group has reported is not there."""
+    async with it.reporter() as reporter:
+        await whole(reporter)
+    for number in range(1, module.GONE_MIN + 2):
+        it.double.fleet.remove(it.node(number))
+    async with it.reporter() as reporter:
+        reporter.read_all_soon()
+        assert await reporter.tick()
+        await reporter.read_all_done()
+        assert "check the address of Ironic" in str(reporter.progress.full_trouble)
+    assert len(it.providers()) == NODES
+
+
+@played(3)
 async def test_a_ghost(it: World) -> None:
     """A node that is gone but allocated offers nothing; it is removed after the allocation."""
     async with it.reporter() as reporter:

@@ -136,8 +136,28 @@ def test_a_silent_member_is_replaced(url: str) -> None:
         assert outcomes(await report(one, "a", a, nodes(20))) == ["created"] * 20
         assert outcomes(await report(other, "b", b, nodes(20))) == ["not_owner"] * 20
         again = await join(one, "b")
-        assert (again.member.token, again.live) == (b, ["a", "b"])
-        assert "unchanged" in outcomes(await report(other, "b", b, nodes(20)))
+        assert (again.member.token, again.live) == ("1.3", ["a", "b"])
+        with refused(Code.FENCED):  # what it sent before it fell silent
+            await report(other, "b", b, nodes(20))
+        assert "unchanged" in outcomes(await report(other, "b", again.member.token, nodes(20)))
+
+    play(url, scenario)
+
+
+def test_a_renewed_token(url: str) -> None:
+    """A report that arrives after its sender has asked for a new token is refused."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.services
+        old = (await join(one, "a")).member
+        wanted = (old.name, old.instance, old.ttl)
+        renewed = await other.reporters.join(old.group, *wanted, renew=True)
+        assert (renewed.member.token, renewed.member.instance) == ("1.2", old.instance)
+        with refused(Code.FENCED):
+            await report(one, "a", old.token, nodes(1))
+        stays = await one.reporters.join(old.group, *wanted)
+        assert stays.member.token == "1.2"
+        assert outcomes(await report(one, "a", "1.2", nodes(1))) == ["created"]
 
     play(url, scenario)
 

@@ -36,7 +36,9 @@ async def join(request: Request[wire.MemberWanted, None]) -> wire.Membership:
     if (last := wanted.last_pass) is not None:
         told = Told(microseconds("last_pass.age", last.age), last.nodes, last.refused)
     member = request.variables["member"]
-    found = await request.service.reporters.join(group, member, instance, ttl, told)
+    found = await request.service.reporters.join(
+        group, member, instance, ttl, told, renew=wanted.renew
+    )
     return wire.Membership(
         token=found.member.token,
         ttl=found.member.ttl / SECOND,
@@ -96,6 +98,15 @@ async def ghosts(request: Request[None, PageAsked]) -> wire.GhostPage:
     group, asked = group_of(request), request.parameters
     found, following = await request.service.reporters.ghosts(group, asked.cursor, asked.limit)
     return wire.GhostPage(ghosts=[*found], next=following)
+
+
+async def nodes(request: Request[None, PageAsked]) -> wire.NodePage:
+    """Return a page of the nodes that a group has reported."""
+    group, asked = group_of(request), request.parameters
+    found, following = await request.service.reporters.nodes(group, asked.cursor, asked.limit)
+    return wire.NodePage(
+        nodes=[wire.NodeOwned(uuid=uuid, ghost=ghost) for uuid, ghost in found], next=following
+    )
 
 
 def _shown(view: GroupView) -> wire.ReporterGroup:
@@ -205,6 +216,16 @@ ROUTES = (
         handler=pin,
         body=wire.PinsWanted,
         answer=wire.ReporterGroup,
+    ),
+    Route(
+        method="GET",
+        path=f"{_GROUP}/nodes",
+        role=Role.READER,
+        scopes=OWN,
+        summary="List the providers that the group reports, and those that are gone.",
+        handler=nodes,
+        parameters=PageAsked,
+        answer=wire.NodePage,
     ),
     Route(
         method="GET",

@@ -1,11 +1,12 @@
 """A reporter's place in its group, and which nodes are its own."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from time import monotonic
 from uuid import uuid4
 
 from moorage.client.transport import RefusedError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.report_api import ReportApi
 from moorage.wire.rendezvous import owner
 from moorage.wire.reporting import MemberWanted, PassTold
@@ -58,16 +59,38 @@ class Members:
         self.heard_at = float("-inf")
         """When the last sign of life was sent that was accepted, by the monotonic clock."""
         self.last_pass: PassEnded | None = None
+        self._turn = asyncio.Lock()
+        self._lost = 0
+        """Reports without an answer: each may still arrive, with the token that it has."""
+        self._outlived = 0
+        """How many of them have a token that is no longer valid."""
 
     @property
     def due_seconds(self) -> float:
         """How long the next sign of life can wait."""
         return self.heard_at + self.place.ttl / SIGNS - monotonic()
 
+    @property
+    def must_renew(self) -> bool:
+        """Whether a report may still arrive that is older than the next one: join first."""
+        return self._lost != self._outlived
+
+    def lost(self) -> None:
+        """Note that a report had no answer, so that it may be carried out later."""
+        self._lost += 1
+
     async def join(self) -> None:
         """Join, or stay. Raises FencedError, and what the API raises."""
-        asked_at, last = monotonic(), self.last_pass
-        wanted = replace(self._wanted, last_pass=None if last is None else last.now())
+        async with self._turn:
+            await self._join()
+
+    async def _join(self) -> None:
+        asked_at, last, lost = monotonic(), self.last_pass, self._lost
+        wanted = replace(
+            self._wanted,
+            last_pass=None if last is None else last.now(),
+            renew=lost != self._outlived,
+        )
         try:
             found = await self._api.join(self.place.group, self.place.member, wanted)
         except RefusedError as error:
@@ -86,6 +109,7 @@ class Members:
         if (live, token) != (self.live, self.token) or asked_at - self.heard_at > self.place.ttl:
             self.version += 1
         self.live, self.token, self.heard_at = live, token, asked_at
+        self._outlived = lost
 
     async def leave(self) -> None:
         """Leave, so that the others get the nodes at once."""

@@ -11,8 +11,8 @@ Source: Ironic 39, `ironic/db/sqlalchemy/api.py`, and `tests/baremetal/contract_
 
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
-from time import monotonic
 
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
 from moorage.integrations.ironic.report.mapping import FIELDS
 

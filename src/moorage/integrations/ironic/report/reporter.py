@@ -1,23 +1,24 @@
 """The reporter: one pass after the other, each from what Ironic says now.
 
 Every pass reads what has changed since the last one. At the start, every few minutes, and whenever
-it may own other nodes, a full reading goes on beside the passes, page by page. What is known of
-nodes of other members is kept, too, so that a takeover needs no full reading.
+it may own other nodes, a full reading goes on beside the passes, page by page. What has changed
+lately on nodes of other members is known, too, so that after a takeover it is reported at once. The
+rest is reported as the full reading finds it: what was known long ago may be gone.
 
-A node that is missing from a full reading is asked for by itself. Only if Ironic answers that there
-is no such node it is reported as absent.
+A node that this process or the ledger knows, but a full reading does not have, is asked for by
+itself. Only if Ironic answers that there is no such node it is reported as absent.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from time import monotonic
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
 from moorage.integrations.ironic.report.conductors import Conductors
 from moorage.integrations.ironic.report.mapping import reported
@@ -42,6 +43,9 @@ GONE_MIN = 10
 GONE_SHARE = 0.1
 """Nodes that may be gone in one full reading: more are rather a mistake in Ironic's permissions, by
 which it answers 404, too."""
+
+LATELY_TTLS = 2.0
+"""A member that is replaced may not have reported what has changed within this many TTLs."""
 
 FULL_AGAIN_SECONDS = 30.0
 """The time until a full reading that has failed is tried again."""
@@ -105,6 +109,8 @@ class Reporter:
         self._many_gone = many_gone
         self._changed_at: dict[str, float] = {}
         """When the reading of changes ended that each node was last in, by the monotonic clock."""
+        self._read_at: dict[str, float] = {}
+        """When each node was last read in any way."""
         self._known: dict[str, NodeReported | None] = {}
         self._todo: dict[str, None] = {}
         """The nodes that are to be sent, in order: those of passes that have failed, too."""
@@ -192,9 +198,10 @@ class Reporter:
         if (changed := await self._changed()) is not None:
             self._sender.read_at = max(self._sender.read_at, began)
         moved = version != self._owned_version
-        self._todo |= dict.fromkeys([*(changed or ()), *self._sender.refused])
+        self._todo |= dict.fromkeys(changed or ())
         if moved:
-            self._todo |= dict.fromkeys(self._known)
+            self._todo |= dict.fromkeys(self._changed_at)
+        self._leave_old()
         tally.add(await self._sender.send([*self._todo], self._known))
         self._todo, self._owned_version = {}, version
         await self._observe()
@@ -215,6 +222,14 @@ class Reporter:
         self._changed_at |= dict.fromkeys((str(node["uuid"]) for node in changed), monotonic())
         return [str(node["uuid"]) for node in changed]
 
+    def _leave_old(self) -> None:
+        """Leave nodes that were read long ago to a full reading: they may be gone."""
+        since = monotonic() - LATELY_TTLS * self._members.place.ttl
+        kept = {uuid: None for uuid in self._todo if self._read_at[uuid] >= since}
+        if len(kept) < len(self._todo):
+            self.read_all_soon()
+        self._todo = kept | dict.fromkeys(self._sender.refused)
+
     def _read_all(self, *, moved: bool) -> None:
         """Begin a full reading if it is time. Raises FencedError of the last one."""
         if self._full is not None and self._full.done():
@@ -225,7 +240,7 @@ class Reporter:
 
     async def _read_all_pages(self) -> None:
         """Read all nodes; it says when that begins and ends to fail. Raises FencedError."""
-        progress, began = self.progress, monotonic()
+        progress, began, version = self.progress, monotonic(), self._members.version
         try:
             await self._read_pages()
         except AWAY as error:
@@ -236,7 +251,9 @@ class Reporter:
             return
         if progress.full_trouble is not None:
             log.warning("all nodes were read again")
-        self._full_due, progress.full, progress.full_trouble = began + FULL_SECONDS, True, None
+        progress.full, progress.full_trouble = True, None
+        moved = version != self._members.version  # nodes of pages before are its own now
+        self._full_due = float("-inf") if moved else began + FULL_SECONDS
 
     async def _read_pages(self) -> None:
         """Read all nodes and report them; ask for those that are missing."""
@@ -250,33 +267,40 @@ class Reporter:
             seen.update(uuids)
             self.progress.total.add(await self._sender.send(uuids, self._known))
             began = monotonic()
-        ghosts = await self._api.ghosts(self._members.place.group)
-        await self._ask_for({*before, *ghosts} - seen)
+        ledger = await self._api.nodes(self._members.place.group)
+        ghosts = {uuid for uuid, ghost in ledger.items() if ghost}
+        missing = sorted({*before, *ledger} - seen)
+        await self._ask_for(missing, ghosts, max(len(self._known), len(ledger)))
 
-    async def _ask_for(self, missing: Iterable[str]) -> None:
-        """Ask for own nodes that no list has; report those as absent that Ironic does not know."""
-        absent = []
-        for uuid in sorted(filter(self._members.is_own, missing)):
+    async def _ask_for(self, missing: Iterable[str], ghosts: Container[str], known: int) -> None:
+        """Ask for own nodes that no list has; report those as absent that Ironic does not know.
+
+        Of `known` nodes, only some may be gone at once; `ghosts` have been gone before.
+        """
+        absent: list[str] = []
+        most = max(GONE_MIN, GONE_SHARE * known)
+        gone = 0
+        for uuid in filter(self._members.is_own, missing):
             began = monotonic()
             node = await self._reading.node(uuid)
             if node is None:
                 absent.append(uuid)
+                gone += uuid not in ghosts
             else:
                 self._remember([node], began)
                 self._todo[uuid] = None
-        gone = [uuid for uuid in absent if uuid in self._known]
-        most = max(GONE_MIN, GONE_SHARE * len(self._known))
-        if len(gone) > most and not self._many_gone:
-            raise TooManyGoneError(
-                f"{len(gone)} of {len(self._known)} nodes are gone: check what the token may see"
-                " in Ironic, or start once with --many-gone"
-            )
+            if gone > most and not self._many_gone:
+                raise TooManyGoneError(
+                    f"more than {gone - 1} of {known} nodes are gone: check the address of Ironic"
+                    " and what the token may see there, or start once with --many-gone"
+                )
         self._sender.read_at = max(self._sender.read_at, monotonic())
         tally, done = await self._sender.send_absent(absent)
         self.progress.total.add(tally)
         for uuid in done:
             self._known.pop(uuid, None)
             self._changed_at.pop(uuid, None)
+            self._read_at.pop(uuid, None)
 
     def _remember(self, nodes: Iterable[Node], began: float = float("inf")) -> None:
         """Keep what was read, unless a reading of changes that ended later may be newer.
@@ -285,6 +309,7 @@ class Reporter:
         """
         for node in nodes:
             uuid = str(node["uuid"])
+            self._read_at[uuid] = monotonic()
             if began > self._changed_at.get(uuid, float("-inf")):
                 self._known[uuid] = reported(node)
 

@@ -5,10 +5,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
+from http import HTTPStatus
 from typing import Literal
 
-from moorage.client.transport import RefusedError
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.report.membership import FENCED, Members
 from moorage.integrations.report_api import ReportApi
 from moorage.wire.reporting import NodeOutcome, NodeReported, ReportWanted
@@ -108,6 +110,8 @@ class Sender:
 
     async def _report(self, nodes: Sequence[NodeReported]) -> list[NodeOutcome]:
         members = self._members
+        if members.must_renew:
+            await members.join()
         if monotonic() - self.read_at > members.place.ttl / 2:
             # Another member may have had the nodes since, if this process was stopped for a while.
             raise StaleError("it took too long to send what was read: it is read again")
@@ -120,7 +124,12 @@ class Sender:
         )
         try:
             return (await self._api.report(wanted)).results
+        except (UnreachableError, UndecodableError):
+            members.lost()
+            raise
         except RefusedError as error:
+            if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                members.lost()  # somebody in between may have answered
             if error.code != FENCED:
                 raise
             # Replaced, which joining finds out; or removed by somebody: then it joins again.

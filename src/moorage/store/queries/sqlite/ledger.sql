@@ -166,3 +166,10 @@ WHERE provider > ?2 AND instr(reported, '"ghost":true') > 0 AND EXISTS (
     SELECT 1 FROM json_each(reported) AS one
     WHERE one.value ->> 'group' = ?1 AND one.value ->> 'ghost'
 ) ORDER BY provider LIMIT ?3;
+
+-- name: reported_window --
+SELECT provider, one.value ->> 'ghost'
+FROM provider_tags, json_each(reported) AS one
+WHERE provider > ?2 AND one.value ->> 'group' = ?1
+    AND (one.value ->> 'owned' OR one.value ->> 'ghost')
+ORDER BY provider LIMIT ?3;

@@ -1,0 +1,55 @@
+"""The real client classes of reporters, of which only the connection is replaced."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, TypeVar
+
+from moorage.client.transport import UnreachableError, refusal_of
+from moorage.integrations.ironic.nodes import Node
+from moorage.integrations.native_api import SECONDS_MAX
+from moorage.integrations.report_api import ReportApi
+from tests.simulation.provisioning.net import CutError, SimulatedNodeReader
+
+T = TypeVar("T")
+
+PAGE = 3
+"""Nodes in a page of Ironic's: few, so that nodes come and go between two pages."""
+
+
+class SimulatedReportApi(ReportApi):
+    """The groups of reporters, over the net."""
+
+    def __init__(self, world: Any) -> None:
+        super().__init__("http://moorage", None)
+        self._world = world
+
+    async def _ask(
+        self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
+    ) -> T:
+        content = await self._content(method, path, body, **query)
+        assert isinstance(content, kind)
+        return content
+
+    async def _content(
+        self, method: str, path: str, body: Any = None, **query: str | float | None
+    ) -> Any:
+        try:
+            status, content = await self._world.to_moorage(method, path, query, body, SECONDS_MAX)
+        except CutError as error:
+            raise UnreachableError(f"no answer: {error}") from error
+        if status >= 300:
+            raise refusal_of(status, content)
+        return content
+
+
+class PagedNodeReader(SimulatedNodeReader):
+    """The nodes, over the net, a few at a time."""
+
+    async def pages(
+        self,
+        fields: Sequence[str] | None,
+        *,
+        sort: tuple[str, str] | None = None,
+        limit: int = PAGE,
+    ) -> AsyncIterator[list[Node]]:
+        async for page in super().pages(fields, sort=sort, limit=min(limit, PAGE)):
+            yield page
