@@ -58,6 +58,7 @@ def reporters(asked: Callable[..., P]) -> Iterator[P]:
     pins = {"nodes": [node], "member": "one"}
     yield asked("pin", "POST", f"{group}/pins", f"{own}/pins", pins)
     yield asked("pins", "GET", f"{group}/pins", f"{own}/pins?limit=1000")
+    yield asked("nodes", "GET", f"{group}/nodes", f"{own}/nodes?limit=1000")
     yield asked("ghosts", "GET", f"{group}/ghosts", f"{own}/ghosts?limit=1000")
     sent = {"group": "probed", "member": "one", "token": "1.1", "nodes": [{"uuid": node}]}
     yield asked("report, invalid token", "POST", "/v1/reports", "", sent)

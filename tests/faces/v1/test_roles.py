@@ -87,6 +87,7 @@ CELLS: dict[str, set[str]] = {
     "PUT /v1/reporter-groups/{name}/observed": SERVICES | REPORTER,
     "GET /v1/reporter-groups/{name}/pins": UNBOUND | REPORTER,
     "POST /v1/reporter-groups/{name}/pins": OPERATORS,
+    "GET /v1/reporter-groups/{name}/nodes": UNBOUND | REPORTER,
     "GET /v1/reporter-groups/{name}/ghosts": UNBOUND | REPORTER,
     "POST /v1/reports": SERVICES | REPORTER,
     "GET /v1/watch": UNBOUND,

@@ -121,6 +121,7 @@ def test_a_token_of_another_group_may_do_nothing(group: Group, native: Native) -
         ("PUT", f"{group.path}/observed", seen),
         ("GET", group.path, None),
         ("GET", f"{group.path}/pins", None),
+        ("GET", f"{group.path}/nodes", None),
         ("GET", f"{group.path}/ghosts", None),
         ("POST", "/v1/reports", body),
     ):
