@@ -1,12 +1,13 @@
 """A kernel with pools of huge pages, below a folder, that behaves as Linux does.
 
 Its state is in the folder, so that a process that starts again finds the pools as they were.
-Several processes may use it at once, and one may be killed at any time: changes take turns, and
-files are replaced whole.
+Several processes may use it at once, and one may be killed at any time: changes take turns, the
+state is replaced as a whole, and whoever reads next completes the files that show it.
 """
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +59,8 @@ class FakeKernel(KernelFiles):
             for node, gib in (nodes or {0: 16}).items()
         }
         folder.mkdir(parents=True, exist_ok=True)
-        made._store({"numa": numa, "read_only": False, "compactions": 0, "nodes": state})
+        shown = {"numa": numa, "read_only": False, "compactions": 0, "changes": 0}
+        made._store({**shown, "nodes": state})
         made.boot()
         return made
 
@@ -106,7 +108,9 @@ class FakeKernel(KernelFiles):
 
     def read(self, path: str) -> str:
         """See `KernelFiles.read`: no read sees half a change."""
-        with self._locked(fcntl.LOCK_SH):
+        with self._locked():
+            if not self._is_shown():
+                self._show(self._state)
             return super().read(path)
 
     def write(self, path: str, text: str) -> None:
@@ -116,7 +120,7 @@ class FakeKernel(KernelFiles):
         with self._changing() as state:
             if state["read_only"]:
                 raise PermissionError(1, "Operation not permitted", path)
-            super().write(path, text)
+            os.stat(path)
             if name == "proc/sys/vm/compact_memory":
                 state["compactions"] += 1
                 for node in state["nodes"].values():
@@ -133,22 +137,30 @@ class FakeKernel(KernelFiles):
         return json.loads((self._folder / "state.json").read_text())
 
     @contextmanager
-    def _locked(self, operation: int) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         with (self._folder / "lock").open("a") as lock:
-            fcntl.flock(lock, operation)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     @contextmanager
     def _changing(self) -> Iterator[Any]:
         """Provide the state, and store it unless the block raises."""
-        with self._locked(fcntl.LOCK_EX):
+        with self._locked():
             state = self._state
             yield state
             self._store(state)
 
     def _store(self, state: Any) -> None:
-        """Store the state and show it as the kernel does."""
+        state["changes"] += 1
         self._put("state.json", json.dumps(state))
+        self._show(state)
+
+    def _is_shown(self) -> bool:
+        """Return whether the files show the state: a process may have been killed in between."""
+        return (self._folder / "shown").read_text() == str(self._state["changes"])
+
+    def _show(self, state: Any) -> None:
+        """Show the state as the kernel does."""
         self._put("proc/sys/vm/compact_memory", "")
         total = sum(node["kb"] for node in state["nodes"].values())
         self._put("proc/meminfo", f"MemTotal:       {total} kB\nMemFree: 1 kB\n")
@@ -163,6 +175,7 @@ class FakeKernel(KernelFiles):
                 self._put(f"{where}/nr_hugepages", f"{pool['nr']}\n")
                 self._put(f"{where}/surplus_hugepages", f"{pool['surplus']}\n")
                 self._put(f"{where}/free_hugepages", f"{pool['nr'] - pool['used']}\n")
+        self._put("shown", str(state["changes"]))
 
     def _put(self, name: str, text: str) -> None:
         path = self._folder / name

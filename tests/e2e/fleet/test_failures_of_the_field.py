@@ -173,7 +173,7 @@ def test_fifty_guests_of_a_real_agent(tmp_path: Path) -> None:
         for gib in (1, 25):
             machine.room(gib * GIB_PAGES)
             try_again(machine)
-            until(partial(there_in_real, machine, gib), RETRY_SECONDS)
+            until(partial(there_in_real, machine, gib))
             expected = [True] * gib + [False] * (GUESTS - gib)
             assert may_start(machine, guests) == expected
             assert machine.wait(guests[gib - 1], "1s") == 0
@@ -181,7 +181,7 @@ def test_fifty_guests_of_a_real_agent(tmp_path: Path) -> None:
             assert machine.alarm(SHORT) == 1
         machine.room(100 * GIB_PAGES)
         try_again(machine)
-        until(lambda: machine.offered() == 100 * GIB_PAGES, RETRY_SECONDS)
+        until(lambda: machine.offered() == 100 * GIB_PAGES)
         assert may_start(machine, guests) == [True] * GUESTS
         assert machine.alarm(SHORT) == 0
 
