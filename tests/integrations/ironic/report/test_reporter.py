@@ -1,16 +1,19 @@
 """Passes of one reporter: what changes in Ironic is in the ledger after the next one."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 from urllib.request import Request, urlopen
 
 import pytest
 
-from moorage.client.transport import RefusedError
+from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.ironic.report import reporter as module
 from moorage.integrations.ironic.report import sending
 from moorage.integrations.ironic.report.membership import FencedError
-from moorage.wire.reporting import PinsWanted
+from moorage.integrations.report_api import ReportApi
+from moorage.wire.reporting import NodeOutcomes, PinsWanted
 from tests.integrations.ironic.report.world import (
     CLASS,
     CONDUCTORS,
@@ -173,6 +176,55 @@ async def test_deleted_while_no_reporter_ran(it: World) -> None:
     async with it.reporter() as reporter:
         await whole(reporter)
     assert it.providers().keys() == it.double.fleet.nodes.keys()
+
+
+@played(3)
+async def test_deleted_before_it_was_sent(it: World) -> None:
+    """A node that still was to be sent, and is then found to be gone, is forgotten altogether."""
+    async with it.reporter() as reporter:
+        await whole(reporter)
+        hidden = it.node(2)
+        it.double.fleet.hidden.add(hidden.uuid)
+        await whole(reporter)  # asks for it, and leaves it to the next pass
+        it.double.fleet.remove(hidden)
+        assert await reporter.once()
+        assert hidden.uuid not in it.providers()
+        assert await reporter.tick(), reporter.progress.trouble
+        assert hidden.uuid not in it.providers()
+
+
+@played(3)
+async def test_gone_but_refused(it: World) -> None:
+    """A node whose absence is refused is reported again, also by a process that never saw it."""
+    async with it.reporter() as reporter:
+        await whole(reporter)
+    gone = it.node(1)
+    child = {"uuid": CONSUMER, "name": "child", "parent": gone.uuid}
+    it.admin.request("POST", "/v1/providers:bulk", {"providers": [child]})
+    it.double.fleet.remove(gone)
+    async with it.reporter() as reporter:
+        await whole(reporter)
+        it.change(2, maintenance=True)
+        with lost_reports():
+            assert not await reporter.tick()
+        assert await reporter.tick(), reporter.progress.trouble
+        assert it.reserved(2) == 1
+        assert gone.uuid in it.providers()
+
+
+@contextmanager
+def lost_reports() -> Iterator[None]:
+    """Lose all reports on their way."""
+    real = ReportApi.report
+
+    async def lost(*_: object) -> NodeOutcomes:
+        raise UnreachableError("lost")
+
+    ReportApi.report = lost  # type: ignore[method-assign] # as a net does that loses them
+    try:
+        yield
+    finally:
+        ReportApi.report = real  # type: ignore[method-assign]
 
 
 @played(NODES)

@@ -202,8 +202,11 @@ class Reporter:
         if moved:
             self._todo |= dict.fromkeys(self._changed_at)
         self._leave_old()
-        tally.add(await self._sender.send([*self._todo], self._known))
-        self._todo, self._owned_version = {}, version
+        sent = [*self._todo]
+        tally.add(await self._sender.send(sent, self._known))
+        for uuid in sent:
+            self._todo.pop(uuid, None)
+        self._owned_version = version
         await self._observe()
         self._read_all(moved=moved or changed is None)
 
@@ -225,7 +228,8 @@ class Reporter:
     def _leave_old(self) -> None:
         """Leave nodes that were read long ago to a full reading: they may be gone."""
         since = monotonic() - LATELY_TTLS * self._members.place.ttl
-        kept = {uuid: None for uuid in self._todo if self._read_at[uuid] >= since}
+        never = float("-inf")
+        kept = {uuid: None for uuid in self._todo if self._read_at.get(uuid, never) >= since}
         if len(kept) < len(self._todo):
             self.read_all_soon()
         self._todo = kept | dict.fromkeys(self._sender.refused)
@@ -298,9 +302,7 @@ class Reporter:
         tally, done = await self._sender.send_absent(absent)
         self.progress.total.add(tally)
         for uuid in done:
-            self._known.pop(uuid, None)
-            self._changed_at.pop(uuid, None)
-            self._read_at.pop(uuid, None)
+            self._forget(uuid)
 
     def _remember(self, nodes: Iterable[Node], began: float = float("inf")) -> None:
         """Keep what was read, unless a reading of changes that ended later may be newer.
@@ -312,6 +314,10 @@ class Reporter:
             self._read_at[uuid] = monotonic()
             if began > self._changed_at.get(uuid, float("-inf")):
                 self._known[uuid] = reported(node)
+
+    def _forget(self, uuid: str) -> None:
+        for memory in (self._known, self._changed_at, self._read_at, self._todo):
+            memory.pop(uuid, None)
 
     def _count(self, tally: Tally) -> None:
         progress, members = self.progress, self._members
