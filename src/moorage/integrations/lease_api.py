@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from moorage.integrations.native_api import NativeApi
 from moorage.wire.admission import Lease, LeasePage, LeaseWanted, Pool
-from moorage.wire.pages import PAGE_MAX
 
 
 class LeaseApi(NativeApi):
@@ -30,15 +29,9 @@ class LeaseApi(NativeApi):
 
     async def leases(self, **asked: str | None) -> AsyncIterator[Lease]:
         """Yield leases and tickets: `pool`, `state`, `owner`, `key_prefix` narrow them down."""
-        cursor: str | None = None
-        while True:
-            page = await self._ask(
-                LeasePage, "GET", "/v1/leases", **asked, cursor=cursor, limit=PAGE_MAX
-            )
+        async for page in self._pages(LeasePage, "/v1/leases", **asked):
             for lease in page.leases:
                 yield lease
-            if (cursor := page.next) is None:
-                return
 
     async def record_put(self, lease_id: str, record: Mapping[str, Any], version: int) -> Lease:
         """Write the record of a lease; `version` is that of the record which it replaces."""

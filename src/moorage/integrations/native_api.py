@@ -3,7 +3,7 @@
 Connections stay open between requests.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
@@ -14,6 +14,7 @@ import msgspec
 from moorage.client.decoding import decode
 from moorage.client.transport import UnreachableError, refusal_of
 from moorage.integrations.connection_errors import reason_of
+from moorage.wire.pages import PAGE_MAX
 
 T = TypeVar("T")
 
@@ -67,6 +68,17 @@ class NativeApi:
         self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
     ) -> T:
         return decode(kind, await self._content(method, path, body, **query))
+
+    async def _pages(
+        self, kind: type[T], path: str, **asked: str | float | None
+    ) -> AsyncIterator[T]:
+        """Yield the pages of a list; each names the cursor of the next one."""
+        cursor: str | None = None
+        while True:
+            page: Any = await self._ask(kind, "GET", path, **asked, cursor=cursor, limit=PAGE_MAX)
+            yield page
+            if (cursor := page.next) is None:
+                return
 
     async def _content(
         self, method: str, path: str, body: Any = None, **query: str | float | None

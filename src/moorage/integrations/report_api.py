@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from moorage.integrations.native_api import NativeApi
-from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ProviderPage, ProviderShown
 from moorage.wire.reporting import (
     Membership,
@@ -42,25 +41,13 @@ class ReportApi(NativeApi):
 
     async def pins(self, group: str) -> dict[str, str]:
         """Return all pins of a group: the member by node."""
-        pins: dict[str, str] = {}
-        cursor: str | None = None
-        while True:
-            path = f"{_group(group)}/pins"
-            page = await self._ask(PinPage, "GET", path, cursor=cursor, limit=PAGE_MAX)
-            pins |= {pin.node: pin.member for pin in page.pins}
-            if (cursor := page.next) is None:
-                return pins
+        pages = self._pages(PinPage, f"{_group(group)}/pins")
+        return {pin.node: pin.member async for page in pages for pin in page.pins}
 
     async def nodes(self, group: str) -> dict[str, bool]:
         """Return the nodes that the group has reported: whether each is a ghost, by UUID."""
-        nodes: dict[str, bool] = {}
-        cursor: str | None = None
-        while True:
-            path = f"{_group(group)}/nodes"
-            page = await self._ask(NodePage, "GET", path, cursor=cursor, limit=PAGE_MAX)
-            nodes |= {node.uuid: node.ghost for node in page.nodes}
-            if (cursor := page.next) is None:
-                return nodes
+        pages = self._pages(NodePage, f"{_group(group)}/nodes")
+        return {node.uuid: node.ghost async for page in pages for node in page.nodes}
 
     async def report(self, wanted: ReportWanted) -> NodeOutcomes:
         """Report nodes in one request. RefusedError `fenced`: the token is not the newest one."""
@@ -68,15 +55,9 @@ class ReportApi(NativeApi):
 
     async def providers(self) -> AsyncIterator[ProviderShown]:
         """Yield all providers, by UUID."""
-        cursor: str | None = None
-        while True:
-            page = await self._ask(
-                ProviderPage, "GET", "/v1/providers", cursor=cursor, limit=PAGE_MAX
-            )
+        async for page in self._pages(ProviderPage, "/v1/providers"):
             for provider in page.providers:
                 yield provider
-            if (cursor := page.next) is None:
-                return
 
 
 def _group(name: str) -> str:

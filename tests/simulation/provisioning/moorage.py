@@ -38,7 +38,7 @@ from moorage.service.native.leases import asked_of, record_text, shown
 from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
 from tests.simulation.admission.memory import Memory
-from tests.simulation.provisioning.loop import Process, passed
+from tests.simulation.virtual.loop import Process, passed
 
 OWNER = "governor:hosts"
 GOVERNOR = Actor("gate", None, "governor")
@@ -280,8 +280,4 @@ class Moorage:
 
     def dies(self, where: str) -> bool:
         """Let the process die here, or not."""
-        if not self._world.chance(0.002):
-            return False
-        self._world.tell("Moorage dies", where)
-        self._world.moorage_away(self.random.choice([0.5, 3.0, 30.0, 100.0]))
-        return True
+        return bool(self._world.moorage_dies(where))

@@ -153,6 +153,19 @@ def _fail(answer: "asyncio.Future[Any]") -> None:
         answer.set_exception(CutError("the connection was lost"))
 
 
+async def answer_of_moorage(
+    world: Any, method: str, path: str, query: Mapping[str, Any], body: Any, seconds: float
+) -> Any:
+    """Send a request to Moorage; return what it answers. Raises as `NativeApi` does."""
+    try:
+        status, content = await world.to_moorage(method, path, query, body, seconds)
+    except CutError as error:
+        raise UnreachableError(f"no answer: {error}") from error
+    if status >= 300:
+        raise refusal_of(status, content)
+    return content
+
+
 class SimulatedLeaseApi(LeaseApi):
     """The leases, over the net."""
 
@@ -165,12 +178,7 @@ class SimulatedLeaseApi(LeaseApi):
     ) -> T:
         given = {name: value for name, value in query.items() if value is not None}
         seconds = SECONDS_MAX + float(given.get("wait", 0.0) or 0.0)
-        try:
-            status, content = await self._world.to_moorage(method, path, given, body, seconds)
-        except CutError as error:
-            raise UnreachableError(f"no answer: {error}") from error
-        if status >= 300:
-            raise refusal_of(status, content)
+        content = await answer_of_moorage(self._world, method, path, given, body, seconds)
         assert isinstance(content, kind)
         return content
 

@@ -20,48 +20,20 @@ from moorage.integrations.ironic.nodes import VERSION_HEADER
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
 from moorage.integrations.provisioning.host_leases import HostLeases
-from tests.simulation.provisioning.loop import Process, passed
 from tests.simulation.provisioning.net import (
     SimulatedLeaseApi,
     SimulatedNodeReader,
     SimulatedUpstream,
     Spool,
 )
+from tests.simulation.virtual.loop import passed
+from tests.simulation.virtual.world import Program
 
 IRONIC = "ironic-1"
 """The name of the Ironic: without one, a host that is deleted while nobody looks keeps its unit."""
 
 DECIDED: ContextVar[dict[str, Any] | None] = ContextVar("DECIDED", default=None)
 """What a gate has read of the node of the request that it decides."""
-
-
-class Program:
-    """A program whose process may be killed and started again."""
-
-    def __init__(self, world: Any, name: str) -> None:
-        self.world, self.name = world, name
-        self.process = Process(name)
-        self.process.dead = True
-        self.began = 0.0
-
-    def start(self) -> None:
-        """Start a process."""
-        self.process = Process(self.name)
-        self.began = self.world.now()
-        self.world.alive[self.process] = self
-        self.process.context.run(self._start)
-
-    def _start(self) -> None:
-        raise NotImplementedError
-
-    def kill(self) -> None:
-        """Kill it."""
-        self.world.alive.pop(self.process, None)
-        self.process.kill()
-
-    async def end(self) -> None:
-        """End it as SIGTERM does."""
-        self.kill()
 
 
 class _Upstream(SimulatedUpstream):

@@ -8,9 +8,7 @@ seeds the faults stop at some time: then everybody must get what it wants, and n
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from random import Random
@@ -28,7 +26,6 @@ from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.states import EVENTS, Requirement, requirement_of
 from tests.simulation.provisioning.auditor import Auditor, Origin, Violation
 from tests.simulation.provisioning.ironic import Ironic
-from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop, passed
 from tests.simulation.provisioning.moorage import START, Moorage, answered
 from tests.simulation.provisioning.net import (
     IRONIC_LATE,
@@ -42,10 +39,11 @@ from tests.simulation.provisioning.processes import (
     DECIDED,
     Gate,
     Governing,
-    Program,
     RollingOut,
 )
 from tests.simulation.provisioning.users import FOREIGN, Users
+from tests.simulation.virtual.loop import Process, passed
+from tests.simulation.virtual.world import Program, VirtualWorld
 from tests.support.ironic_double.fleet import Node
 
 POOL = "deploy"
@@ -56,99 +54,47 @@ QUIET_SECONDS = 200.0
 """... and then everything is free within this time."""
 
 
-class ProvisioningSimulation:
+class ProvisioningSimulation(VirtualWorld):
     """The world of one seed. `run` raises `Violation`."""
 
     away = (IronicError, UnreachableError, RefusedError, UndecodableError, AwayError)
     away += (aiohttp.ClientError, TimeoutError)
     pool = POOL
+    variable = "MOORAGE_PROVISIONING_SEED"
+    pauses = (0.1, 2.0, 20.0)
 
     def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.random = Random(seed)
+        super().__init__(seed, Random(seed))
         self.liveness = seed % 2 == 1
-        self.faulty = True
         self.until = self.random.uniform(40.0, 180.0)
         self.storm = self.random.choice([0.0, 0.01, 0.05, 0.1])
         self.deadly = self.random.choice([0.0, 0.002, 0.01])
         self.interval = self.random.choice([2.0, 5.0])
         self.limit = self.random.randrange(1, 4)
         self.rules = Rules.of_pool(POOL)
-        self.log: deque[tuple[Any, ...]] = deque(maxlen=80)
         self.numbers = count(1)
-        self.loop = VirtualLoop()
-        self.alive: dict[Process, Program] = {}
-        self.programs: list[Program] = []
         self.gates: list[Gate] = []
         self.rollouts: list[RollingOut] = []
-        self.errors: list[BaseException] = []
 
     # What the parts of the world use.
-
-    def now(self) -> float:
-        """Return the virtual time."""
-        return self.loop.time()
 
     def number(self) -> int:
         """Return a new number."""
         return next(self.numbers)
 
-    def chance(self, likely: float) -> bool:
-        """Return whether a fault happens."""
-        return self.faulty and self.random.random() < likely
-
-    def tell(self, *said: object) -> None:
-        """Add a line to the story."""
-        self.log.append((self.now(), *said))
-
-    def later(self, seconds: float, work: Any) -> None:
-        """Do something in the world."""
-        self.loop.call_later(seconds, work, context=self.process.context)
-
-    def broken(self, error: BaseException) -> None:
-        """Something has failed that must not: end the run."""
-        self.errors.append(error)
-        if not self.ended.done():
-            self.ended.set_exception(error)
-
-    def moorage_away(self, seconds: float) -> None:
-        """Let Moorage be away for a time."""
-        self.moorage.stop()
-
-        def back() -> None:
-            if self.moorage.service is None:
-                self.moorage.start()
-
-        self.later(seconds, back)
-
     def ironic_back(self) -> None:
         """Let Ironic answer again."""
         self.ironic.away = None
 
-    def killed(self, process: Process) -> None:
-        """A process is killed: it is started again some time later."""
-        program = self.alive.get(process)
-        if program is None:
-            return
-        self.tell("SIGKILL", program.name)
-        program.kill()
-        self.revive(program)
-
-    def revive(self, program: Program) -> None:
-        """Start a program again, some time later."""
-        program.kill()
-        self.later(self.random.choice([0.1, 2.0, 20.0]), lambda: self._again(program))
-
-    def _again(self, program: Program) -> None:
-        if program.process.dead and not getattr(program, "over", False):
-            self.tell("starts", program.name)
-            program.start()
+    def may_start(self, program: Program) -> bool:
+        """Return whether a program has anything left to do."""
+        return not getattr(program, "over", False)
 
     async def to_moorage(
         self, method: str, path: str, query: Mapping[str, Any], body: Any, seconds: float
     ) -> tuple[int, Any]:
         """Send a request to Moorage."""
-        process = self._sender()
+        process = self.sender()
         if self.moorage.service is None:
             await passed(0.01)
             raise CutError("there is no connection")
@@ -171,7 +117,7 @@ class ProvisioningSimulation:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, seconds: float
     ) -> tuple[int, bytes]:
         """Send a request to Ironic."""
-        process = self._sender()
+        process = self.sender()
         if self.ironic.away == "refused":
             await passed(0.01)
             raise NotSentError
@@ -198,15 +144,6 @@ class ProvisioningSimulation:
 
         return await self.net.exchange(replace(weather, again=None), seconds, carry)
 
-    def _sender(self) -> Process:
-        process = CURRENT.get()
-        assert process is not None
-        if process.dead:
-            raise asyncio.CancelledError
-        if self.chance(self.deadly):
-            self.later(self.random.uniform(0.0, 0.15), lambda: self.killed(process))
-        return process
-
     def _origin(self, process: Process, body: bytes) -> Origin:
         sent, noted = json.loads(body), DECIDED.get()
         target = sent["target"]
@@ -222,53 +159,6 @@ class ProvisioningSimulation:
         )
 
     # Its course.
-
-    def run(self) -> "ProvisioningSimulation":
-        """Run it; return itself."""
-        asyncio.set_event_loop(None)
-        self.loop.set_exception_handler(self._failed)
-        try:
-            self.loop.run_until_complete(self._run())
-        except BaseException as error:
-            error.add_note(self.story())
-            raise
-        finally:
-            self._close()
-        return self
-
-    def _close(self) -> None:
-        self.faulty = False
-        for program in self.programs:
-            program.kill()
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        with suppress(Exception):
-            self.loop.run_until_complete(asyncio.sleep(0))
-            self.loop.run_until_complete(asyncio.sleep(0))
-        self.loop.close()
-
-    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, Exception):
-            self.broken(error)
-
-    def story(self) -> str:
-        """Return the seed and what happened last."""
-        lines = [f"MOORAGE_PROVISIONING_SEED={self.seed}, {self.now():.3f} s; the last events:"]
-        lines += [f"{at:9.3f} {' '.join(map(str, rest))}" for at, *rest in self.log]
-        return "\n".join(lines)
-
-    async def _run(self) -> None:
-        self.process = Process("world")
-        await self.process.start(self._all())
-
-    async def _all(self) -> None:
-        self.ended: asyncio.Future[None] = self.loop.create_future()
-        course = asyncio.ensure_future(self._course())
-        await asyncio.wait([course, self.ended], return_when=asyncio.FIRST_COMPLETED)
-        if self.ended.done():
-            self.ended.result()
-        course.result()
 
     async def _begin(self) -> None:
         self.net = Net(self)
@@ -354,7 +244,7 @@ class ProvisioningSimulation:
                 self.tell("   ", lease.key[-32:], lease.state, lease.cause or "")
         self.auditor.decided(changes)
 
-    async def _course(self) -> None:
+    async def course(self) -> None:
         await self._begin()
         await passed(self.until)
         if not self.liveness:
@@ -389,10 +279,9 @@ class ProvisioningSimulation:
         self.tell("faults stop")
         self.faulty = False
         self.ironic.away = None
-        if self.moorage.service is None:
-            self.moorage.start()
+        self.moorage_back()
         await self.users.limit(self.limit)
         for node in self.ironic.fleet.nodes.values():
             node.members["maintenance"], node.lock, node.fails = False, None, False
         for program in self.programs:
-            self._again(program)
+            self.again(program)

@@ -9,9 +9,9 @@ import pytest
 
 from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.wishes import WANT
-from tests.simulation.provisioning.loop import passed
 from tests.simulation.provisioning.processes import Gate, Governing
 from tests.simulation.provisioning.simulation import ProvisioningSimulation
+from tests.simulation.virtual.loop import passed
 
 STOPPED_SECONDS = 120.0
 """Longer than a unit stays without an answer."""

@@ -8,8 +8,8 @@ from moorage.integrations.ironic.states import BUSY, Requirement, requirement_of
 from moorage.integrations.ironic.wishes import WANT
 from moorage.wire.admission import PoolWanted
 from tests.simulation.provisioning.auditor import Origin
-from tests.simulation.provisioning.loop import passed
 from tests.simulation.provisioning.processes import Gate
+from tests.simulation.virtual.loop import passed
 from tests.support.ironic_double.fleet import Node
 
 FOREIGN = Origin("foreign")

@@ -29,7 +29,7 @@ from moorage.service.batch.world import Changes, World
 from moorage.service.fleet.reporters import Reporters
 from moorage.store.fleet.reporter_reads import Shared
 from moorage.wire import reporting as wire
-from tests.simulation.provisioning.loop import Process, passed
+from tests.simulation.virtual.loop import Process, passed
 
 START = 1_800_000_000 * SECOND
 BATCH_MAX = 4
@@ -270,8 +270,4 @@ class Moorage:
 
     def dies(self, where: str) -> bool:
         """Let the process die here, or not."""
-        if not self._world.chance(0.002):
-            return False
-        self._world.tell("Moorage dies", where)
-        self._world.moorage_away(self.random.choice([0.5, 3.0, 30.0, 100.0]))
-        return True
+        return bool(self._world.moorage_dies(where))

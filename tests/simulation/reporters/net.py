@@ -3,11 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
-from moorage.client.transport import UnreachableError, refusal_of
 from moorage.integrations.ironic.nodes import Node
 from moorage.integrations.native_api import SECONDS_MAX
 from moorage.integrations.report_api import ReportApi
-from tests.simulation.provisioning.net import CutError, SimulatedNodeReader
+from tests.simulation.provisioning.net import SimulatedNodeReader, answer_of_moorage
 
 T = TypeVar("T")
 
@@ -32,13 +31,7 @@ class SimulatedReportApi(ReportApi):
     async def _content(
         self, method: str, path: str, body: Any = None, **query: str | float | None
     ) -> Any:
-        try:
-            status, content = await self._world.to_moorage(method, path, query, body, SECONDS_MAX)
-        except CutError as error:
-            raise UnreachableError(f"no answer: {error}") from error
-        if status >= 300:
-            raise refusal_of(status, content)
-        return content
+        return await answer_of_moorage(self._world, method, path, query, body, SECONDS_MAX)
 
 
 class PagedNodeReader(SimulatedNodeReader):

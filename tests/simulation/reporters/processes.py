@@ -6,9 +6,9 @@ from typing import Any
 
 from moorage.integrations.ironic.report.membership import FencedError, GroupMember
 from moorage.integrations.ironic.report.reporter import Reporter
-from tests.simulation.provisioning.processes import Program
 from tests.simulation.reporters.moorage import GROUP
 from tests.simulation.reporters.net import PagedNodeReader, SimulatedReportApi
+from tests.simulation.virtual.world import Program
 
 
 class Reporting(Program):

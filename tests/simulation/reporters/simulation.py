@@ -7,7 +7,6 @@ ledger must say what Ironic has.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -21,12 +20,12 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import NO_TAGS
 from moorage.integrations.ironic.report.reporter import FULL_SECONDS, LATELY_TTLS
 from tests.simulation.provisioning.ironic import NOBODY, Ironic
-from tests.simulation.provisioning.loop import CURRENT, Process, VirtualLoop, passed
 from tests.simulation.provisioning.net import SERVER_LATE, CutError, Net, NotSentError
-from tests.simulation.provisioning.processes import Program
 from tests.simulation.reporters.auditor import FOREIGN, VERSION, Auditor, Violation, version_in
 from tests.simulation.reporters.moorage import GROUP, OPERATOR, Moorage, answered
 from tests.simulation.reporters.processes import Reporting
+from tests.simulation.virtual.loop import passed
+from tests.simulation.virtual.world import Program, VirtualWorld
 from tests.support.ironic_double.fleet import Node
 
 HEALED = FULL_SECONDS + 150.0
@@ -36,96 +35,46 @@ JUMPS = (-3_600, -60, 60, 3_600)
 CLASS = "baremetal"
 
 
-class ReporterSimulation:
+class ReporterSimulation(VirtualWorld):
     """The world of one seed. `run` raises `Violation`."""
 
+    variable = "MOORAGE_REPORTERS_SEED"
+    pauses = (0.1, 2.0, 20.0, 60.0)
+
     def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.random = Random(f"reporters-{seed}")
-        self.faulty = True
+        super().__init__(seed, Random(f"reporters-{seed}"))
         self.until = self.random.uniform(60.0, 240.0)
         self.storm = self.random.choice([0.0, 0.02, 0.05, 0.15])
         self.deadly = self.random.choice([0.0, 0.002, 0.01])
         self.interval = self.random.choice([1.0, 5.0])
         self.ttl = self.random.choice([5.0, 10.0, 15.0])
         self.jump = 0
-        self.log: deque[tuple[Any, ...]] = deque(maxlen=80)
         self.versions = count(1)
         self.names = count(1)
-        self.loop = VirtualLoop()
-        self.alive: dict[Process, Program] = {}
-        self.programs: list[Program] = []
         lately = LATELY_TTLS * self.ttl + SERVER_LATE + 30.0
         self.auditor = Auditor(self.now, self.version_of, lately)
 
     # What the parts of the world use.
-
-    def now(self) -> float:
-        """Return the virtual time."""
-        return self.loop.time()
-
-    def chance(self, likely: float) -> bool:
-        """Return whether a fault happens."""
-        return self.faulty and self.random.random() < likely
-
-    def tell(self, *said: object) -> None:
-        """Add a line to the story."""
-        self.log.append((self.now(), *said))
-
-    def later(self, seconds: float, work: Any) -> None:
-        """Do something in the world."""
-        self.loop.call_later(seconds, work, context=self.process.context)
-
-    def broken(self, error: BaseException) -> None:
-        """Something has failed that must not: end the run."""
-        if not self.ended.done():
-            self.ended.set_exception(error)
 
     def version_of(self, uuid: str) -> int | None:
         """Return the version that a node has now; None: there is no such node."""
         node = self.ironic.fleet.nodes.get(uuid)
         return None if node is None else version_in(node.members["traits"])
 
-    def moorage_away(self, seconds: float) -> None:
-        """Let Moorage be away for a time."""
-        self.moorage.stop()
-        self.later(seconds, self.moorage_back)
-
-    def moorage_back(self) -> None:
-        """Start Moorage again."""
-        if self.moorage.service is None:
-            self.moorage.start()
-
-    def killed(self, process: Process) -> None:
-        """A process is killed: it is started again some time later."""
-        program = self.alive.get(process)
-        if program is not None:
-            self.tell("SIGKILL", program.name)
-            self.revive(program)
-
     def fenced(self, program: Program) -> None:
         """A reporter was replaced: somebody starts it again later, which replaces the other."""
         self.revive(program)
 
-    def revive(self, program: Program) -> None:
-        """Start a program again, some time later."""
-        program.kill()
-        seconds = self.random.choice([0.1, 2.0, 20.0, 60.0])
-        self.later(seconds, lambda: self.again(program))
-
-    def again(self, program: Program) -> None:
-        """Start a program again, unless two would then run as one member after the faults."""
-        member = getattr(program, "member", None)
-        others = {getattr(one, "member", None) for one in self.alive.values()}
-        if program.process.dead and (self.faulty or member not in others):
-            self.tell("starts", program.name)
-            program.start()
+    def may_start(self, program: Program) -> bool:
+        """Return whether a reporter may be started: after the faults only one of each member."""
+        members = {getattr(one, "member", None) for one in self.alive.values()}
+        return self.faulty or getattr(program, "member", None) not in members
 
     async def to_moorage(
         self, method: str, path: str, query: Mapping[str, Any], body: Any, seconds: float
     ) -> tuple[int, Any]:
         """Send a request to Moorage."""
-        process = self._sender()
+        process = self.sender()
         if self.moorage.service is None:
             await passed(0.01)
             raise CutError("there is no connection")
@@ -148,7 +97,7 @@ class ReporterSimulation:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, seconds: float
     ) -> tuple[int, bytes]:
         """Send a request to Ironic."""
-        self._sender()
+        self.sender()
         if self.ironic.away == "refused":
             await passed(0.01)
             raise NotSentError
@@ -162,65 +111,9 @@ class ReporterSimulation:
             return weather.error, b"{}"
         return await self.net.exchange(weather, seconds, carry)
 
-    def _sender(self) -> Process:
-        process = CURRENT.get()
-        assert process is not None
-        if process.dead:
-            raise asyncio.CancelledError
-        if self.chance(self.deadly):
-            self.later(self.random.uniform(0.0, 0.15), lambda: self.killed(process))
-        return process
-
     # Its course.
 
-    def run(self) -> "ReporterSimulation":
-        """Run it; return itself."""
-        asyncio.set_event_loop(None)
-        self.loop.set_exception_handler(self._failed)
-        try:
-            self.loop.run_until_complete(self._run())
-        except BaseException as error:
-            error.add_note(self.story())
-            raise
-        finally:
-            self._close()
-        return self
-
-    def _close(self) -> None:
-        self.faulty = False
-        for program in self.programs:
-            program.kill()
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        with suppress(Exception):
-            self.loop.run_until_complete(asyncio.sleep(0))
-            self.loop.run_until_complete(asyncio.sleep(0))
-        self.loop.close()
-
-    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, Exception):
-            self.broken(error)
-
-    def story(self) -> str:
-        """Return the seed and what happened last."""
-        lines = [f"MOORAGE_REPORTERS_SEED={self.seed}, {self.now():.3f} s; the last events:"]
-        lines += [f"{at:9.3f} {' '.join(map(str, rest))}" for at, *rest in self.log]
-        return "\n".join(lines)
-
-    async def _run(self) -> None:
-        self.process = Process("world")
-        await self.process.start(self._all())
-
-    async def _all(self) -> None:
-        self.ended: asyncio.Future[None] = self.loop.create_future()
-        course = asyncio.ensure_future(self._course())
-        await asyncio.wait([course, self.ended], return_when=asyncio.FIRST_COMPLETED)
-        if self.ended.done():
-            self.ended.result()
-        course.result()
-
-    async def _course(self) -> None:
+    async def course(self) -> None:
         self.net = Net(self)
         self.ironic = Ironic()
         self.ironic.agenda.catch_up()

@@ -79,11 +79,11 @@ def is_met(
         return _is_ghost(group, inventories, tags) and (
             _is_nova(mode, tags) or any(one.used for one in inventories.values())
         )
-    if tags.reported_by(group).ghost:
+    before = tags.reported_by(group)
+    if before.ghost:
         return False
     if _is_nova(mode, tags):
         return not _figures(node, inventories)
-    before = tags.reported_by(group)
     after, own = traits_after(group, tags, node.traits)
     return (
         before.owned

@@ -5,7 +5,9 @@ nodes that differ go through the transactor, in small units, each in a spare tur
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -40,9 +42,11 @@ from moorage.service.fleet.reporter_cases import (
 )
 from moorage.service.ledger.bulk import UNIT_PROVIDERS, check_count
 from moorage.service.pages import page_of, rows_to_read
-from moorage.store.api import Engine
+from moorage.store.api import Engine, Plan
 from moorage.store.fleet import reporter_reads
 from moorage.store.fleet.reporter_reads import Shared
+
+T = TypeVar("T")
 
 
 class GroupView(Struct, frozen=True):
@@ -172,41 +176,39 @@ class Reporters:
 
     async def groups(self, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
         """Return a page of the names of groups, and the cursor of the next page."""
-        rows_max = rows_to_read(limit)
-        with errors.translated():
-            plan = reporter_reads.reporter_groups_window(cursor or "", rows_max)
-            found = await self._engine.read(plan)
+        found = await self._window(limit, reporter_reads.reporter_groups_window, cursor)
         return page_of([group.name for group in found], limit, str)
 
     async def pins(
         self, group: str, cursor: str | None, limit: int
     ) -> tuple[list[tuple[ProviderId, str]], str | None]:
         """Return a page of pins as (node, member), and the cursor of the next page."""
-        rows_max = rows_to_read(limit)
-        with errors.translated():
-            plan = reporter_reads.pins_window(group, cursor or "", rows_max)
-            found = await self._engine.read(plan)
+        pins_of = partial(reporter_reads.pins_window, group)
+        found = await self._window(limit, pins_of, cursor)
         return page_of(found, limit, lambda pin: pin[0])
 
     async def ghosts(
         self, group: str, cursor: str | None, limit: int
     ) -> tuple[list[ProviderId], str | None]:
         """Return a page of the ghosts of a group, and the cursor of the next page."""
-        rows_max = rows_to_read(limit)
-        with errors.translated():
-            plan = reporter_reads.ghosts_window(group, cursor or "", rows_max)
-            found = await self._engine.read(plan)
-        return page_of(found, limit, str)
+        ghosts_of = partial(reporter_reads.ghosts_window, group)
+        return page_of(await self._window(limit, ghosts_of, cursor), limit, str)
 
     async def nodes(
         self, group: str, cursor: str | None, limit: int
     ) -> tuple[list[tuple[ProviderId, bool]], str | None]:
         """Return a page of what a group owns, as (node, ghost), and the cursor of the next page."""
+        nodes_of = partial(reporter_reads.reported_window, group)
+        found = await self._window(limit, nodes_of, cursor)
+        return page_of(found, limit, lambda node: node[0])
+
+    async def _window(
+        self, limit: int, plan_of: Callable[[str, int], Plan[list[T]]], cursor: str | None
+    ) -> list[T]:
+        """Read the rows of a page, and those that `page_of` needs to see whether it is the last."""
         rows_max = rows_to_read(limit)
         with errors.translated():
-            plan = reporter_reads.reported_window(group, cursor or "", rows_max)
-            found = await self._engine.read(plan)
-        return page_of(found, limit, lambda node: node[0])
+            return await self._engine.read(plan_of(cursor or "", rows_max))
 
     async def _shared(self, group: str, nodes: Sequence[ProviderId] = ()) -> Shared:
         with errors.translated():

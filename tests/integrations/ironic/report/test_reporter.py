@@ -220,7 +220,7 @@ def lost_reports() -> Iterator[None]:
     async def lost(*_: object) -> NodeOutcomes:
         raise UnreachableError("lost")
 
-    ReportApi.report = lost  # type: ignore[method-assign] # as a net does that loses them
+    ReportApi.report = lost  # type: ignore[assignment,method-assign] # as a net does that loses them
     try:
         yield
     finally:
