@@ -132,7 +132,7 @@ def killed(url: str, double: Server, victim: Server, nodes: int, targets: Target
     what = f"  all {nodes} nodes are reported {reported:.2f} s later"
     targets.check(what, reported <= TICK_SECONDS, f"one tick + 1 s = {TICK_SECONDS:.0f} s")
     once = all(values == [0] for values in stream.said.values())
-    what = f"  all {len(stream.said)} changed nodes are told {told:.2f} s after the kill"
+    what = f"  all {len(stream.said)} changed nodes are reported {told:.2f} s after the kill"
     targets.check(what, once, "by one change each")
 
 

@@ -151,13 +151,18 @@ async def test_an_error_is_no_evidence(it: World) -> None:
         assert gone.uuid not in it.providers()
 
 
+def remove_many(it: World) -> None:
+    """Delete more nodes than a reporter believes to be gone at once."""
+    for number in range(1, module.GONE_MIN + 2):
+        it.double.fleet.remove(it.node(number))
+
+
 @played(NODES)
 async def test_many_gone(it: World) -> None:
     """If most nodes are gone, as after a mistake in permissions, none is removed."""
     async with it.reporter() as reporter:
         await whole(reporter)
-        for number in range(1, module.GONE_MIN + 2):
-            it.double.fleet.remove(it.node(number))
+        remove_many(it)
         reporter.read_all_soon()
         assert await reporter.tick()
         await reporter.read_all_done()
@@ -232,8 +237,7 @@ async def test_another_ironic(it: World) -> None:
     """A new process removes nothing if most of what the group has reported is not there."""
     async with it.reporter() as reporter:
         await whole(reporter)
-    for number in range(1, module.GONE_MIN + 2):
-        it.double.fleet.remove(it.node(number))
+    remove_many(it)
     async with it.reporter() as reporter:
         reporter.read_all_soon()
         assert await reporter.tick()
