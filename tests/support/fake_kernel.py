@@ -2,7 +2,7 @@
 
 Its state is in the folder, so that a process that starts again finds the pools as they were.
 Several processes may use it at once, and one may be killed at any time: changes take turns, the
-state is replaced as a whole, and whoever reads next completes the files that show it.
+state is replaced as a whole, and the next reader completes the files that show it.
 """
 
 import fcntl

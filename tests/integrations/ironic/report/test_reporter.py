@@ -229,7 +229,7 @@ def lost_reports() -> Iterator[None]:
     try:
         yield
     finally:
-        ReportApi.report = real  # type: ignore[method-assign]
+        ReportApi.report = real  # type: ignore[method-assign] # as before
 
 
 @played(NODES)

@@ -44,40 +44,45 @@ class Reading:
 
     def __init__(self, nodes: NodeReader) -> None:
         self._nodes = nodes
-        self._since = NEVER
-        """The latest time that was read, by Ironic's clock."""
-        self._since_read_at = 0.0
+        self._since = dict.fromkeys(TIMES, NEVER)
+        """The latest time of each list, by Ironic's clock: much may happen between reading the one
+        and reading the other."""
+        self._since_read_at = dict.fromkeys(TIMES, 0.0)
         """When it was read first, by the monotonic clock."""
 
     async def begin(self) -> None:
         """Note the present, from which `changed` goes on; what is older must be read otherwise."""
-        first = [node for name in TIMES if (node := await self._first(name, "desc"))]
-        self._move(first)
+        for name in TIMES:
+            if (node := await self._first(name, "desc")) is not None:
+                self._move(name, [node])
 
     async def changed(self) -> list[Node]:
         """Return the nodes that have changed since the last call, and some that have not.
 
         Raises UnorderedError, too.
         """
-        since = self._since
-        if since != NEVER and monotonic() - self._since_read_at < SETTLED_SECONDS:
-            since -= OVERLAP
         found: dict[str, Node] = {}
+        marks: dict[str, list[Node]] = {name: [] for name in TIMES}
         for name in TIMES:
+            since = self._since[name]
+            if since != NEVER and monotonic() - self._since_read_at[name] < SETTLED_SECONDS:
+                since -= OVERLAP
             async for page in self._nodes.pages(None, sort=(name, "desc"), limit=PAGE):
                 if page and not page[0].get(name) and await self._is_unordered(name):
                     raise UnorderedError("Ironic lists nodes that were never changed first")
                 recent = [node for node in page if _time(node, name) > since]
+                marks[name] += recent
                 found.update((str(node["uuid"]), node) for node in recent)
                 if len(recent) < len(page):
                     break
-        self._move(found.values())
+        for name, nodes in marks.items():
+            self._move(name, nodes)
         return [*found.values()]
 
-    def _move(self, nodes: Iterable[Node]) -> None:
-        latest = max([self._since, *map(changed_at, nodes)])
-        if latest != self._since:
-            self._since, self._since_read_at = latest, monotonic()
+    def _move(self, name: str, nodes: Iterable[Node]) -> None:
+        latest = max([self._since[name], *(_time(node, name) for node in nodes)])
+        if latest != self._since[name]:
+            self._since[name], self._since_read_at[name] = latest, monotonic()
 
     async def _is_unordered(self, name: str) -> bool:
         """Return whether nodes without a time, of which one came first, are not the least."""
@@ -97,11 +102,6 @@ class Reading:
     async def node(self, uuid: str) -> Node | None:
         """Return one node; None: Ironic has answered that there is none."""
         return await self._nodes.node(uuid, FIELDS)
-
-
-def changed_at(node: Node) -> datetime:
-    """Return when a node was last changed, by Ironic's clock."""
-    return max(_time(node, name) for name in TIMES)
 
 
 def _time(node: Node, name: str) -> datetime:

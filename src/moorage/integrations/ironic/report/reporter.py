@@ -110,7 +110,7 @@ class Reporter:
         self._changed_at: dict[str, float] = {}
         """When the reading of changes ended that each node was last in, by the monotonic clock."""
         self._read_at: dict[str, float] = {}
-        """When each node was last read in any way."""
+        """When the reading began that each node was last in, in any way."""
         self._known: dict[str, NodeReported | None] = {}
         self._todo: dict[str, None] = {}
         """The nodes that are to be sent, in order: those of passes that have failed, too."""
@@ -216,12 +216,13 @@ class Reporter:
 
     async def _changed(self) -> list[str] | None:
         """Read what has changed; return which nodes, or None: Ironic cannot say."""
+        began = monotonic()
         try:
             changed = await self._reading.changed()
         except UnorderedError as error:
             log.debug("all nodes are read instead of what has changed: %s", error)
             return None
-        self._remember(changed)
+        self._remember(changed, began, newest=True)
         self._changed_at |= dict.fromkeys((str(node["uuid"]) for node in changed), monotonic())
         return [str(node["uuid"]) for node in changed]
 
@@ -304,15 +305,16 @@ class Reporter:
         for uuid in done:
             self._forget(uuid)
 
-    def _remember(self, nodes: Iterable[Node], began: float = float("inf")) -> None:
+    def _remember(self, nodes: Iterable[Node], began: float, *, newest: bool = False) -> None:
         """Keep what was read, unless a reading of changes that ended later may be newer.
 
-        Nothing is lost by that: if it is older, the change is in the next reading of changes.
+        Nothing is lost by that: if it is older, the change is in the next reading of changes, which
+        are the `newest`.
         """
         for node in nodes:
             uuid = str(node["uuid"])
-            self._read_at[uuid] = monotonic()
-            if began > self._changed_at.get(uuid, float("-inf")):
+            self._read_at[uuid] = began
+            if newest or began >= self._changed_at.get(uuid, float("-inf")):
                 self._known[uuid] = reported(node)
 
     def _forget(self, uuid: str) -> None:
