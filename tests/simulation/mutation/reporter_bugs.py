@@ -80,11 +80,10 @@ REPORTER_BUGS = (
     ),
     Bug(
         "R7",
-        "a trait is written at each report",
+        "what is equal is written again",
         REPORTED,
-        "    if is_met(node, group, mode, before, facts.inventories_of(uuid), tags):\n"
-        "        return ReportOutcome.UNCHANGED\n",
-        "",
+        "    return (\n        before.owned\n",
+        "    return (\n        False\n",
         REPORTERS,
     ),
     Bug(
@@ -121,10 +120,10 @@ REPORTER_BUGS = (
     ),
     Bug(
         "R10",
-        "nodes of pages that were read before a takeover are not read again",
+        "all nodes are read once only",
         REPORTER,
-        "        moved = version != self._members.version",
-        "        moved = False",
+        'float("-inf") if moved else began + FULL_SECONDS',
+        'float("-inf") if moved else float("inf")',
         REPORTERS,
     ),
 )

@@ -33,6 +33,8 @@ HEALED = FULL_SECONDS + 150.0
 
 JUMPS = (-3_600, -60, 60, 3_600)
 CLASS = "baremetal"
+HIDDEN_MAX = 3.0
+"""Less than the time that every reading of changes goes back."""
 
 
 class ReporterSimulation(VirtualWorld):
@@ -139,6 +141,7 @@ class ReporterSimulation(VirtualWorld):
             self.change: 30,
             self.enrol: 3,
             self.delete: 3,
+            self.hide: 3,
             self.trait: 2,
             self.pin: 4,
             self.away: 1,
@@ -187,6 +190,13 @@ class ReporterSimulation(VirtualWorld):
             self.ironic.fleet.remove(node)
             self.auditor.deleted(node.uuid)
             self.tell("deleted", node.uuid)
+
+    def hide(self) -> None:
+        """Lists omit a node for a moment, as those of a database do that is written to."""
+        if (node := self.any()) is not None:
+            hidden = self.ironic.fleet.hidden
+            hidden.add(node.uuid)
+            self.later(self.random.uniform(0.1, HIDDEN_MAX), lambda: hidden.discard(node.uuid))
 
     def trait(self) -> None:
         """Somebody sets a trait by the Placement API."""

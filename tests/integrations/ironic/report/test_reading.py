@@ -1,16 +1,21 @@
 """What has changed in Ironic is in the next reading, however long the last one took."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from moorage.integrations.ironic.nodes import PAGE, Node, NodeReader
+from moorage.integrations.ironic.report.membership import GroupMember
 from moorage.integrations.ironic.report.reading import Reading
-from tests.integrations.ironic.report.world import World, played
+from moorage.integrations.ironic.report.reporter import Reporter
+from moorage.integrations.report_api import ReportApi
+from moorage.wire.reporting import PinsWanted
+from tests.integrations.ironic.report.world import GROUP, TTL, World, played
 
 
 class InterruptedReader(NodeReader):
-    """Lets something happen before it lists the nodes that were enrolled last."""
+    """Lets something happen before it lists the nodes that were enrolled last, or after all."""
 
     happens: Callable[[], object] | None = None
+    after_all: Callable[[], Awaitable[None]] | None = None
 
     async def pages(
         self,
@@ -24,6 +29,15 @@ class InterruptedReader(NodeReader):
             happens()
         async for page in super().pages(fields, sort=sort, limit=limit):
             yield page
+        if sort is None and self.after_all is not None:
+            after_all, self.after_all = self.after_all, None
+            await after_all()
+
+
+def enrol(it: World, name: str) -> None:
+    """Enrol a node, a minute after all others."""
+    it.double.agenda.advance(60.0)
+    it.double.fleet.add({"name": name, "driver": "fake-hardware"}, "available")
 
 
 @played(3)
@@ -31,15 +45,11 @@ async def test_stopped_between_two_lists(it: World) -> None:
     """A change between the lists is not skipped because a node was enrolled after it."""
     async with InterruptedReader(it.double.url) as nodes:
 
-        def enrol(name: str) -> None:
-            it.double.agenda.advance(60.0)
-            it.double.fleet.add({"name": name, "driver": "fake-hardware"}, "available")
-
         def happens() -> None:
             it.change(1, maintenance=True)
-            enrol("after")
+            enrol(it, "after")
 
-        enrol("before")
+        enrol(it, "before")
         reading = Reading(nodes)
         await reading.begin()
         nodes.happens = happens
@@ -47,3 +57,33 @@ async def test_stopped_between_two_lists(it: World) -> None:
         assert "after" in first
         assert "node-1" not in first, "nothing happened in between"
         assert "node-1" in [node["name"] for node in await reading.changed()]
+
+
+@played(3)
+async def test_moved_while_all_nodes_are_read(it: World) -> None:
+    """A node that becomes the reporter's own after its page was sent is read once more."""
+    uuid = it.node(1).uuid
+    enrol(it, "last")  # so that no other one is among what has changed
+    async with (
+        ReportApi(it.server.url, it.token) as api,
+        InterruptedReader(it.double.url) as nodes,
+    ):
+        reporter = Reporter(api, nodes, GroupMember(GROUP, "a", TTL))
+        assert await reporter.tick()
+        await reporter.read_all_done()
+        it.reporting.pin(GROUP, PinsWanted(nodes=[uuid], member="b"))
+        it.admin.request("DELETE", f"/resource_providers/{uuid}")
+
+        async def moves() -> None:
+            it.reporting.pin(GROUP, PinsWanted(nodes=[uuid], member=None))
+            assert await reporter.tick()
+
+        nodes.after_all = moves
+        reporter.read_all_soon()
+        assert await reporter.tick()
+        await reporter.read_all_done()
+        assert uuid not in it.providers(), "its page was sent before"
+        assert await reporter.tick()
+        await reporter.read_all_done()
+        assert uuid in it.providers()
+        await reporter.close()
