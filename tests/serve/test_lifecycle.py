@@ -315,6 +315,7 @@ def test_a_disk_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
         for _ in range(3):
             (answer,) = talk(server.url, request(b"GET", b"/readyz"))
             assert (answer.status, answer.body) == (503, b"the database cannot be read\n")
+        server.wait_for("not ready: the database cannot be read: ")
         assert sum("not ready: the database cannot be read: " in line for line in server.said) == 1
         assert status(server.url, b"/healthz") == 200
         (tmp_path / "disk.read").unlink()

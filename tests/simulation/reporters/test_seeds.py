@@ -16,7 +16,7 @@ from tests.simulation.reporters.simulation import ReporterSimulation
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 SEEDS = 600 if SOAK else 24
-CHUNKS = 4
+CHUNKS = 2
 SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))
 ONE = os.environ.get("MOORAGE_REPORTERS_SEED")
 
