@@ -51,6 +51,10 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+Prompt = Callable[[Scope, bytes], tuple[Message, Message] | None]
+"""Returns the start and the body of an answer that needs only memory, for a request with this body;
+None: the application must answer. It neither waits nor raises."""
+
 
 def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
     """Return a function that waits until the caller disconnects.

@@ -2,11 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
 
 from moorage.faces.addresses import client_of
-from moorage.faces.web import ABORT, CALLER, ROUTINE, WAITED, Message, Receive, Scope, Send
+from moorage.faces.web import (
+    ABORT,
+    CALLER,
+    ROUTINE,
+    WAITED,
+    Message,
+    Prompt,
+    Receive,
+    Scope,
+    Send,
+)
 from moorage.serve.http.protocol import LENGTH_UNREADABLE
 from moorage.serve.logs import AccessLog, AccessRecord, time_text
 from moorage.serve.metrics import RequestMetrics
@@ -50,6 +60,7 @@ class Application:
         requests: RequestMetrics,
         access_log: AccessLog | None,
         default: str = PLACEMENT,
+        prompts: Mapping[str, Prompt] | None = None,
     ) -> None:
         """Connect the faces.
 
@@ -59,7 +70,10 @@ class Application:
             requests: counts the requests.
             access_log: logs every request; None: no log.
             default: the name of `rest` in the metrics.
+            prompts: by the first segment of the paths that they may answer at once. What they
+                answer is never logged.
         """
+        self._prompts = prompts or {}
         self._rest = rest
         self._default = default
         self._faces = faces
@@ -90,6 +104,19 @@ class Application:
             logged = ROUTINE not in scope or watch.status != HTTPStatus.OK
             if self._access_log is not None and logged:
                 self._access_log.write(_access(scope, watch, seconds))
+
+    def prompt(self, scope: Scope, body: bytes) -> tuple[Message, Message] | None:
+        """Return the answer to a request that needs only memory; None: call the application."""
+        name = scope["path"][1:].partition("/")[0]
+        prompt = self._prompts.get(name)
+        if prompt is None:
+            return None
+        begun = time.perf_counter()
+        answer = prompt(scope, body)
+        if answer is not None:
+            seconds = time.perf_counter() - begun
+            self._requests.add(name, scope["method"], answer[0]["status"], seconds, False)
+        return answer
 
 
 def _access(scope: Scope, watch: _Watch, seconds: float) -> AccessRecord:

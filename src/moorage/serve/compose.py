@@ -17,7 +17,7 @@ from moorage.faces.health import PATHS, HealthFace
 from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.testing import testing_face
-from moorage.faces.v1.app import V1Face
+from moorage.faces.v1.app import Recognize, V1Face
 from moorage.faces.web import Authenticator, Limits
 from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosListener
@@ -85,7 +85,13 @@ def compose(
     metrics.add(ReporterMetrics(service.reporters))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
-    faces["v1"] = V1Face(service, authenticator, limits, plain_agents=settings.insecure_agents)
+    v1 = faces["v1"] = V1Face(
+        service,
+        authenticator,
+        limits,
+        plain_agents=settings.insecure_agents,
+        recognize=_recognize(settings, service),
+    )
     if settings.testing:
         faces["_testing"] = testing_face(
             service.operations.wipe,
@@ -93,7 +99,8 @@ def compose(
             limits,
         )
     access_log = AccessLog(settings.log_format, sys.stderr) if settings.access_log else None
-    application = Application(placement, faces, metrics.requests, access_log)
+    prompts = {"v1": v1.prompt}
+    application = Application(placement, faces, metrics.requests, access_log, prompts=prompts)
     second = None
     if boskos is not None:
         second = boskos.application(limits, metrics.requests, access_log)
@@ -139,6 +146,10 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
         cache_seconds_max=settings.keystone_cache_seconds_max,
     )
     return LocalFirst(tokens, KeystoneAuthenticator(access, service.clock))
+
+
+def _recognize(settings: Settings, service: Service) -> Recognize | None:
+    return None if settings.auth == "noauth2" else TokenAuthenticator(service.access).recognize
 
 
 def _readiness(

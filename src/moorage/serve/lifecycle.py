@@ -270,7 +270,11 @@ class _AllReady:
 
 
 def _uvicorn_config(
-    settings: Settings, application: object, door: Listener, proxies: Proxies, held: MemoryBudgets
+    settings: Settings,
+    application: Application | None,
+    door: Listener,
+    proxies: Proxies,
+    held: MemoryBudgets,
 ) -> uvicorn.Config:
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max,
@@ -281,7 +285,9 @@ def _uvicorn_config(
     hosts = Hosts(door.address.host, door.hosts or settings.allowed_hosts)
     config = uvicorn.Config(
         application,  # type: ignore[arg-type] # the same protocol with other type names
-        http=protocol_for(bounds, hosts, proxies, held),
+        http=protocol_for(
+            bounds, hosts, proxies, held, None if application is None else application.prompt
+        ),
         ws="none",
         lifespan="off",
         loop="none",

@@ -92,8 +92,8 @@ async def beating(servers: list[Server], admin: str, agents: int) -> AsyncIterat
 def test_signs_of_life_write_nothing(tmp_path: Path) -> None:
     """Only the one row of the process changes; with 10,000 agents most of a core stays free.
 
-    The time of a sign of life is measured while the server is busy: that is what is missing for
-    other requests. On an idle server each request also pays for waking up the processor.
+    On an otherwise idle server each request also pays for waking up the processor. Without that,
+    while the server is busy, it costs less: that is what is missing for other requests.
     """
     database = tmp_path / "m.sqlite"
 
@@ -110,9 +110,9 @@ def test_signs_of_life_write_nothing(tmp_path: Path) -> None:
             await load.stop()
             seconds = [await processor_time(server, load.beat_once()) for _ in range(ROUNDS)]
             share = median(seconds) / BEAT_SECONDS
-            print_line(f"{AGENTS} agents: {share:.1%} of a core; {paced:.1%} if otherwise idle")
+            print_line(f"{AGENTS} agents: {paced:.1%} of a core; {share:.1%} without wake-ups")
             assert contents(database) == before
-            assert share <= SHARE_MAX * AGENTS / 10_000 or not SOAK
+            assert max(paced, share) <= SHARE_MAX * AGENTS / 10_000 or not SOAK
 
     with serve(database, *OPTIONS) as server:
         asyncio.run(run(server))

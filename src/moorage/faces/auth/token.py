@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from moorage.faces.auth.headers import token_of
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
+from moorage.service.access.token import Token
 from moorage.service.access.tokens import AccessTokens
 
 ROLES: dict[Role, frozenset[str]] = {
@@ -32,12 +33,20 @@ class TokenAuthenticator:
         if secret is None:
             return None
         token = await self._access.find(secret)
-        if token is None:
-            return None
-        return Caller(
-            user_id=token.name,
-            project_id=token.project_id,
-            roles=ROLES[token.role] if isinstance(token.role, Role) else NO_ROLES,
-            token_id=token.id,
-            scope=token.scope,
-        )
+        return None if token is None else _caller(token)
+
+    def recognize(self, headers: Mapping[str, str]) -> Caller | None:
+        """Return the token's holder, if memory is enough for it; None: ask `authenticate`."""
+        secret = token_of(headers)
+        token = None if secret is None else self._access.find_prompt(secret)
+        return None if token is None else _caller(token)
+
+
+def _caller(token: Token) -> Caller:
+    return Caller(
+        user_id=token.name,
+        project_id=token.project_id,
+        roles=ROLES[token.role] if isinstance(token.role, Role) else NO_ROLES,
+        token_id=token.id,
+        scope=token.scope,
+    )

@@ -78,6 +78,21 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
         return owner
 
 
+class PromptRequest(Struct, Generic[B], frozen=True):
+    """The input of a prompt handler: an authorized request, with its body decoded."""
+
+    service: Service
+    caller: Caller
+    variables: Mapping[str, str]
+    """The values of the variables in the route's path."""
+    body: B
+
+    @property
+    def scope(self) -> Scope | None:
+        """Everything that the caller may act upon, if it has a scoped role."""
+        return self.caller.scope
+
+
 @dataclass(frozen=True, slots=True)
 class StatusAnswer(Generic[A]):
     """The answer of a handler whose route has several statuses, with the one it chose."""
@@ -90,6 +105,13 @@ Handler = Callable[[Request[Any, Any]], Awaitable[Any]]
 """Returns a value of the route's type `answer`, plain or as `StatusAnswer`, or a `Stream`.
 
 Raises Error, RefusalError.
+"""
+
+
+PromptHandler = Callable[[PromptRequest[Any]], Any]
+"""Returns what the handler would return, if memory is enough to decide; None: call the handler.
+
+It may also raise what the handler would raise: then the handler is called.
 """
 
 
@@ -125,6 +147,9 @@ class Route:
     """Whether the handler reads `Request.query` itself. If not, unknown parameters are refused."""
     routine: bool = False
     """Whether clients call it every few seconds: the access log omits its successes."""
+    prompt: PromptHandler | None = None
+    """Answers most requests from memory, without a task for each. Only for routes with a role and a
+    body, whose handler neither waits nor writes as a rule."""
     media: tuple[str, ...] = ("application/json",)
     """The content types of the route's answers."""
 

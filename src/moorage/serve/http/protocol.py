@@ -22,11 +22,11 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from moorage.faces.web import ABORT
-from moorage.serve.http.budgeted_connection import HoldingProtocol
+from moorage.faces.web import ABORT, Prompt
 from moorage.serve.http.content_length import CONTENT_LENGTH, head_without_length
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import REQUEST_BYTES, MemoryBudgets
+from moorage.serve.http.prompt_connection import PromptProtocol
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.http.refusals import refusal_bytes
 from moorage.serve.http.uvicorn_connection import Cycle
@@ -66,8 +66,8 @@ class _RefusedError(Exception):
     """Raised in a parser callback to stop the parser at once."""
 
 
-class GuardedProtocol(HoldingProtocol):
-    """One connection. `protocol_for` makes a subclass with `bounds`, `hosts`, `proxies`, `held`."""
+class GuardedProtocol(PromptProtocol):
+    """One connection. `protocol_for` makes a subclass with its class attributes."""
 
     bounds: Bounds
     hosts: Hosts
@@ -91,7 +91,6 @@ class GuardedProtocol(HoldingProtocol):
         self._head_bytes = 0
         self._hosts_named = 0
         self._deadline: asyncio.TimerHandle | None = None
-        self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have started yet
         self._proxied = False  # by a trusted proxy
         self.place: _Place | None = None
         self.begun = False  # the connection is open; with TLS, after its handshake
@@ -129,7 +128,7 @@ class GuardedProtocol(HoldingProtocol):
         self._progress = False
         self._fresh = None
         try:
-            self.parser.feed_data(data)
+            self._parse(data)
         except httptools.HttpParserError as error:
             self._parse_failed(data, starts_message, error)
             return
@@ -278,10 +277,7 @@ class GuardedProtocol(HoldingProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._release(cycle)  # it no longer waits
-        self._running = cycle
-        self._fresh = self.loop.create_task(cycle.run_asgi(app))
-        self._fresh.add_done_callback(self.tasks.discard)
-        self.tasks.add(self._fresh)
+        self._begin(cast(Cycle, cycle), app)
 
     # Refusing
 
@@ -391,8 +387,14 @@ class GuardedProtocol(HoldingProtocol):
 
 
 def protocol_for(
-    bounds: Bounds, hosts: Hosts, proxies: Proxies, held: MemoryBudgets
+    bounds: Bounds,
+    hosts: Hosts,
+    proxies: Proxies,
+    held: MemoryBudgets,
+    prompt: Prompt | None = None,
 ) -> type[GuardedProtocol]:
     """Return the protocol class with these limits, for uvicorn."""
     members = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}
+    if prompt is not None:
+        members["prompt"] = staticmethod(prompt)
     return type("Protocol", (GuardedProtocol,), members)

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from moorage.faces.web import Message
 from moorage.serve.http.memory_budget import ByteBudget
 
 _LINE_END = b"\r\n"
@@ -66,6 +67,10 @@ class Cycle(RequestResponseCycle):
             self.response_started = True
             return _DONE
         return self._send_alone(part)
+
+    def send_whole(self, start: Message, part: Message) -> bool:
+        """Send a complete answer with a content-length; False: nothing was sent."""
+        return self._answer(cast(dict[str, Any], start), cast(dict[str, Any], part))
 
     async def _send_both(self, start: dict[str, Any], part: dict[str, Any]) -> None:
         await super().send(cast(ASGISendEvent, start))

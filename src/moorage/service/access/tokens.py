@@ -220,8 +220,18 @@ class AccessTokens:
                 await self._looks.taken()
         digest = digest_of(secret)
         token = self._cache.get(digest) or await self._load(digest)
-        if token is None:
-            return None
+        return None if token is None else self._unexpired(token)
+
+    def find_prompt(self, secret: str) -> Token | None:
+        """Do what `find` does if memory is enough for it; None: ask `find`.
+
+        It is not enough if other processes may have revoked the token, or if it is not cached.
+        """
+        token = None if self._engine.shared else self._cache.get(digest_of(secret))
+        return None if token is None else self._unexpired(token)
+
+    def _unexpired(self, token: Token) -> Token | None:
+        """Return a token and note its use; None: it has expired."""
         now = self._clock.now()
         if token.expires_at is not None and now >= token.expires_at:
             self._tell(token, "it has expired", now)

@@ -148,15 +148,32 @@ class Fleet:
         Raises AGENT_NOT_FOUND, DECOMMISSIONED, STALE_BOOT, SUPERSEDED_BOOT, STALE_REPORT,
         REPORT_CONFLICT, UNAVAILABLE.
         """
-        self.liveness_loop.check_known()
         await self._caught_up()
+        agent = self._alive(uuid, boot_id, report_generation)
+        if agent.liveness is not Liveness.FRESH:
+            agent = await self._transactor.submit(AgentReturned(uuid, SERVER, known=agent))
+        return self._heard(agent)
+
+    def alive_prompt(self, uuid: AgentId, boot_id: str, report_generation: int) -> Agent | None:
+        """Do what `alive` does if memory is enough for it; return None otherwise.
+
+        It is not enough if other processes may have changed the agent, or if it was silent.
+
+        Raises what `alive` raises.
+        """
+        if self._engine.shared:
+            return None
+        agent = self._alive(uuid, boot_id, report_generation)
+        return self._heard(agent) if agent.liveness is Liveness.FRESH else None
+
+    def _alive(self, uuid: AgentId, boot_id: str, report_generation: int) -> Agent:
+        """Return the agent that sends a valid sign of life. Raises what `alive` raises."""
+        self.liveness_loop.check_known()
         agent = self.directory.get(uuid)
         if agent is None:
             raise Error(Code.AGENT_NOT_FOUND, f"There is no agent {uuid}.")
         reports.check_alive(agent, boot_id, report_generation)
-        if agent.liveness is not Liveness.FRESH:
-            agent = await self._transactor.submit(AgentReturned(uuid, SERVER, known=agent))
-        return self._heard(agent)
+        return agent
 
     async def may_start(
         self,

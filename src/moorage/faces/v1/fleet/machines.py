@@ -9,8 +9,9 @@ from moorage.core.fleet import reports
 from moorage.core.fleet.model import Agent
 from moorage.core.ids import AgentId, ConsumerId
 from moorage.faces.v1 import roles
-from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.routing import PromptRequest, Request, Route
 from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.fleet.service import Fleet
 from moorage.service.native import fleet as native
 from moorage.service.native.bounds import check_wait, uuid_of
 from moorage.wire import fleet as wire
@@ -18,7 +19,7 @@ from moorage.wire import fleet as wire
 OWN = (ScopedRole.AGENT,)
 
 
-def agent_id(request: Request[Any, Any]) -> AgentId:
+def agent_id(request: Request[Any, Any] | PromptRequest[Any]) -> AgentId:
     """Return the agent in the address. Raises ProblemError: 403, the token is for another one."""
     uuid = AgentId(uuid_of(request.variables["id"], "The id of an agent"))
     if request.scope is not None and request.scope.role is ScopedRole.AGENT:
@@ -60,6 +61,17 @@ async def alive(request: Request[wire.AliveRequest, None]) -> wire.AliveAnswer:
     uuid = agent_id(request)
     sent, fleet = request.body, request.service.fleet
     agent = await fleet.alive(uuid, sent.boot_id, sent.report_generation)
+    return _alive(fleet, agent)
+
+
+def alive_prompt(request: PromptRequest[wire.AliveRequest]) -> wire.AliveAnswer | None:
+    """Note a sign of life of an agent that was not silent before."""
+    sent, fleet = request.body, request.service.fleet
+    agent = fleet.alive_prompt(agent_id(request), sent.boot_id, sent.report_generation)
+    return None if agent is None else _alive(fleet, agent)
+
+
+def _alive(fleet: Fleet, agent: Agent) -> wire.AliveAnswer:
     seen = agent.desired_generation_seen == agent.desired_generation
     ttl, next_in = fleet.ttl(random.random())
     return wire.AliveAnswer(
@@ -129,6 +141,7 @@ ROUTES = (
         body=wire.AliveRequest,
         answer=wire.AliveAnswer,
         routine=True,
+        prompt=alive_prompt,
     ),
     Route(
         method="GET",

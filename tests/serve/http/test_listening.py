@@ -19,7 +19,7 @@ from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import Server, serve
 from tests.serve.wire import answers, connect, read_to_end, request, talk
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 TLS = ["--tls-cert", str(HERE / "tls-cert.pem"), "--tls-key", str(HERE / "tls-key.pem")]
 HEALTH = request(b"GET", b"/healthz")
 CONNECTIONS = 3

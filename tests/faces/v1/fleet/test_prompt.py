@@ -1,0 +1,175 @@
+"""Signs of life are answered from memory; the answers are those of the longer way."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.faces.v1.decoding import body_decode, plain_decode
+from moorage.faces.v1.routes import ROUTES
+from moorage.faces.web import RefusalError
+from moorage.serve.http.prompt_connection import PROMPT_BYTES_MAX
+from moorage.wire.fleet import AliveRequest, ReportRequest
+from tests.faces.v1.fleet.machine import Machine
+from tests.faces.v1.native import Native
+from tests.serve.wire import HOST, Answer, talk
+
+LAST = b"GET /v1/nothing HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
+"""A request that ends the connection."""
+
+VARYING = re.compile(rb"(?i)x-openstack-request-id: \S+|req-[0-9a-f-]{36}|\"next_in\":[0-9.]+")
+"""What differs between two answers to the same request."""
+
+BODIES = [
+    b'{"boot_id": "boot-1", "report_generation": %d}',
+    b'{"boot_id":"boot-1","report_generation":%d}',
+    b'\n{"report_generation": %d,\t"boot_id": "boot-1" }\n',
+    b'{"boot_id": "boot\\u002d1", "report_generation": %d}',
+    b'{"boot_id": "boot-1", "report_generation": %d.0}',
+    b'{"boot_id": "boot-1", "report_generation": "%d"}',
+    b'{"boot_id": "boot-1", "report_generation": -%d}',
+    b'{"boot_id": "boot-1", "report_generation": 1%d}',
+    b'{"boot_id": "boot-1", "report_generation": 1e%d}',
+    b'{"boot_id": "boot-1", "report_generation": 99999999999999999999999%d}',
+    b'{"boot_id": "boot-1", "report_generation": %d, "more": null}',
+    b'{"boot_id": "boot-1", "report_generation": 7, "report_generation": %d}',
+    b'{"boot_id": "boot-1", "": {}, "report_generation": %d}',
+    b'{"boot_id": "boot:1", "report_generation": %d}',
+    b'{"boot_id": "boot-2", "report_generation": %d}',
+    b'{"boot_id": "boot-1\\u0000", "report_generation": %d}',
+    b'{"boot_id": "boot-1\xff", "report_generation": %d}',
+    b'{"boot_id": null, "report_generation": %d}',
+    b'["boot-1", %d]',
+    b'{"boot_id": "boot-1", "report_generation": %d',
+    b"%d",
+    b"NaN%d",
+    b"",
+]
+HEADERS = [
+    b"",
+    b"Content-Type: application/json\r\n",
+    b"Content-Type: text/plain\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"Content-Encoding: identity\r\n",
+    b"Expect: 100-continue\r\n",
+    b"OpenStack-API-Version: placement 1.39\r\n",
+    b"X-Auth-Token: other\r\n",
+    b"Authorization: Bearer other\r\n",
+    b"X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n",
+    b"X-Forwarded-For: 192.0.2.1\r\n",
+]
+PATHS = [
+    "/v1/agents/{0}/alive",
+    "/v1/agents/{0}/alive?a=1",
+    "/v1/agents/{0}/alive?",
+    "/v1/agents/{0}/aliv%65",
+    "/v1/agents/{0}/alive/",
+    "//v1/agents/{0}/alive",
+    "/v1/agents/x/alive",
+    "/v1/agents/00000000-0000-4000-8000-000000000000/alive",
+    "/v1/agents/{0}%00/alive",
+    "/v1/agents/{0}/starts/alive",
+    "/v1/alive",
+    "/alive",
+]
+
+
+@dataclass
+class Fleet:
+    """Machines in several states, and tokens that may or may not speak for the first one."""
+
+    machines: list[Machine]
+    tokens: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def fleet(native: Native) -> Fleet:
+    """Return machines: one that offers, one that registered only, one that is new, one closed."""
+    offering = Machine(native).offering()
+    registered = Machine(native)
+    assert registered.put().status == 200
+    assert registered.register().status == 200
+    new = Machine(native)
+    assert new.put().status == 200
+    closed = Machine(native).offering().decommissioned()
+    roles = [native.token(role) for role in ("reader", "service", "operator", "admin")]
+    spent = native.ask("POST", "/v1/tokens", {"name": "spent", "role": "operator"}).body
+    assert native.ask("DELETE", f"/v1/tokens/{spent['id']}").status == 204
+    machines = [offering, registered, new, closed]
+    return Fleet(machines, [*(one.token for one in machines), *roles, spent["token"], "moorage_x"])
+
+
+def answers(url: str, request: bytes) -> list[tuple[int, bytes, bytes]]:
+    """Send a request on a connection that stays open; return what is answered, without chance."""
+    return [_fixed(one) for one in talk(url, request, LAST)]
+
+
+def _fixed(answer: Answer) -> tuple[int, bytes, bytes]:
+    head = re.sub(rb"(?i)\r\n(content-length|date): [^\r]*", b"", answer.head)
+    return answer.status, VARYING.sub(b"", head), VARYING.sub(b"", answer.body)
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_both_ways_answer_the_same(fleet: Fleet, data: st.DataObject) -> None:
+    """A body with many spaces at its end is answered by a task; otherwise nothing differs."""
+    usual = st.just(0)
+    machine = fleet.machines[data.draw(usual | st.integers(0, len(fleet.machines) - 1))]
+    token = data.draw(st.just(machine.token) | st.sampled_from(fleet.tokens))
+    path = PATHS[data.draw(usual | st.integers(0, len(PATHS) - 1))].format(machine.uuid)
+    if data.draw(st.booleans()) and "%" not in path:
+        path = path.replace(machine.uuid, machine.uuid.upper())
+    body = BODIES[data.draw(usual | st.integers(0, len(BODIES) - 1))]
+    if b"%d" in body:
+        body %= data.draw(st.just(machine.generation) | st.integers(0, 3))
+    extra = HEADERS[data.draw(usual | st.integers(0, len(HEADERS) - 1))]
+    version = data.draw(st.sampled_from(["1.1", "1.1", "1.1", "1.0"]))
+    method = data.draw(st.sampled_from(["POST", "POST", "POST", "PUT", "HEAD"]))
+    if method == "HEAD":  # the helper expects a body after a length
+        method, body = "GET", b""
+    seen = []
+    for padding in (0, PROMPT_BYTES_MAX if body else 0):
+        sent = body + b" " * padding
+        head = f"{method} {path} HTTP/{version}\r\nX-Auth-Token: {token}\r\n".encode()
+        length = b"Content-Length: %d\r\n\r\n" % len(sent)
+        seen.append(answers(machine.native.url, head + HOST + extra + length + sent))
+    assert seen[0] == seen[1]
+
+
+@given(
+    kind=st.sampled_from([AliveRequest, ReportRequest]),
+    raw=st.sampled_from(BODIES).map(lambda body: body.replace(b"%d", b"1"))
+    | st.recursive(
+        st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["boot_id", "report_generation", "actual", "phase", "failures", "x"]
+                ),
+                inner,
+            )
+        ),
+    ).map(lambda value: json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")),
+)
+def test_plain_bodies(kind: type[Any], raw: bytes) -> None:
+    """What the short way decodes, the longer way decodes to the same."""
+    decoded = plain_decode(raw, kind)
+    try:
+        expected = body_decode(raw, kind)
+    except RefusalError:
+        expected = None
+    assert decoded is None or decoded == expected
+
+
+def test_routes_with_a_prompt_handler() -> None:
+    """Only those that the access log omits if they succeed, and that always answer 200."""
+    prompt = [route for route in ROUTES if route.prompt is not None]
+    assert prompt
+    for route in prompt:
+        assert route.routine and route.role is not None and route.body is not None
+        assert (route.status, route.also, route.bulk) == (200, (), False)

@@ -1,0 +1,132 @@
+"""Which requests are answered while they are parsed, and that nothing else changes."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from moorage.faces.web import Message, Scope
+from moorage.serve.http.hosts import Hosts
+from moorage.serve.http.memory_budget import MemoryBudgets
+from moorage.serve.http.prompt_connection import PROMPT_BYTES_MAX
+from moorage.serve.http.protocol import Bounds, protocol_for
+from moorage.serve.http.proxies import Proxies
+
+BOUNDS = Bounds(8_192, 20, 5.0, 5.0)
+LAST = b"GET /last HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def request(body: bytes, more: bytes = b"", version: bytes = b"1.1") -> bytes:
+    """Return a request that `prompt` answers unless its body says that it must not."""
+    length = b"Content-Length: %d\r\n" % len(body)
+    return b"POST / HTTP/%s\r\nHost: localhost\r\n%s%s\r\n%s" % (version, length, more, body)
+
+
+def messages(body: bytes) -> tuple[Message, Message]:
+    """Return an answer with a body."""
+    headers = [(b"content-length", str(len(body)).encode())]
+    start = {"type": "http.response.start", "status": 200, "headers": headers}
+    return start, {"type": "http.response.body", "body": body}
+
+
+async def application(_: Scope, receive: Any, send: Any) -> None:
+    """Answer that a task has answered, with the length of the body."""
+    size = 0
+    while True:
+        part = await receive()
+        size += len(part.get("body", b""))
+        if not part.get("more_body"):
+            break
+    for message in messages(b"task:%d;" % size):
+        await send(message)
+
+
+def prompt(scope: Scope, body: bytes) -> tuple[Message, Message] | None:
+    """Answer, unless the body asks not to."""
+    if scope["method"] != "POST" or body == b"not now":
+        return None
+    return messages(b"prompt:%d;" % len(body))
+
+
+async def answered(*packets: bytes) -> bytes:
+    """Send packets, each once the server has read the one before; return what is received."""
+    config = uvicorn.Config(application, loop="none", log_config=None, interface="asgi3")
+    config.load()
+    made = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()), MemoryBudgets(), prompt)
+    read = asyncio.Semaphore(0)
+
+    class Seen(made):  # type: ignore[misc, valid-type] # a class that is made
+        """Reports what it has read."""
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            read.release()
+
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Seen(config, state, {}), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    try:
+        for packet in packets:
+            writer.write(packet)
+            await asyncio.wait_for(read.acquire(), 10)
+        received = await asyncio.wait_for(reader.read(), 10)
+    finally:
+        writer.close()
+        server.close()
+    return received
+
+
+def parts(received: bytes) -> list[str]:
+    """Return who has answered, in order, with the length of the body."""
+    return re.findall(r"(?:prompt|task):\d+", received.decode())
+
+
+CLOSE = b"Connection: close\r\n"
+LONG = b"x" * PROMPT_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("packets", "expected"),
+    [
+        ([request(b"abc") + LAST], ["prompt:3", "task:0"]),
+        ([request(b"abc"), LAST], ["prompt:3", "task:0"]),
+        ([request(LONG), LAST], [f"prompt:{len(LONG)}", "task:0"]),
+        ([request(LONG + b"x"), LAST], [f"task:{len(LONG) + 1}", "task:0"]),
+        ([request(b"not now"), LAST], ["task:7", "task:0"]),
+        ([request(b"abc")[:-1], b"c", LAST], ["task:3", "task:0"]),
+        ([request(b"abc")[:20], request(b"abc")[20:], LAST], ["prompt:3", "task:0"]),
+        ([request(b"abc", CLOSE)], ["task:3"]),
+        ([request(b"abc", version=b"1.0")], ["task:3"]),
+        ([request(b"a") + request(b"ab") + LAST], ["prompt:1", "prompt:2", "task:0"]),
+        ([request(b"a") + request(b"not now") + request(b"ab") + LAST], None),
+        ([request(b"not now") + request(b"ab") + LAST], ["task:7", "task:2", "task:0"]),
+        ([request(b"not now") + request(b"ab")[:-1], b"b", LAST], ["task:7", "task:2", "task:0"]),
+    ],
+)
+def test_who_answers(packets: list[bytes], expected: list[str] | None) -> None:
+    """A request is answered at once if it is alone, short, complete, and the connection stays.
+
+    Answers have the order of the requests in any case.
+    """
+    if expected is None:
+        expected = ["prompt:1", "task:7", "task:2", "task:0"]
+    assert parts(asyncio.run(answered(*packets))) == expected
+
+
+@pytest.mark.parametrize("cut", range(0, len(request(b"abc")), 7))
+def test_packets_of_any_size(cut: int) -> None:
+    """Wherever the network divides two requests, both are answered, in order."""
+    sent = request(b"abc") + request(b"abcd")
+    found = parts(asyncio.run(answered(*filter(None, (sent[:cut], sent[cut:])), LAST)))
+    assert [one.partition(":")[2] for one in found] == ["3", "4", "0"]
+
+
+def test_an_invalid_second_request() -> None:
+    """The first one is answered, the second is refused, and then the connection ends."""
+    received = asyncio.run(answered(request(b"abc") + b"GET / HTTP/1.1\r\n\r\n"))
+    assert received.count(b"prompt:3;") == 1
+    assert b"HTTP/1.1 400" in received.partition(b"prompt:3;")[2]
