@@ -101,7 +101,16 @@ def report(
 
 
 async def _once(reporter: "Reporter") -> None:
-    reported = await reporter.once()
+    work = asyncio.create_task(reporter.once())
+
+    def stop() -> None:
+        work.cancel()  # it leaves the group then
+
+    on_signals((signal.SIGTERM, signal.SIGINT), stop)
+    try:
+        reported = await work
+    except asyncio.CancelledError:
+        raise Failure(FAILED, "stopped before all nodes were reported") from None
     say(str(reporter.progress.total))
     if not reported:
         raise Failure(FAILED, "not all nodes are reported")
@@ -134,7 +143,7 @@ async def _until(
 ) -> None:
     ready = False
     while not stop.is_set():
-        await reporter.tick()
+        await reporter.tick_unless(stop)
         shown(name, reporter.progress)
         if reporter.progress.full and not ready:
             ready = True

@@ -80,7 +80,16 @@ class Members:
         self._lost += 1
 
     async def join(self) -> None:
-        """Join, or stay. Raises FencedError, and what the API raises."""
+        """Join, or stay. Raises FencedError, and what the API raises.
+
+        What is sent is waited for, also if the caller is cancelled: see `leave`.
+        """
+        joining = asyncio.create_task(self._join_in_turn())
+        # If the caller is cancelled, nobody else looks at an error of the request.
+        joining.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(joining)
+
+    async def _join_in_turn(self) -> None:
         async with self._turn:
             await self._join()
 
@@ -112,8 +121,12 @@ class Members:
         self._outlived = lost
 
     async def leave(self) -> None:
-        """Leave, so that the others get the nodes at once."""
-        await self._api.leave(self.place.group, self.place.member, self._wanted.instance)
+        """Leave, so that the others get the nodes at once.
+
+        Not while a sign of life is on its way: after the leaving it would be a new member.
+        """
+        async with self._turn:
+            await self._api.leave(self.place.group, self.place.member, self._wanted.instance)
 
     def is_own(self, node: str) -> bool:
         """Return whether the reporter owns a node."""
