@@ -4,9 +4,19 @@ import asyncio
 import signal
 from time import monotonic
 
+import pytest
+
+from moorage.client.transport import RefusedError
 from moorage.integrations.ironic.report.reporter import LEAVE_SECONDS
-from tests.integrations.ironic.report.test_group import is_told, line, maintain, own, until
-from tests.integrations.ironic.report.world import GROUP, World, played
+from tests.integrations.ironic.report.test_group import (
+    PATIENCE_SECONDS,
+    is_told,
+    line,
+    maintain,
+    own,
+    until,
+)
+from tests.integrations.ironic.report.world import GROUP, TTL, World, played
 from tests.support.ironic_double.faults import Fault
 
 NODES = 40
@@ -76,3 +86,30 @@ async def test_once(it: World) -> None:
     assert code == 1
     assert errors.splitlines()[-1] == "moorage: stopped before all nodes were reported"
     assert it.reporting.group(GROUP).members == []
+
+
+async def deleted(it: World) -> None:
+    """Delete the group once no member is live any more."""
+    async with asyncio.timeout(TTL + PATIENCE_SECONDS):
+        while True:
+            try:
+                return await asyncio.to_thread(it.reporting.group_delete, GROUP)
+            except RefusedError as error:
+                assert error.code == "group_in_use"
+
+
+@played(NODES)
+async def test_its_group_was_deleted(it: World) -> None:
+    """A reporter that was stopped meanwhile ends, and does not create the group again."""
+    async with it.process("a") as process:
+        await line(process)
+        process.send_signal(signal.SIGSTOP)
+        await deleted(it)
+        process.send_signal(signal.SIGCONT)
+        _, errors = await process.communicate()
+    assert process.returncode == 4
+    assert "was deleted" in errors.decode().splitlines()[-1]
+    with pytest.raises(RefusedError, match="no group of reporters"):
+        it.reporting.group(GROUP)
+    async with it.process("a") as another:
+        assert await line(another) == f"moorage: reporting {NODES} nodes as {GROUP}/a\n"

@@ -18,7 +18,7 @@ SIGNS = 3
 
 
 class FencedError(Exception):
-    """Another instance has joined as the same member: this one must end."""
+    """Another instance is the member, or the group was deleted: this one must end."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class Members:
             found = await self._api.join(self.place.group, self.place.member, wanted)
         except RefusedError as error:
             if error.code == FENCED:
+                place = self.place
                 raise FencedError(
-                    f"another reporter has joined the group {self.place.group} as"
-                    f" {self.place.member}: this one ends"
+                    f"this one is no longer {place.group}/{place.member}, and ends: {error}"
                 ) from error
             raise
         if found.pins_generation != self._pins_generation:
