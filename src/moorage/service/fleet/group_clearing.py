@@ -24,10 +24,10 @@ from moorage.store.fleet import reporter_reads
 PERIOD_SECONDS = 10.0
 """Time between two looks: another process may have been asked to delete a group, and have ended."""
 
-PINS_AT_ONCE = 8 * UNIT_PROVIDERS
+PINS_AT_ONCE = 4 * UNIT_PROVIDERS
 """Pins that one transaction removes: about as much work as `UNIT_PROVIDERS` providers."""
 
-WINDOW = 4 * PINS_AT_ONCE
+WINDOW = 8 * PINS_AT_ONCE
 """Providers or pins that are read at once."""
 
 log = logging.getLogger("moorage.reporters")

@@ -1,7 +1,7 @@
 """Groups of reporters that are deleted: what goes, what stays, and who may use the name again."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.changelog import changes_load
 from moorage.store.fleet import check, reporter_reads
 from tests.service.fleet.alone import play as alone
-from tests.service.fleet.pair import Pair, play, refused
+from tests.service.fleet.pair import ROUNDS, Pair, play, refused
 from tests.service.fleet.reporters.reporting import (
     GROUP,
     SSD,
@@ -280,6 +280,45 @@ def test_it_is_forgotten_after_a_day(url: str) -> None:
         assert await left(one) == []
 
     play(url, scenario)
+
+
+def test_it_races_with_joins_and_pools(url: str) -> None:
+    """A group is either deleted, or somebody joins it or a pool follows it; never both."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.services
+        spec = PoolSpec(
+            limit=0, ttl=60 * SECOND, ttl_max=60 * SECOND, member_group=GROUP, per_member=1
+        )
+        seen = set()
+        for n in range(ROUNDS):
+            await one.reporters.observe(GROUP, ["c"], Instant(n), "")
+            racing = [
+                other.reporters.delete(GROUP, TESTER),
+                join(one, "a", n + 1),
+                pair.submit(PoolPut("deploy", TESTER, spec, None)),
+            ]
+            order = [0, 1, 2][n % 3 :] + [0, 1, 2][: n % 3]
+            made = dict(zip(order, await outcomes_of([racing[k] for k in order]), strict=True))
+            seen.add((made[0], made[1]))
+            assert made[2] is None
+            if made[0] is None:
+                assert made[1] is Code.GROUP_BEING_DELETED
+                await cleared(one)
+            else:
+                assert (made[0], made[1]) == (Code.GROUP_IN_USE, None)
+                await one.reporters.leave(GROUP, "a", None)
+            await pair.submit(PoolDelete("deploy", TESTER))
+        assert len(seen) > 1
+
+    play(url, scenario)
+
+
+async def outcomes_of(racing: Iterable[Awaitable[object]]) -> list[Code | None]:
+    """Return what each is refused with; None: it is done."""
+    done = await asyncio.gather(*racing, return_exceptions=True)
+    assert all(isinstance(each, Error) for each in done if isinstance(each, BaseException)), done
+    return [each.code if isinstance(each, Error) else None for each in done]
 
 
 def test_units_are_small(tmp_path: Path) -> None:
