@@ -74,7 +74,7 @@ def report(
     """Tell the ledger what Ironic's nodes offer, as one of a group that shares them.
 
     Exit codes: 0 stopped by a signal, or all is reported; 1 not all is (--once); 4 another reporter
-    has joined as the same member.
+    has joined as the same member, or the group was deleted.
     """
 
     async def work() -> None:
