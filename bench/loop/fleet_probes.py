@@ -63,3 +63,4 @@ def reporters(asked: Callable[..., P]) -> Iterator[P]:
     sent = {"group": "probed", "member": "one", "token": "1.1", "nodes": [{"uuid": node}]}
     yield asked("report, invalid token", "POST", "/v1/reports", "", sent)
     yield asked("leave", "DELETE", f"{group}/members/{{member}}", f"{own}/members/one")
+    yield asked("reporter group", "DELETE", group, own)

@@ -3,7 +3,7 @@
 from uuid import uuid4
 
 from moorage.client.reporting import Reporting
-from moorage.wire.reporting import MemberWanted
+from moorage.wire.reporting import MemberWanted, NodeReported, ReportWanted
 from tests.cli.pooled import Cli
 
 
@@ -26,6 +26,36 @@ def test_a_group(cli: Cli) -> None:
     assert cli.answer("report", "status", "shown")["ghosts"] == []
     assert "either --to" in cli.refusal(2, "group", "pin", "shown", node)
     assert "no group of reporters" in cli.refusal(1, "report", "status", "nothing")
+
+
+def test_a_group_is_deleted(cli: Cli) -> None:
+    """Not while a member is live; afterwards no command finds it."""
+    reporting = Reporting(cli.transport)
+    instance = str(uuid4())
+    reporting.join("gone", "a", MemberWanted(instance=instance))
+    assert "1 live member (a)" in cli.refusal(4, "group", "delete", "gone")
+    reporting.leave("gone", "a", instance)
+    assert cli.lines("group", "delete", "gone") == ["deleted gone"]
+    assert "gone" not in cli.lines("group", "list")
+    commands = (("group", name) for name in ("show", "pins", "nodes", "ghosts", "delete"))
+    for command in (*commands, ("report", "status")):
+        assert "no group of reporters 'gone'" in cli.refusal(1, *command, "gone")
+    reporting.join("again", "a", MemberWanted(instance=instance))
+    reporting.leave("again", "a", instance)
+    assert cli.answer("group", "delete", "again") == {"name": "again", "deleted": True}
+
+
+def test_what_a_group_reports(cli: Cli) -> None:
+    """Nodes and ghosts are printed as tables, lists and JSON."""
+    reporting = Reporting(cli.transport)
+    token = reporting.join("reports", "a", MemberWanted(instance=str(uuid4()))).token
+    node = str(uuid4())
+    seen = NodeReported(uuid=node, name=node, inventories={}, traits=[], aggregates=[])
+    sent = ReportWanted(group="reports", member="a", token=token, nodes=[seen])
+    assert reporting.report(sent).created == 1
+    assert cli.lines("group", "nodes", "reports") == ["node\tghost", f"{node}\tno"]
+    assert cli.answer("group", "nodes", "reports") == [{"uuid": node, "ghost": False}]
+    assert cli.answer("group", "ghosts", "reports") == []
 
 
 POOL_FILE = """

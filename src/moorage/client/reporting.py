@@ -18,6 +18,8 @@ from moorage.wire.reporting import (
     Membership,
     MemberWanted,
     NodeOutcomes,
+    NodeOwned,
+    NodePage,
     ObservedWanted,
     PinPage,
     PinsWanted,
@@ -68,6 +70,10 @@ class Reporting:
         for page in self._pages(ReporterGroupPage, "/v1/reporter-groups"):
             yield from page.groups
 
+    def group_delete(self, name: str) -> None:
+        """Delete a group that has no live members; its providers stay."""
+        self._transport.request("DELETE", _group(name))
+
     def pins(self, group: str) -> dict[str, str]:
         """Return all pins of a group: the member by node."""
         pages = self._pages(PinPage, f"{_group(group)}/pins")
@@ -76,6 +82,11 @@ class Reporting:
     def pin(self, group: str, wanted: PinsWanted) -> ReporterGroup:
         """Pin nodes to a member, or remove their pins."""
         return self._ask(ReporterGroup, "POST", f"{_group(group)}/pins", asdict(wanted))
+
+    def nodes(self, group: str) -> Iterator[NodeOwned]:
+        """Yield the providers that the reports of a group own, and its ghosts."""
+        for page in self._pages(NodePage, f"{_group(group)}/nodes"):
+            yield from page.nodes
 
     def ghosts(self, group: str) -> Iterator[str]:
         """Yield the providers that are gone by a report, but are still allocated."""

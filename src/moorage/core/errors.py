@@ -67,6 +67,7 @@ class Code(StrEnum):
     POOL_IN_USE = "pool_in_use"
     HAS_ALLOCATIONS = "has_allocations"
     GROUP_IN_USE = "group_in_use"
+    GROUP_BEING_DELETED = "group_being_deleted"
     # It does not fit.
     INVENTORY_MISSING = "inventory_missing"
     CAPACITY_EXCEEDED = "capacity_exceeded"

@@ -174,6 +174,9 @@ MEMBER_TTL_SECONDS_MAX = 3_600
 PAST_INSTANCES_MAX = 8
 """Fenced instances of a reporter that are remembered: they may not join again."""
 
+DELETED_INSTANCES_MAX = 1_024
+"""Instances of members of deleted groups of one name that are remembered: more than one has."""
+
 PASS_CODES_MAX = 64
 """Codes of refusals in what a reporter says of its last pass."""
 

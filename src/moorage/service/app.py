@@ -1,7 +1,7 @@
 """The service object, which `serve` creates and faces use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moorage.core.clock import Clock
 from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
@@ -46,10 +46,10 @@ class Service:
     chores: Chores
     turns: FairTurns
     searches: Searches
-    unsent: UnsentMemory
     admission: Admission
     fleet: Fleet
     reporters: Reporters
+    unsent: UnsentMemory = field(default_factory=UnsentMemory)
 
     @classmethod
     async def start(
@@ -84,6 +84,8 @@ class Service:
         transactor.start()
         await admission.start()
         await fleet.start()
+        reporters = Reporters(engine, transactor, index, service_clock, clock, turns)
+        reporters.clearing.start()
         feed.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock, admission, retention)
@@ -105,11 +107,10 @@ class Service:
             watch=watch,
             admission=admission,
             fleet=fleet,
-            reporters=Reporters(engine, transactor, index, service_clock, clock),
+            reporters=reporters,
             chores=chores,
             turns=turns,
             searches=searches,
-            unsent=UnsentMemory(),
         )
 
     @classmethod
@@ -155,6 +156,7 @@ class Service:
         """Finish the accepted requests, then close the database."""
         await self.admission.stop()
         await self.fleet.stop()
+        await self.reporters.clearing.stop()
         await self.chores.stop()
         await self.transactor.stop()
         await self.feed.stop()

@@ -82,6 +82,7 @@ CELLS: dict[str, set[str]] = {
     "DELETE /v1/groups/{name+}": OPERATORS,
     "GET /v1/reporter-groups": UNBOUND,
     "GET /v1/reporter-groups/{name}": UNBOUND | REPORTER,
+    "DELETE /v1/reporter-groups/{name}": OPERATORS,
     "PUT /v1/reporter-groups/{name}/members/{member}": SERVICES | REPORTER,
     "DELETE /v1/reporter-groups/{name}/members/{member}": SERVICES | REPORTER,
     "PUT /v1/reporter-groups/{name}/observed": SERVICES | REPORTER,

@@ -17,6 +17,7 @@ from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.liveness import GroupCount
 from moorage.core.fleet.model import Agent, Goal, Liveness, Policy
 from moorage.core.fleet.policy import Action
+from moorage.core.fleet.reporters import DeletedGroup
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.inventory import InventorySpec
@@ -28,7 +29,7 @@ from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.fleet import agent_cases, liveness_cases, policy_cases
+from moorage.service.fleet import agent_cases, deletion_cases, liveness_cases, policy_cases
 from moorage.service.fleet.agent_case import AgentCase
 from moorage.service.fleet.liveness_cases import GroupCase
 from moorage.service.fleet.reporter_cases import (
@@ -72,6 +73,18 @@ EVERYTHING = Keys(
         pins={(GROUP, provider_id(n)) for n in AGENTS},
     ),
 )
+
+
+GONE = DeletedGroup(GROUP, Instant(0), 0, 0)
+
+
+class ClearWhatIsLeft(deletion_cases.ClearUnit):
+    """Clears the last deletion, whenever that was."""
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        self.deleted = world.fleet.deleted_groups.get(GROUP, self.deleted)
+        return super().decide(world, when)
 
 
 class LoadEverything(UseCase[None]):
@@ -133,6 +146,7 @@ def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
 def _drawn_reporters(dice: Random) -> list[Callable[[], UseCase[Any]]]:
     """Return functions that make random cases of reporters."""
     member, total = dice.choice("ab"), dice.choice((1, 2))
+    uuids = [provider_id(n) for n in AGENTS]
     nodes = [Node(provider_id(n), absent=True) for n in AGENTS]
     if dice.random() < 0.7:
         inventories, traits = {PAGES: InventorySpec(total)}, frozenset({"CUSTOM_T"})
@@ -147,6 +161,9 @@ def _drawn_reporters(dice: Random) -> list[Callable[[], UseCase[Any]]]:
         partial(Observe, GROUP, ["c"], Instant(dice.randrange(9)), ""),
         partial(PinNodes, GROUP, [provider_id(1)], dice.choice((None, "a")), TESTER),
         *[partial(ReportUnit, sender, nodes, TESTER)] * 4,
+        partial(deletion_cases.GroupDelete, GROUP, TESTER),
+        *[partial(ClearWhatIsLeft, GONE, [*uuids], [*uuids], dice.random() < 0.5)] * 2,
+        partial(deletion_cases.ForgetDeleted, GONE),
     ]
     return cases
 
@@ -176,7 +193,7 @@ class Twice:
                 if commit and made.written:
                     await transaction.commit()
             if commit:
-                self.accepted |= {type(one.work) for one in items if one.refusal is None}
+                self.accepted |= {_kind(one.work) for one in items if one.refusal is None}
             return self._results(made, [one for one in items if not _loads(one)])
 
     def _results(self, made: Any, items: list[Item]) -> dict[str, Any]:
@@ -187,6 +204,7 @@ class Twice:
         values |= {f"inventory {key}": one for key, one in ledger.inventories.items()}
         values |= {f"tags {key}": one for key, one in ledger.tags.items()}
         values |= {f"reporters {key}": one for key, one in fleet.reporter_groups.items()}
+        values |= {f"deleted {key}": one for key, one in fleet.deleted_groups.items()}
         values |= {f"reporter {key}": one for key, one in fleet.members.items()}
         values |= {f"pin {key}": one for key, one in fleet.pins.items()}
         values |= {f"answer {n}": _answer(one) for n, one in enumerate(items)}
@@ -196,6 +214,10 @@ class Twice:
         return {
             key: _timeless(json.decode(json.encode(v, enc_hook=str))) for key, v in values.items()
         }
+
+
+def _kind(work: Any) -> type:
+    return deletion_cases.ClearUnit if isinstance(work, ClearWhatIsLeft) else type(work)
 
 
 def _loads(item: Item) -> bool:

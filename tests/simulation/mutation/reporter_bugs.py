@@ -1,6 +1,6 @@
 """The bugs of groups of reporters that `make mutate` plants.
 
-The invariants, R1 to R10, are in `tests/simulation/reporters/auditor.py`.
+The invariants, R1 to R11, are in `tests/simulation/reporters/auditor.py`.
 """
 
 from tests.simulation.mutation.bug import REPORTERS, Bug
@@ -124,6 +124,14 @@ REPORTER_BUGS = (
         REPORTER,
         'float("-inf") if moved else began + FULL_SECONDS',
         'float("-inf") if moved else float("inf")',
+        REPORTERS,
+    ),
+    Bug(
+        "R11",
+        "a sign of life ends with the pass",
+        MEMBERSHIP,
+        "        await asyncio.shield(joining)\n",
+        "        await joining\n",
         REPORTERS,
     ),
 )

@@ -24,4 +24,4 @@ def test_every_invariant_has_a_bug() -> None:
     numbered = {bug.invariant for bug in FLEET_BUGS} - {"brake"}
     assert numbered == {f"F{n}" for n in range(1, 20)}
     assert {bug.invariant for bug in PROVISIONING_BUGS} == {f"P{n}" for n in range(1, 9)}
-    assert {bug.invariant for bug in REPORTER_BUGS} == {f"R{n}" for n in range(1, 11)}
+    assert {bug.invariant for bug in REPORTER_BUGS} == {f"R{n}" for n in range(1, 12)}

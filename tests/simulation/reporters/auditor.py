@@ -14,6 +14,7 @@ R7  What is written differs from what was there.
 R8  Nothing is removed that Ironic had all the time, nor created that it has had no more for long.
 R9  Traits that others have set stay.
 R10 When the faults end, the ledger says what Ironic has, after one full reading.
+R11 No reporter gives up a sign of life: it could arrive after its leaving, and be a new member.
 """
 
 from collections.abc import Callable, Sequence

@@ -113,9 +113,10 @@ class Service(Reporters):
         nothing: Any = None
         myself: Any = self
         index: Any = Index(memory)
-        super().__init__(nothing, myself, index, self.clock, clock)
+        turns: Any = Turns()
+        super().__init__(nothing, myself, index, self.clock, clock, turns)
         self._memory, self._world, self._hands = memory, world, clock
-        self.turns = Turns()
+        self.turns = turns
         self._queue: list[tuple[Any, asyncio.Future[Any]]] = []
 
     async def submit(self, case: Any) -> Any:

@@ -31,7 +31,7 @@ class Reporting(Program):
         fenced = False
         try:
             while not self._stopped.is_set():
-                await self.reporter.tick()
+                await self.reporter.tick_unless(self._stopped)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stopped.wait(), self.world.interval)
             if signs.done():

@@ -93,7 +93,12 @@ class ReporterSimulation(VirtualWorld):
 
         # Nothing between a reporter and the server sends a request twice.
         weather = replace(self.net.weather(SERVER_LATE, False), again=None)
-        return await self.net.exchange(weather, seconds, carry)
+        try:
+            return await self.net.exchange(weather, seconds, carry)
+        except asyncio.CancelledError:
+            if (method, process.dead) == ("PUT", False) and "/members/" in path:
+                self.broken(Violation(f"R11 {process.name} gives up a sign of life"))
+            raise
 
     async def to_ironic(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, seconds: float

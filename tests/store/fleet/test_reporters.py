@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes, Facts, Keys
-from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
+from moorage.core.fleet.reporters import DeletedGroup, Member, Pass, ReporterGroup
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.model import Described, Reported, Tags
@@ -88,12 +88,13 @@ def test_changes_and_signs_of_life(engine: Engine) -> None:
         assert facts.members == {key: replace(MEMBER, heard_until=Instant(77), last_pass=last)}
         assert facts.reporter_groups == {"g": replace(GROUP, seen_at=Instant(88))}
         assert await engine.read_aside(check.differences_load()) == []
-        gone = Changes(members={key: None}, pins={("g", NODE): None})
+        gone = Changes(members={key: None}, pins={("g", NODE): None}, reporter_groups={"g": None})
         await run(engine, Keys(), lambda _: gone)
         facts = await facts_of(engine, Keys(reporters={"g"}, pins={("g", NODE)}))
-        assert (facts.members, facts.pins) == ({}, {})
-        tail = await engine.read(changes_load(begin, kinds=("reporter", "pin")))
+        assert (facts.members, facts.pins, facts.reporter_groups) == ({}, {}, {})
+        tail = await engine.read(changes_load(begin, kinds=("reporter_group", "reporter", "pin")))
         assert tail.batches[-1].others == [
+            ("reporter_group", "g", None),
             ("reporter", f"g/{MEMBER.name}", None),
             ("pin", f"g/{NODE}", None),
         ]
@@ -101,7 +102,44 @@ def test_changes_and_signs_of_life(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
+def test_what_is_left_of_a_deleted_group(engine: Engine) -> None:
+    """It comes back as it was saved, raises no revision, and explains pins without a group."""
+    deleted = DeletedGroup("g", Instant(7), 5, 3, ("i", "j"))
+
+    async def scenario() -> None:
+        await run(engine, Keys(), lambda _: some())
+        await run(engine, Keys(), lambda _: without_group())
+        assert any(
+            "pin of node" in line for line in await engine.read_aside(check.differences_load())
+        )
+        begin = (await engine.read(changes_load(0))).revision
+        await run(engine, Keys(), lambda _: Changes(deleted_groups={"g": deleted}))
+        assert (await engine.read(changes_load(0))).revision == begin
+        facts = await facts_of(engine, Keys(reporters={"g"}))
+        assert facts.deleted_groups == {"g": deleted}
+        assert await engine.read_aside(check.differences_load()) == []
+        assert (await engine.read(reporter_reads.deleted_load()))[1] == [(deleted, False)]
+        cleared = replace(deleted, cleared=True)
+        await run(engine, Keys(), lambda _: Changes(deleted_groups={"g": cleared}))
+        assert await engine.read_aside(check.differences_load()) != []
+        await run(engine, Keys(), lambda _: some())
+        assert (await engine.read(reporter_reads.deleted_load()))[1] == [(cleared, True)]
+        assert await engine.read(reporter_reads.pinned_window("g", NODE, 9)) == [provider_id(2)]
+        await run(engine, Keys(), lambda _: Changes(deleted_groups={"g": None}))
+        assert (await facts_of(engine, Keys(reporters={"g"}))).deleted_groups == {}
+
+    asyncio.run(scenario())
+
+
+def without_group() -> Changes:
+    """Return the deletion of a group and its member, without its pins."""
+    return Changes(reporter_groups={"g": None}, members={("g", MEMBER.name): None})
+
+
 PLANTED = {
+    "INSERT INTO deleted_reporter_group VALUES ('d', 1, 1, 1, '{', 0)": (
+        "deleted group of reporters d: its instances cannot be read"
+    ),
     "UPDATE reporter SET name = 'x'": "reporter g/x: name is 'x', it should be 'a.b:1'",
     "UPDATE reporter SET body = '{}'": "reporter g/a.b:1: its body cannot be read",
     "UPDATE reporter_group SET body = '1'": "group of reporters g: its body cannot be read",
@@ -140,7 +178,10 @@ def test_wipe_leaves_no_reporters(engine: Engine) -> None:
 
     async def scenario() -> None:
         await run(engine, Keys(), lambda _: some())
+        left = DeletedGroup("d", Instant(7), 5, 3)
+        await run(engine, Keys(), lambda _: Changes(deleted_groups={"d": left}))
         await wiped(engine)
+        assert (await engine.read(reporter_reads.deleted_load()))[1] == []
         shared = await engine.read(reporter_reads.shared_load("g", [NODE]))
         assert (shared.group, shared.members, shared.pins) == (None, [], {})
 
@@ -171,6 +212,9 @@ def test_what_reports_have_set_comes_back(engine: Engine) -> None:
         assert await engine.read(reporter_reads.reported_window("g", "", 9)) == [(NODE, False)]
         assert await engine.read(reporter_reads.reported_window("h", "", 9)) == [(NODE, True)]
         assert await engine.read(reporter_reads.reported_window("i", "", 9)) == []
+        assert await engine.read(reporter_reads.marked_window("h", "", 9)) == [NODE]
+        assert await engine.read(reporter_reads.marked_window("h", NODE, 9)) == []
+        assert await engine.read(reporter_reads.marked_window("i", "", 9)) == []
         assert await engine.read(reporter_reads.reported_window("g", NODE, 9)) == []
 
     asyncio.run(scenario())

@@ -18,7 +18,7 @@ NAME = click.argument("name", shell_complete=completion.reporter_groups)
 
 @click.group()
 def group() -> None:
-    """Show groups of reporters, and pin nodes to their members."""
+    """Show and delete groups of reporters, and pin nodes to their members."""
 
 
 @group.command("list", epilog=example("moorage group list"))
@@ -65,6 +65,35 @@ def pins(name: str, as_json: bool) -> None:
         show_table(["node", "member"], [[node, member] for node, member in found.items()])
 
 
+@group.command(epilog=example("moorage group nodes ironic"))
+@administering
+@NAME
+@json_option
+def nodes(name: str, as_json: bool) -> None:
+    """Print all providers that the reports of the group NAME own, and whether each is a ghost."""
+    with reporting_at_server() as reporting:
+        found = list(reporting.nodes(name))
+    if as_json:
+        show_json(msgspec.to_builtins(found))
+    else:
+        show_table(["node", "ghost"], [[one.uuid, "yes" if one.ghost else "no"] for one in found])
+
+
+@group.command(epilog=example("moorage group ghosts ironic"))
+@administering
+@NAME
+@json_option
+def ghosts(name: str, as_json: bool) -> None:
+    """Print the providers that are gone by the reports of the group NAME, but still allocated."""
+    with reporting_at_server() as reporting:
+        found = list(reporting.ghosts(name))
+    if as_json:
+        show_json(found)
+    else:
+        for uuid in found:
+            say(uuid)
+
+
 @group.command(epilog=example("moorage group pin ironic --to reporter-2 $NODE"))
 @administering
 @NAME
@@ -84,6 +113,20 @@ def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_
         show_json(msgspec.to_builtins(found))
     else:
         say(f"pinned to {member}" if member is not None else "no longer pinned")
+
+
+@group.command(epilog=example("moorage group delete ironic"))
+@administering
+@NAME
+@json_option
+def delete(name: str, as_json: bool) -> None:
+    """Delete the group NAME, which must have no live members; its providers stay."""
+    with reporting_at_server() as reporting:
+        reporting.group_delete(name)
+    if as_json:
+        show_json({"name": name, "deleted": True})
+    else:
+        say(f"deleted {name}")
 
 
 def show_members(found: ReporterGroup) -> None:

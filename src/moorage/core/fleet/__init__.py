@@ -6,6 +6,6 @@ agents declare, with `parts.py` for the parts of a machine; `reports.py` what th
 `desired.py` what they should have, `policy.py` whether they are used, `groups.py` the defaults of
 their groups, `liveness.py` what follows from silence. `starts.py` says which consumers may start on
 a machine. `reporters.py` defines the values of reporters, `members.py` decides who is live and who
-is fenced, `ownership.py` who owns a node.
+is fenced, `deletion.py` which groups may be deleted, `ownership.py` who owns a node.
 May import: the rest of `core` outside its rooms.
 """

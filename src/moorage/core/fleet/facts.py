@@ -1,13 +1,18 @@
 """What a decision about agents and reporters may read, and what it may change."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.fleet.model import Agent, Group
-from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
+from moorage.core.fleet.reporters import DeletedGroup, Member, Pass, ReporterGroup
 from moorage.core.ids import AgentId, ProviderId
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(slots=True)
@@ -49,7 +54,7 @@ class Changes:
     groups: dict[str, Group | None] = field(default_factory=dict)
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     """Agents are never deleted: their UUIDs must stay used up."""
-    reporter_groups: dict[str, ReporterGroup] = field(default_factory=dict)
+    reporter_groups: dict[str, ReporterGroup | None] = field(default_factory=dict)
     members: dict[tuple[str, str], Member | None] = field(default_factory=dict)
     """Reporters by group and name."""
     pins: dict[tuple[str, ProviderId], str | None] = field(default_factory=dict)
@@ -60,6 +65,8 @@ class Changes:
     """New `last_pass` of members, likewise."""
     seen: dict[str, Instant] = field(default_factory=dict)
     """New `seen_at` of groups of reporters, likewise."""
+    deleted_groups: dict[str, DeletedGroup | None] = field(default_factory=dict)
+    """What is left of deleted groups of reporters, likewise. None: it is forgotten."""
 
     def update(self, other: "Changes") -> None:
         """Merge the after-images of a later decision, which override those here."""
@@ -68,6 +75,7 @@ class Changes:
         self.reporter_groups.update(other.reporter_groups)
         self.members.update(other.members)
         self.pins.update(other.pins)
+        self.deleted_groups.update(other.deleted_groups)
         self._update_signs(other)
 
     def _update_signs(self, other: "Changes") -> None:
@@ -103,7 +111,8 @@ class Changes:
         return any(rows)
 
     def __bool__(self) -> bool:
-        return self.is_logged or bool(self.heard or self.passes or self.seen)
+        unlogged = (self.heard, self.passes, self.seen, self.deleted_groups)
+        return self.is_logged or any(unlogged)
 
 
 @dataclass(slots=True)
@@ -119,16 +128,13 @@ class Facts:
     epoch: int = 0
     """The present epoch, if reporters were asked for."""
     reporter_groups: dict[str, ReporterGroup] = field(default_factory=dict)
+    deleted_groups: dict[str, DeletedGroup] = field(default_factory=dict)
     members: dict[tuple[str, str], Member] = field(default_factory=dict)
     pins: dict[tuple[str, ProviderId], str] = field(default_factory=dict)
 
     def apply(self, changes: Changes) -> None:
         """Make the changes of one decision visible to the next."""
-        for name, group in changes.groups.items():
-            if group is None:
-                self.groups.pop(name, None)
-            else:
-                self.groups[name] = group
+        _put(self.groups, changes.groups)
         for uuid, agent in changes.agents.items():
             self.agents[uuid] = agent
             self.next_number = max(self.next_number, agent.number + 1)
@@ -140,20 +146,21 @@ class Facts:
         self._reporters(changes)
 
     def _reporters(self, changes: Changes) -> None:
-        self.reporter_groups.update(changes.reporter_groups)
-        for key, member in changes.members.items():
-            if member is None:
-                self.members.pop(key, None)
-            else:
-                self.members[key] = member
-        for pinned, name in changes.pins.items():
-            if name is None:
-                self.pins.pop(pinned, None)
-            else:
-                self.pins[pinned] = name
+        _put(self.reporter_groups, changes.reporter_groups)
+        _put(self.deleted_groups, changes.deleted_groups)
+        _put(self.members, changes.members)
+        _put(self.pins, changes.pins)
         for key, until in changes.heard.items():
             self.members[key] = replace(self.members[key], heard_until=until)
         for key, last in changes.passes.items():
             self.members[key] = replace(self.members[key], last_pass=last)
         for group, at in changes.seen.items():
             self.reporter_groups[group] = replace(self.reporter_groups[group], seen_at=at)
+
+
+def _put(rows: dict[K, V], changes: Mapping[K, V | None]) -> None:
+    for key, value in changes.items():
+        if value is None:
+            rows.pop(key, None)
+        else:
+            rows[key] = value

@@ -91,7 +91,7 @@ def join(
         ttl: for how long it is live without being heard of.
         renew: give it a new token, so that what it sent with the present one is refused.
 
-    Raises INVALID, FENCED, LIMIT_EXCEEDED.
+    Raises INVALID, FENCED, LIMIT_EXCEEDED, GROUP_BEING_DELETED.
     """
     check_group_name(group)
     check_member_name(name)
@@ -102,6 +102,7 @@ def join(
             Code.INVALID,
             f"ttl must be from {MEMBER_TTL_SECONDS_MIN} to {MEMBER_TTL_SECONDS_MAX} seconds.",
         )
+    _check_deleted(facts, group, instance)
     before = facts.members.get((group, name))
     if before is not None and instance in before.past:
         raise fenced(group, name)
@@ -160,9 +161,10 @@ def observe(
         error: what was wrong then; empty: nothing.
 
     Raises INVALID, LIMIT_EXCEEDED, OBSERVER_FAILED: an empty list because of an error says nothing;
-    STALE_REPORT: a later list is known.
+    STALE_REPORT: a later list is known; GROUP_BEING_DELETED.
     """
     check_group_name(group)
+    _check_deleted(facts, group)
     observed = tuple(sorted(set(names)))
     _check_observed(observed, error)
     if seen_at > when.wall + AHEAD_MAX:
@@ -174,7 +176,7 @@ def observe(
         )
     before = facts.reporter_groups.get(group)
     if before is None:
-        before = ReporterGroup(group, when.stamp, when.stamp)
+        before = _new_group(facts, when, group)
     elif before.seen_at is not None and seen_at < before.seen_at:
         raise Error(Code.STALE_REPORT, f"A later list of group '{group}' is known: it stays.")
     elif (before.observed, before.observer_error) == (observed, error) and before.seen_at:
@@ -204,8 +206,13 @@ def find_group(facts: Facts, name: str) -> ReporterGroup:
     """Return a group. Raises GROUP_NOT_FOUND."""
     group = facts.reporter_groups.get(name)
     if group is None:
-        raise Error(Code.GROUP_NOT_FOUND, f"There is no group of reporters '{name}'.")
+        raise group_not_found(name)
     return group
+
+
+def group_not_found(name: str) -> Error:
+    """Return the error for a group that does not exist, or not any more."""
+    return Error(Code.GROUP_NOT_FOUND, f"There is no group of reporters '{name}'.")
 
 
 def check_group_name(name: str) -> None:
@@ -227,6 +234,32 @@ def check_member_name(name: str) -> None:
         )
 
 
+def _check_deleted(facts: Facts, group: str, instance: str | None = None) -> None:
+    """Raise FENCED for an instance of a deleted group, GROUP_BEING_DELETED until it is cleared."""
+    deleted = facts.deleted_groups.get(group)
+    if deleted is None:
+        return
+    if instance in deleted.instances:
+        raise Error(
+            Code.FENCED,
+            f"Group '{group}' was deleted, and this instance was a member of it: stop, or join "
+            "with a new instance to create the group again.",
+        )
+    if not deleted.cleared:
+        raise Error(
+            Code.GROUP_BEING_DELETED,
+            f"Group '{group}' is being deleted, and its marks are still removed from providers: "
+            "try again in a few seconds.",
+        )
+
+
+def _new_group(facts: Facts, when: When, name: str) -> ReporterGroup:
+    """Return a new group; a deleted one of the name must not have issued its tokens before."""
+    before = facts.deleted_groups.get(name)
+    tokens, pins = (0, 0) if before is None else (before.tokens, before.pins_generation)
+    return ReporterGroup(name, when.stamp, when.stamp, tokens, pins)
+
+
 def _joined(
     facts: Facts,
     when: When,
@@ -236,7 +269,7 @@ def _joined(
 ) -> Changes:
     """Return the changes of a new member, of a new instance of one, or of one with a new token."""
     name, instance, ttl = wanted
-    known = facts.reporter_groups.get(group) or ReporterGroup(group, when.stamp, when.stamp)
+    known = facts.reporter_groups.get(group) or _new_group(facts, when, group)
     forgotten = _forgotten(facts, when.moment, group, name)
     members = sum(one == group for one, _ in facts.members) - len(forgotten)
     if before is None and members >= MEMBERS_MAX:

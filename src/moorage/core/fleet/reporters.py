@@ -56,3 +56,18 @@ class ReporterGroup(Struct, frozen=True):
     seen_at: Instant | None = None
     observer_error: str = ""
     generation: int = 0
+
+
+class DeletedGroup(Struct, frozen=True):
+    """What is known of a group of reporters that was deleted at `deleted_at`, in service time.
+
+    Until it is `cleared`, some of its pins and marks on providers are left. The next group of this
+    name continues its `tokens` and `pins_generation`; the `instances` of its members may not join.
+    """
+
+    name: str
+    deleted_at: Instant
+    tokens: int
+    pins_generation: int
+    instances: tuple[str, ...] = ()
+    cleared: bool = False

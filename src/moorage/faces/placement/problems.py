@@ -100,6 +100,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.POOL_IN_USE: WireProblem(409),
     Code.HAS_ALLOCATIONS: WireProblem(409),
     Code.GROUP_IN_USE: WireProblem(409),
+    Code.GROUP_BEING_DELETED: WireProblem(409),
     Code.INVENTORY_MISSING: WireProblem(409, prefix=NO_ROOM),
     Code.CAPACITY_EXCEEDED: WireProblem(409, prefix=NO_ROOM),
     Code.UNITS_VIOLATED: WireProblem(409, prefix=NO_ROOM),

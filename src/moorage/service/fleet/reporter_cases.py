@@ -52,7 +52,7 @@ class Join(UseCase[Membership]):
 
     def keys(self) -> Keys:
         """Name the group, and the pools whose limits depend on it."""
-        return _keys(self.group, pools=True)
+        return group_keys(self.group, pools=True)
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
@@ -85,7 +85,7 @@ class Leave(UseCase[None]):
 
     def keys(self) -> Keys:
         """Name the group, and the pools whose limits depend on it."""
-        return _keys(self.group, pools=True)
+        return group_keys(self.group, pools=True)
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
@@ -106,7 +106,7 @@ class Observe(UseCase[ReporterGroup]):
 
     def keys(self) -> Keys:
         """Name the group, and the pools whose limits depend on it."""
-        return _keys(self.group, pools=True)
+        return group_keys(self.group, pools=True)
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
@@ -114,8 +114,8 @@ class Observe(UseCase[ReporterGroup]):
         return Changes(fleet=members.observe(world.fleet, when, self.group, *seen))
 
     def conclude(self, world: World, when: When) -> ReporterGroup:
-        """Return the group."""
-        return world.fleet.reporter_groups[self.group]
+        """Return the group. Raises GROUP_NOT_FOUND: a later case of the batch has deleted it."""
+        return members.find_group(world.fleet, self.group)
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class PinNodes(AuditedUseCase[ReporterGroup]):
 
     def keys(self) -> Keys:
         """Name the group, and the pins of the nodes."""
-        return _keys(self.group, self.nodes)
+        return group_keys(self.group, self.nodes)
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes."""
@@ -142,8 +142,8 @@ class PinNodes(AuditedUseCase[ReporterGroup]):
         return Changes(fleet=made)
 
     def conclude(self, world: World, when: When) -> ReporterGroup:
-        """Return the group."""
-        return world.fleet.reporter_groups[self.group]
+        """Return the group. Raises GROUP_NOT_FOUND: a later case of the batch has deleted it."""
+        return members.find_group(world.fleet, self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class ReportUnit(LedgerUseCase[list[NodeAnswer]]):
                 keys.names.add(node.name)
             keys.classes.update(vocabulary.customs(node.inventories or ()))
             keys.traits.update(vocabulary.customs(node.traits or ()))
-        found = _keys(self.sender.group, (node.uuid for node in self.nodes), keys)
+        found = group_keys(self.sender.group, (node.uuid for node in self.nodes), keys)
         assert found.fleet is not None
         found.fleet.roots.update(node.uuid for node in self.nodes)
         return found
@@ -218,13 +218,14 @@ class ReportUnit(LedgerUseCase[list[NodeAnswer]]):
         return [audit_entry(now, self.actor, "reporters.report", target, after=after)]
 
 
-def _keys(
+def group_keys(
     group: str,
     nodes: Iterable[ProviderId] = (),
     ledger: LedgerKeys | None = None,
     *,
     pools: bool = False,
 ) -> Keys:
+    """Name a group, some of its pins, keys of the ledger, and the pools that follow the group."""
     fleet = FleetKeys(reporters={group}, pins={(group, node) for node in nodes})
     admission = AdmissionKeys(member_groups={group}) if pools else None
     return Keys(LedgerKeys() if ledger is None else ledger, admission, fleet)

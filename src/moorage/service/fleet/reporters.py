@@ -28,8 +28,10 @@ from moorage.service import errors
 from moorage.service.access.audit import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
-from moorage.service.fair_turns import Pieces
+from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed.index import Index
+from moorage.service.fleet.deletion_cases import GroupDelete
+from moorage.service.fleet.group_clearing import GroupClearing
 from moorage.service.fleet.reporter_cases import (
     Join,
     Leave,
@@ -68,6 +70,7 @@ class Reporters:
         index: Index,
         service_clock: ServiceClock,
         clock: Clock,
+        turns: FairTurns,
     ) -> None:
         self._engine = engine
         self._transactor = transactor
@@ -78,6 +81,7 @@ class Reporters:
         """Nodes of reports to this process, by outcome, or by the code of the refusal."""
         self.reported_at: dict[str, Instant] = {}
         """When each group last reported to this process, by the wall clock."""
+        self.clearing = GroupClearing(engine, transactor, service_clock, turns, self._gone)
 
     async def join(
         self,
@@ -112,6 +116,14 @@ class Reporters:
         if len(nodes) > PINS_MAX:  # before they are loaded
             raise Error(Code.LIMIT_EXCEEDED, f"At most {PINS_MAX} nodes can be pinned at once.")
         return await self._transactor.submit(PinNodes(group, nodes, member, by))
+
+    async def delete(self, group: str, by: Actor) -> None:
+        """Delete a group; what is left of it is cleared soon. Its providers stay."""
+        await self._transactor.submit(GroupDelete(group, by))
+        self.clearing.soon()
+
+    def _gone(self, group: str) -> None:
+        self.reported_at.pop(group, None)
 
     async def report(
         self, sender: Sender, nodes: Sequence[Node], pieces: Pieces, by: Actor
@@ -169,7 +181,7 @@ class Reporters:
         """Return a group with its members. Raises GROUP_NOT_FOUND."""
         shared = await self._shared(name)
         if shared.group is None:
-            raise Error(Code.GROUP_NOT_FOUND, f"There is no group of reporters '{name}'.")
+            raise members.group_not_found(name)
         with errors.translated():
             pinned = await self._engine.read(reporter_reads.pins_count(name))
         return GroupView(shared.group, shared.members, self._moment(shared), pinned)
@@ -184,7 +196,7 @@ class Reporters:
     ) -> tuple[list[tuple[ProviderId, str]], str | None]:
         """Return a page of pins as (node, member), and the cursor of the next page."""
         pins_of = partial(reporter_reads.pins_window, group)
-        found = await self._window(limit, pins_of, cursor)
+        found = await self._known_window(group, limit, pins_of, cursor)
         return page_of(found, limit, lambda pin: pin[0])
 
     async def ghosts(
@@ -192,14 +204,14 @@ class Reporters:
     ) -> tuple[list[ProviderId], str | None]:
         """Return a page of the ghosts of a group, and the cursor of the next page."""
         ghosts_of = partial(reporter_reads.ghosts_window, group)
-        return page_of(await self._window(limit, ghosts_of, cursor), limit, str)
+        return page_of(await self._known_window(group, limit, ghosts_of, cursor), limit, str)
 
     async def nodes(
         self, group: str, cursor: str | None, limit: int
     ) -> tuple[list[tuple[ProviderId, bool]], str | None]:
         """Return a page of what a group owns, as (node, ghost), and the cursor of the next page."""
         nodes_of = partial(reporter_reads.reported_window, group)
-        found = await self._window(limit, nodes_of, cursor)
+        found = await self._known_window(group, limit, nodes_of, cursor)
         return page_of(found, limit, lambda node: node[0])
 
     async def _window(
@@ -209,6 +221,21 @@ class Reporters:
         rows_max = rows_to_read(limit)
         with errors.translated():
             return await self._engine.read(plan_of(cursor or "", rows_max))
+
+    async def _known_window(
+        self,
+        group: str,
+        limit: int,
+        plan_of: Callable[[str, int], Plan[list[T]]],
+        cursor: str | None,
+    ) -> list[T]:
+        """Read the rows of a page that belongs to a group. Raises GROUP_NOT_FOUND."""
+        plan = reporter_reads.known(group, plan_of(cursor or "", rows_to_read(limit)))
+        with errors.translated():
+            found = await self._engine.read(plan)
+        if found is None:
+            raise members.group_not_found(group)
+        return found
 
     async def _shared(self, group: str, nodes: Sequence[ProviderId] = ()) -> Shared:
         with errors.translated():

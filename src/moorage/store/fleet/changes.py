@@ -30,7 +30,7 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
     for uuid, agent in sorted(changes.agents.items()):
         yield "agent", uuid, encode(agent)
     for name, known in sorted(changes.reporter_groups.items()):
-        yield "reporter_group", name, encode(known)
+        yield "reporter_group", name, None if known is None else encode(known)
     for (group_name, name), member in sorted(changes.members.items()):
         yield "reporter", f"{group_name}/{name}", None if member is None else encode(member)
     for (group_name, node), pin in sorted(changes.pins.items()):

@@ -3,11 +3,14 @@
 What agents offer is compared with the ledger elsewhere, in `store/offers_check.py`.
 """
 
+from collections.abc import Iterator
+
 from moorage.core.fleet.model import State
-from moorage.store.api import Plan, Query
+from moorage.store.api import Damaged, Plan, Query, Row
 from moorage.store.fleet.rows import (
     agent_from_body,
     agent_row,
+    deleted_from_row,
     group_from_body,
     group_row,
     member_from_body,
@@ -40,10 +43,11 @@ def differences_load() -> Plan[list[str]]:
 
     Use `read_aside`: it reads everything.
     """
-    agents, groups, reporter_groups, reporters, pins = yield [
+    agents, groups, reporter_groups, deleted, reporters, pins = yield [
         Query("agents_snapshot"),
         Query("agent_groups_snapshot"),
         Query("reporter_groups_snapshot"),
+        Query("deleted_reporter_groups_snapshot"),
         Query("reporters_snapshot"),
         Query("pins_adrift"),
     ]
@@ -57,6 +61,7 @@ def differences_load() -> Plan[list[str]]:
                 found.tell([f"agent {stored['uuid']}: its group '{agent.group}' does not exist"])
         for _ in found.read(REPORTER_GROUP, reporter_groups):
             pass
+        found.tell(_damaged(deleted))
         sharing = {row[0] for row in reporter_groups}
         for stored, _ in found.read(REPORTER, reporters):
             if stored["reporter_group"] not in sharing:
@@ -65,3 +70,12 @@ def differences_load() -> Plan[list[str]]:
     except Enough:
         found.lines.append("fleet: there are more differences; the rest was not looked at")
     return found.lines
+
+
+def _damaged(rows: list[Row]) -> Iterator[str]:
+    """Yield which deleted groups of reporters cannot be read."""
+    for *row, _ in rows:
+        try:
+            deleted_from_row(*row)
+        except Damaged:
+            yield f"deleted group of reporters {row[0]}: its instances cannot be read"

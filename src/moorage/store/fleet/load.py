@@ -12,6 +12,7 @@ from moorage.store.api import Plan, Query
 from moorage.store.encoding import encode, key_set
 from moorage.store.fleet.rows import (
     agents_from_rows,
+    deleted_from_row,
     group_from_row,
     member_from_row,
     reporter_group_from_row,
@@ -60,15 +61,18 @@ def _groups_load(facts: Facts) -> Plan[None]:
 def reporters_load(facts: Facts, keys: Keys) -> Plan[None]:
     """Load groups of reporters with their members, and pins. The caller has locked service time."""
     pins = encode(sorted([*pin] for pin in keys.pins))
-    clock, groups, members, pinned = yield [
+    clock, groups, deleted, members, pinned = yield [
         Query("clock_load"),
         Query("reporter_groups_load", (key_set(keys.reporters),)),
+        Query("deleted_reporter_groups_load", (key_set(keys.reporters),)),
         Query("reporters_load", (key_set(keys.reporters),)),
         Query("pins_load", (pins,)),
     ]
     facts.epoch = clock[0][0]
     for row in groups:
         facts.reporter_groups[row[0]] = reporter_group_from_row(*row)
+    for row in deleted:
+        facts.deleted_groups[row[0]] = deleted_from_row(*row)
     for row in members:
         facts.members[row[0], row[1]] = member_from_row(*row)
     for group, node, member in pinned:

@@ -1,16 +1,19 @@
 """Queries of groups of reporters, answered from their rows. All raise Damaged."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from msgspec import Struct
 
-from moorage.core.fleet.reporters import Member, ReporterGroup
+from moorage.core.fleet.reporters import DeletedGroup, Member, ReporterGroup
 from moorage.core.ids import ProviderId
 from moorage.core.service_time import Timeline
 from moorage.store import service_clock
-from moorage.store.api import Plan, Query
+from moorage.store.api import Done, Plan, Query, advanced
 from moorage.store.encoding import encode
-from moorage.store.fleet.rows import member_from_row, reporter_group_from_row
+from moorage.store.fleet.rows import deleted_from_row, member_from_row, reporter_group_from_row
+
+T = TypeVar("T")
 
 
 class Shared(Struct, frozen=True):
@@ -37,6 +40,35 @@ def shared_load(group: str, nodes: Iterable[ProviderId] = ()) -> Plan[Shared]:
         [member_from_row(*row) for row in members],
         {node: member for _, node, member in pins},
     )
+
+
+def known(group: str, plan: Plan[T]) -> Plan[T | None]:
+    """Load something of a group by a plan that asks once; None: there is no such group."""
+    asked = advanced(plan, None)
+    assert not isinstance(asked, Done)
+    groups, *rows = yield [Query("reporter_group_load", (group,)), *asked]
+    found = advanced(plan, rows)
+    assert isinstance(found, Done)
+    return found.answer if groups else None
+
+
+def deleted_load() -> Plan[tuple[Timeline, list[tuple[DeletedGroup, bool]]]]:
+    """Load all deleted groups, and whether there is another group of the name again."""
+    clock, rows = yield [service_clock.LOAD, Query("deleted_reporter_groups_snapshot")]
+    found = [(deleted_from_row(*row), bool(again)) for *row, again in rows]
+    return service_clock.timeline_from_rows(clock), found
+
+
+def marked_window(group: str, after: str, limit: int) -> Plan[list[ProviderId]]:
+    """Load some providers on which the reports of a group have set anything, by UUID."""
+    (rows,) = yield [Query("marked_window", (group, after, limit))]
+    return [uuid for (uuid,) in rows]
+
+
+def pinned_window(group: str, after: str, limit: int) -> Plan[list[ProviderId]]:
+    """Load some nodes of a group that are pinned, by UUID."""
+    (rows,) = yield [Query("pins_window", (group, after, limit))]
+    return [node for node, _ in rows]
 
 
 def pins_window(group: str, after: str, limit: int) -> Plan[list[tuple[ProviderId, str]]]:

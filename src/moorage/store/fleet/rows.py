@@ -8,13 +8,14 @@ from msgspec.structs import replace
 from moorage.core.clock import Instant
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.offers import is_offered
-from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
+from moorage.core.fleet.reporters import DeletedGroup, Member, Pass, ReporterGroup
 from moorage.core.ids import AgentId
 from moorage.store.api import Damaged, Row
 from moorage.store.encoding import encode
 
 _agent = json.Decoder(Agent)
 _group = json.Decoder(Group)
+_instances = json.Decoder(tuple[str, ...])
 _member = json.Decoder(Member)
 _pass = json.Decoder(Pass)
 _reporter_group = json.Decoder(ReporterGroup)
@@ -116,3 +117,26 @@ def reporter_group_from_row(name: str, seen_at: Instant | None, body: str) -> Re
 def reporter_group_row(group: ReporterGroup) -> Row:
     """Write a group of reporters."""
     return (group.name, group.seen_at, encode(group))
+
+
+def deleted_from_row(
+    name: str, deleted_at: Instant, tokens: int, pins_generation: int, instances: str, cleared: int
+) -> DeletedGroup:
+    """Read the row of a deleted group of reporters. Raises Damaged."""
+    try:
+        known = _instances.decode(instances)
+    except MsgspecError as error:
+        raise _damaged(f"deleted group of reporters '{name}'", error) from error
+    return DeletedGroup(name, deleted_at, tokens, pins_generation, known, bool(cleared))
+
+
+def deleted_row(group: DeletedGroup) -> Row:
+    """Write a deleted group of reporters."""
+    return (
+        group.name,
+        group.deleted_at,
+        group.tokens,
+        group.pins_generation,
+        encode(group.instances),
+        int(group.cleared),
+    )

@@ -10,7 +10,13 @@ from moorage.core.fleet.model import DEFAULT_GROUP, Group
 from moorage.store.api import Statement, Write
 from moorage.store.encoding import encode
 from moorage.store.fleet.changes import change_rows
-from moorage.store.fleet.rows import agent_row, group_row, member_row, reporter_group_row
+from moorage.store.fleet.rows import (
+    agent_row,
+    deleted_row,
+    group_row,
+    member_row,
+    reporter_group_row,
+)
 
 
 @dataclass(slots=True)
@@ -43,9 +49,11 @@ class FleetPart:
         members = sorted(self.changes.members.items())
         pins = sorted(self.changes.pins.items())
         seen, heard = sorted(self.changes.seen.items()), sorted(self.changes.heard.items())
+        deleted = sorted(self.changes.deleted_groups.items())
         passes = sorted(self.changes.passes.items(), key=lambda item: item[0])
         return [
-            Write("reporter_group_upsert", [reporter_group_row(group) for _, group in groups]),
+            Write("reporter_group_delete", [(name,) for name, group in groups if group is None]),
+            Write("reporter_group_upsert", [reporter_group_row(one) for _, one in groups if one]),
             Write("reporter_group_seen", [(at, name) for name, at in seen]),
             Write("reporter_delete", [key for key, member in members if member is None]),
             Write("reporter_upsert", [member_row(member) for _, member in members if member]),
@@ -53,6 +61,8 @@ class FleetPart:
             Write("reporter_passed", [(encode(last), *key) for key, last in passes]),
             Write("pin_delete", [key for key, pin in pins if pin is None]),
             Write("pin_upsert", [(*key, pin) for key, pin in pins if pin is not None]),
+            Write("deleted_reporter_group_delete", [(name,) for name, one in deleted if not one]),
+            Write("deleted_reporter_group_upsert", [deleted_row(one) for _, one in deleted if one]),
         ]
 
     def stamp(self, epoch: int, revision: int) -> None:
@@ -76,5 +86,6 @@ def wipe_writes() -> list[Write]:
         Write("pins_wipe", [()]),
         Write("reporters_wipe", [()]),
         Write("reporter_groups_wipe", [()]),
+        Write("deleted_reporter_groups_wipe", [()]),
         Write("agent_group_upsert", [group_row(Group(DEFAULT_GROUP, Instant(0), Instant(0)))]),
     ]

@@ -274,3 +274,28 @@ def test_the_changes_are_shown(group: Group, native: Native) -> None:
     assert "token" not in member
     assert sum(one["kind"] == "reporter" for one in changes) == 1
     assert found["reporter_group", group.name]["pins_generation"] == 1
+
+
+def test_a_group_is_deleted(group: Group, native: Native) -> None:
+    """Once nobody is live in it, and once only; followers of changes and later members see it."""
+    group.join()
+    group.report(made := node())
+    pins = {"nodes": [made["uuid"]], "member": "b"}
+    assert native.ask("POST", f"{group.path}/pins", pins).status == 200
+    refused = native.ask("DELETE", group.path)
+    assert (refused.status, refused.body["code"]) == (409, "group_in_use")
+    assert group.ask("DELETE", group.path).status == 403
+    group.ask("DELETE", f"{group.path}/members/a?instance={group.instance}")
+    after = native.ask("GET", "/v1/watch?wait=0").body["next"]
+    assert native.ask("DELETE", group.path).status == 204
+    for method, path in (("DELETE", ""), ("GET", ""), ("GET", "/nodes"), ("GET", "/pins")):
+        lost = native.ask(method, f"{group.path}{path}")
+        assert (lost.status, lost.body["code"]) == (404, "group_not_found")
+    (change,) = native.ask("GET", f"/v1/watch?after={after}&kinds=reporter_group").body["changes"]
+    assert (change["key"], change["value"]) == (group.name, None)
+    tags = native.ask("GET", f"/v1/watch?after={after}&kinds=tags&wait=30").body["changes"][0]
+    assert (tags["key"], tags["value"]["reported"]) == (made["uuid"], [])
+    assert traits_of(native, made["uuid"]) == ["CUSTOM_RACK_7"]
+    group.instance = str(uuid4())
+    while (joined := group.join()).status != 200:
+        assert joined.body["code"] == "group_being_deleted"

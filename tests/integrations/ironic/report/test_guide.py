@@ -62,7 +62,7 @@ def test_the_guide(tmp_path: Path) -> None:
     async def play() -> None:
         async with world(tmp_path, NODES) as it:
             said = [await run(it, tmp_path, command) for command in commands()]
-            _, foretold, once, running, members, pin, pins, unpin, status = said
+            _, foretold, once, running, members, pin, pins, unpin, status, deleted = said
             assert foretold.count("\tcreated") == NODES
             assert once == f"{NODES} nodes sent: {NODES} created\n"
             assert running.splitlines() == [expected()]
@@ -71,6 +71,7 @@ def test_the_guide(tmp_path: Path) -> None:
             assert it.node(1).uuid in pins
             assert unpin == "no longer pinned\n"
             assert "nobody reports" in status
+            assert deleted == "deleted ironic\n"
             assert it.reporting.group("conductors").observed == ["moorage"]
 
     asyncio.run(play())

@@ -295,7 +295,8 @@ def test_ghosts_are_listed(url: str) -> None:
         assert [each.ghost for each in answers] == [False, True, False]
         assert outcomes(await report(one, "a", token, gone)) == ["unchanged"] * 3
         assert await one.reporters.ghosts(GROUP, None, 9) == ([provider_id(1)], None)
-        assert await one.reporters.ghosts("other", None, 9) == ([], None)
+        with refused(Code.GROUP_NOT_FOUND):
+            await one.reporters.ghosts("other", None, 9)
         await report(one, "a", token, [node(1)])
         assert await other.reporters.ghosts(GROUP, None, 9) == ([], None)
 

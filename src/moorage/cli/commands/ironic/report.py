@@ -74,7 +74,7 @@ def report(
     """Tell the ledger what Ironic's nodes offer, as one of a group that shares them.
 
     Exit codes: 0 stopped by a signal, or all is reported; 1 not all is (--once); 4 another reporter
-    has joined as the same member.
+    has joined as the same member, or the group was deleted.
     """
 
     async def work() -> None:
@@ -101,7 +101,16 @@ def report(
 
 
 async def _once(reporter: "Reporter") -> None:
-    reported = await reporter.once()
+    work = asyncio.create_task(reporter.once())
+
+    def stop() -> None:
+        work.cancel()  # it leaves the group then
+
+    on_signals((signal.SIGTERM, signal.SIGINT), stop)
+    try:
+        reported = await work
+    except asyncio.CancelledError:
+        raise Failure(FAILED, "stopped before all nodes were reported") from None
     say(str(reporter.progress.total))
     if not reported:
         raise Failure(FAILED, "not all nodes are reported")
@@ -134,7 +143,7 @@ async def _until(
 ) -> None:
     ready = False
     while not stop.is_set():
-        await reporter.tick()
+        await reporter.tick_unless(stop)
         shown(name, reporter.progress)
         if reporter.progress.full and not ready:
             ready = True

@@ -84,6 +84,13 @@ async def read(request: Request[None, None]) -> wire.ReporterGroup:
     return _shown(await request.service.reporters.group(group))
 
 
+async def delete(request: Request[None, None]) -> None:
+    """Delete a group; its providers stay."""
+    group = group_of(request)
+    check_group_name(group)
+    await request.service.reporters.delete(group, request.actor)
+
+
 async def pins(request: Request[None, PageAsked]) -> wire.PinPage:
     """Return a page of the pins of a group."""
     group, asked = group_of(request), request.parameters
@@ -166,6 +173,13 @@ ROUTES = (
         summary="Show a group of reporters, with its members.",
         handler=read,
         answer=wire.ReporterGroup,
+    ),
+    Route(
+        method="DELETE",
+        path=_GROUP,
+        role=Role.OPERATOR,
+        summary="Delete a group of reporters that has no live members; its providers stay.",
+        handler=delete,
     ),
     Route(
         method="PUT",

@@ -18,7 +18,7 @@ SIGNS = 3
 
 
 class FencedError(Exception):
-    """Another instance has joined as the same member: this one must end."""
+    """Another instance is the member, or the group was deleted: this one must end."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,16 @@ class Members:
         self._lost += 1
 
     async def join(self) -> None:
-        """Join, or stay. Raises FencedError, and what the API raises."""
+        """Join, or stay. Raises FencedError, and what the API raises.
+
+        What is sent is waited for, also if the caller is cancelled: see `leave`.
+        """
+        joining = asyncio.create_task(self._join_in_turn())
+        # If the caller is cancelled, nobody else looks at an error of the request.
+        joining.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(joining)
+
+    async def _join_in_turn(self) -> None:
         async with self._turn:
             await self._join()
 
@@ -95,9 +104,9 @@ class Members:
             found = await self._api.join(self.place.group, self.place.member, wanted)
         except RefusedError as error:
             if error.code == FENCED:
+                place = self.place
                 raise FencedError(
-                    f"another reporter has joined the group {self.place.group} as"
-                    f" {self.place.member}: this one ends"
+                    f"this one is no longer {place.group}/{place.member}, and ends: {error}"
                 ) from error
             raise
         if found.pins_generation != self._pins_generation:
@@ -112,8 +121,12 @@ class Members:
         self._outlived = lost
 
     async def leave(self) -> None:
-        """Leave, so that the others get the nodes at once."""
-        await self._api.leave(self.place.group, self.place.member, self._wanted.instance)
+        """Leave, so that the others get the nodes at once.
+
+        Not while a sign of life is on its way: after the leaving it would be a new member.
+        """
+        async with self._turn:
+            await self._api.leave(self.place.group, self.place.member, self._wanted.instance)
 
     def is_own(self, node: str) -> bool:
         """Return whether the reporter owns a node."""

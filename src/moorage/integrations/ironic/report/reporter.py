@@ -23,6 +23,7 @@ from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
 from moorage.integrations.ironic.report.conductors import Conductors
 from moorage.integrations.ironic.report.mapping import reported
 from moorage.integrations.ironic.report.membership import (
+    FENCED,
     FencedError,
     GroupMember,
     Members,
@@ -49,6 +50,9 @@ LATELY_TTLS = 2.0
 
 FULL_AGAIN_SECONDS = 30.0
 """The time until a full reading that has failed is tried again."""
+
+LEAVE_SECONDS = 3.0
+"""How long a reporter that ends waits for the server: without it the others wait for its TTL."""
 
 
 class TooManyGoneError(IronicError):
@@ -139,6 +143,18 @@ class Reporter:
         self.progress.trouble = None
         return True
 
+    async def tick_unless(self, stop: asyncio.Event) -> None:
+        """Make one pass, which ends unfinished when it is time to stop. Raises FencedError."""
+        passing, stopping = asyncio.create_task(self.tick()), asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((passing, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            passing.cancel()
+            stopping.cancel()
+            await asyncio.gather(passing, stopping, return_exceptions=True)
+        if not passing.cancelled():
+            passing.result()
+
     async def once(self) -> bool:
         """Report all nodes once, and leave the group; return whether nothing was refused.
 
@@ -182,13 +198,32 @@ class Reporter:
                     log.debug("no sign of life: %s", error)
 
     async def close(self) -> None:
-        """End what goes on, and leave the group if the server can be reached."""
+        """End what goes on, and leave the group, so that the others get the nodes at once.
+
+        What was sent and is still on its way is fenced by that. If the server does not answer soon,
+        the others get the nodes when its TTL is over, and the log says so.
+        """
         if self._full is not None:
             self._full.cancel()
             with contextlib.suppress(asyncio.CancelledError, FencedError):
                 await self._full
-        with contextlib.suppress(*AWAY):
-            await self._members.leave()
+        place, reason = self._members.place, f"no answer within {LEAVE_SECONDS:g} s"
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self._members.leave()
+            return
+        except TimeoutError:
+            pass
+        except AWAY as error:
+            if isinstance(error, RefusedError) and error.code == FENCED:
+                return  # another one has its place, and the nodes
+            reason = str(error)
+        log.warning(
+            "could not leave the group %s, its nodes get other owners within %g s: %s",
+            place.group,
+            place.ttl,
+            reason,
+        )
 
     async def _pass(self, tally: Tally) -> None:
         version, began = self._members.version, monotonic()

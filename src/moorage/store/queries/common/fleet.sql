@@ -63,10 +63,22 @@ ORDER BY node LIMIT $3;
 -- name: pins_count --
 SELECT member, COUNT(*) FROM reporter_pin WHERE reporter_group = $1 GROUP BY member ORDER BY member;
 
+-- Those of a group that is being deleted are removed soon.
 -- name: pins_adrift --
 SELECT reporter_group, node FROM reporter_pin WHERE NOT EXISTS (
     SELECT 1 FROM reporter_group WHERE name = reporter_pin.reporter_group
+) AND NOT EXISTS (
+    SELECT 1 FROM deleted_reporter_group WHERE name = reporter_pin.reporter_group AND cleared = 0
 ) ORDER BY reporter_group, node;
+
+-- Deleted groups of reporters, and whether there is another group of the name again.
+-- name: deleted_reporter_groups_snapshot --
+SELECT name, deleted_at, tokens, pins_generation, instances, cleared, EXISTS (
+    SELECT 1 FROM reporter_group WHERE name = deleted_reporter_group.name
+) FROM deleted_reporter_group ORDER BY name;
+
+-- name: deleted_reporter_groups_wipe --
+DELETE FROM deleted_reporter_group;
 
 -- name: reporter_groups_wipe --
 DELETE FROM reporter_group;

@@ -81,6 +81,20 @@ WHERE agent_heard.process <> r.process AND at < r.before;
 SELECT name, seen_at, body FROM reporter_group
 WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- name: deleted_reporter_groups_load --
+SELECT name, deleted_at, tokens, pins_generation, instances, cleared FROM deleted_reporter_group
+WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: deleted_reporter_group_upsert --
+INSERT INTO deleted_reporter_group (name, deleted_at, tokens, pins_generation, instances, cleared)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
+ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at, tokens = excluded.tokens,
+    pins_generation = excluded.pins_generation, instances = excluded.instances,
+    cleared = excluded.cleared;
+
+-- name: deleted_reporter_group_delete --
+DELETE FROM deleted_reporter_group USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
+
 -- name: reporters_load --
 SELECT reporter_group, name, heard_until, last_pass, body FROM reporter
 WHERE reporter_group = ANY (ARRAY(SELECT json_array_elements_text($1)));
@@ -94,6 +108,9 @@ SELECT reporter_group, node, member FROM json_array_elements($1) AS asked(value)
 INSERT INTO reporter_group (name, seen_at, body)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
 ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, body = excluded.body;
+
+-- name: reporter_group_delete --
+DELETE FROM reporter_group USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 
 -- name: reporter_group_seen --
 UPDATE reporter_group SET seen_at = r.seen_at

@@ -207,6 +207,11 @@ WHERE provider > $2 AND strpos(reported, '"ghost":true') > 0 AND EXISTS (
     WHERE one.value ->> 'group' = $1 AND (one.value ->> 'ghost')::boolean
 ) ORDER BY provider LIMIT $3;
 
+-- name: marked_window --
+SELECT provider FROM provider_tags WHERE provider > $2 AND EXISTS (
+    SELECT 1 FROM json_array_elements(reported::json) AS one(value) WHERE one.value ->> 'group' = $1
+) ORDER BY provider LIMIT $3;
+
 -- name: reported_window --
 SELECT provider, COALESCE((one.value ->> 'ghost')::boolean, FALSE)
 FROM provider_tags, json_array_elements(reported::json) AS one(value)

@@ -60,6 +60,20 @@ DELETE FROM agent_heard WHERE process <> ?1 AND at < ?2;
 -- name: reporter_groups_load --
 SELECT name, seen_at, body FROM reporter_group WHERE name IN (SELECT value FROM json_each(?));
 
+-- name: deleted_reporter_groups_load --
+SELECT name, deleted_at, tokens, pins_generation, instances, cleared FROM deleted_reporter_group
+WHERE name IN (SELECT value FROM json_each(?));
+
+-- name: deleted_reporter_group_upsert --
+INSERT INTO deleted_reporter_group (name, deleted_at, tokens, pins_generation, instances, cleared)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at, tokens = excluded.tokens,
+    pins_generation = excluded.pins_generation, instances = excluded.instances,
+    cleared = excluded.cleared;
+
+-- name: deleted_reporter_group_delete --
+DELETE FROM deleted_reporter_group WHERE name = ?;
+
 -- name: reporters_load --
 SELECT reporter_group, name, heard_until, last_pass, body FROM reporter
 WHERE reporter_group IN (SELECT value FROM json_each(?));
@@ -72,6 +86,9 @@ SELECT reporter_group, node, member FROM json_each(?) AS asked JOIN reporter_pin
 -- name: reporter_group_upsert --
 INSERT INTO reporter_group (name, seen_at, body) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, body = excluded.body;
+
+-- name: reporter_group_delete --
+DELETE FROM reporter_group WHERE name = ?;
 
 -- name: reporter_group_seen --
 UPDATE reporter_group SET seen_at = ?1 WHERE name = ?2;

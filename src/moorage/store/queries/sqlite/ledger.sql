@@ -167,6 +167,11 @@ WHERE provider > ?2 AND instr(reported, '"ghost":true') > 0 AND EXISTS (
     WHERE one.value ->> 'group' = ?1 AND one.value ->> 'ghost'
 ) ORDER BY provider LIMIT ?3;
 
+-- name: marked_window --
+SELECT provider FROM provider_tags WHERE provider > ?2 AND EXISTS (
+    SELECT 1 FROM json_each(reported) AS one WHERE one.value ->> 'group' = ?1
+) ORDER BY provider LIMIT ?3;
+
 -- name: reported_window --
 SELECT provider, one.value ->> 'ghost'
 FROM provider_tags, json_each(reported) AS one

@@ -340,3 +340,14 @@ CREATE TABLE reporter_pin (
     member TEXT NOT NULL,
     PRIMARY KEY (reporter_group, node)
 );
+
+-- What is left of deleted groups. Until `cleared`, some pins and marks on providers are; the next group
+-- continues the numbers, and refuses the `instances` (a JSON array). `deleted_at` is service time.
+CREATE TABLE deleted_reporter_group (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    deleted_at BIGINT NOT NULL,
+    tokens BIGINT NOT NULL,
+    pins_generation BIGINT NOT NULL,
+    instances TEXT NOT NULL,
+    cleared BIGINT NOT NULL
+);

@@ -323,3 +323,14 @@ CREATE TABLE reporter_pin (
     member TEXT NOT NULL,
     PRIMARY KEY (reporter_group, node)
 ) STRICT, WITHOUT ROWID;
+
+-- What is left of deleted groups. Until `cleared`, some pins and marks on providers are; the next group
+-- continues the numbers, and refuses the `instances` (a JSON array). `deleted_at` is service time.
+CREATE TABLE deleted_reporter_group (
+    name TEXT PRIMARY KEY,
+    deleted_at INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    pins_generation INTEGER NOT NULL,
+    instances TEXT NOT NULL,
+    cleared INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

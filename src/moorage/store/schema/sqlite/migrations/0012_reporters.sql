@@ -28,6 +28,17 @@ CREATE TABLE reporter_pin (
     PRIMARY KEY (reporter_group, node)
 ) STRICT, WITHOUT ROWID;
 
+-- What is left of deleted groups. Until `cleared`, some pins and marks on providers are; the next group
+-- continues the numbers, and refuses the `instances` (a JSON array). `deleted_at` is service time.
+CREATE TABLE deleted_reporter_group (
+    name TEXT PRIMARY KEY,
+    deleted_at INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    pins_generation INTEGER NOT NULL,
+    instances TEXT NOT NULL,
+    cleared INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Pools with units for each member of this group.
 ALTER TABLE pool ADD COLUMN member_group TEXT;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
