@@ -3,11 +3,14 @@
 import asyncio
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ledger.reported import Node
 from moorage.serve.reporter_metrics import ReporterMetrics
 from moorage.service.fleet import reporter_cases
+from moorage.service.ledger import provider_cases, vocabulary_cases
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.api import Unavailable
 from moorage.wire import rendezvous
@@ -15,6 +18,7 @@ from tests.service.fleet.alone import play as alone
 from tests.service.fleet.pair import Pair, play, refused
 from tests.service.fleet.reporters.reporting import (
     GROUP,
+    SSD,
     accepted,
     instance,
     join,
@@ -277,6 +281,29 @@ def test_pins(url: str) -> None:
         await other.reporters.pin(GROUP, pinned, None, TESTER)
         assert await one.reporters.pins(GROUP, None, 9) == ([], None)
         assert await pair.actions(GROUP) == ["reporters.pin"] * 2
+
+    play(url, scenario)
+
+
+def test_custom_traits_of_others_stay(url: str) -> None:
+    """A report that changes a node keeps the custom traits of others, which it does not name."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.services
+        token = (await join(one, "a")).member.token
+        await report(one, "a", token, [replace(node(0), traits=frozenset({"CUSTOM_A"}))])
+        await pair.submit(vocabulary_cases.TraitEnsure("CUSTOM_B"))
+        record = (await one.index.current()).record(provider_id(0))
+        assert record is not None
+        both = frozenset({"CUSTOM_A", "CUSTOM_B"})
+        await pair.submit(
+            provider_cases.TraitsReplace(provider_id(0), record.provider.generation, both)
+        )
+        answers = await report(other, "a", token, [node(0)])
+        assert outcomes(answers) == ["updated"]
+        record = (await one.index.current()).record(provider_id(0))
+        assert record is not None
+        assert record.tags.traits == SSD | {"CUSTOM_B"}
 
     play(url, scenario)
 
