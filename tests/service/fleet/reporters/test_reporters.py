@@ -38,6 +38,7 @@ def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
     """3,100 unchanged nodes need no transaction, and one read; changed ones small units."""
 
     async def scenario(one: Running) -> None:
+        await one.service.admission.member_limits.stop()  # it reads, too
         member = await join(one.service, "a")
         before = one.engine.transactions
         sent = nodes(3_100)
@@ -194,6 +195,7 @@ def test_a_lost_owner_between_two_units(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         token = (await join(one.service, "a")).member.token
+        await report(one.service, "a", token, nodes(64, total=3))
         one.engine.hold_commits()
         sending = asyncio.ensure_future(report(one.service, "a", token, nodes(64)))
         await one.engine.held.wait()
@@ -202,11 +204,15 @@ def test_a_lost_owner_between_two_units(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         one.engine.continue_commits()
         await joining
-        answers = outcomes(await sending)
-        assert answers[:UNIT_PROVIDERS] == ["created"] * UNIT_PROVIDERS
+        found = await sending
+        answers = outcomes(found)
+        assert answers[:UNIT_PROVIDERS] == ["updated"] * UNIT_PROVIDERS
         for n, outcome in enumerate(answers[UNIT_PROVIDERS:], UNIT_PROVIDERS):
             owns = rendezvous.owner(provider_id(n), ["a", "b"]) == "a"
-            assert outcome == ("created" if owns else "not_owner")
+            assert outcome == ("updated" if owns else "not_owner")
+            record = one.service.index.catalog.record(provider_id(n))
+            assert record is not None
+            assert found[n].generation == record.provider.generation
 
     alone(tmp_path, scenario)
 
