@@ -48,6 +48,19 @@ def live(facts: Facts, now: When) -> list[str]:
     return members.live(facts.members.values(), now.moment)
 
 
+def test_a_new_token_for_the_same_instance() -> None:
+    """When it asks for one, or after its silence: it joined when it did, and said what it said."""
+    facts = known()
+    first = joined(facts, "a", 1)
+    facts.apply(Changes(passes={("g", "a"): Pass(Instant(BEGIN), 7, {})}))
+    for seconds, renew in ((10, True), (60, False)):
+        facts.apply(join(facts, when(seconds), "g", "a", instance(1), TTL, renew=renew))
+        one = facts.members["g", "a"]
+        assert (one.joined_at, one.last_pass) == (first.joined_at, Pass(Instant(BEGIN), 7, {}))
+    assert (first.token, one.token) == ("3.1", "3.3")
+    assert joined(facts, "a", 2, when(61)).last_pass is None
+
+
 def test_a_member_is_live_for_its_ttl() -> None:
     """It is live until its TTL is over, however the wall clock jumps."""
     facts = known()

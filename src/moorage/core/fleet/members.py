@@ -241,9 +241,11 @@ def _joined(
     members = sum(one == group for one, _ in facts.members) - len(forgotten)
     if before is None and members >= MEMBERS_MAX:
         raise Error(Code.LIMIT_EXCEEDED, f"A group has at most {MEMBERS_MAX} members.")
-    past = () if before is None else before.past
-    if before is not None and before.instance != instance:
-        past = (*past, before.instance)[-PAST_INSTANCES_MAX:]
+    past, joined_at, last_pass = (), when.stamp, None
+    if before is not None and before.instance == instance:
+        past, joined_at, last_pass = before.past, before.joined_at, before.last_pass
+    elif before is not None:
+        past = (*before.past, before.instance)[-PAST_INSTANCES_MAX:]
     number = known.tokens + 1
     member = Member(
         group=group,
@@ -253,9 +255,10 @@ def _joined(
         token=f"{facts.epoch}.{number}",
         ttl=ttl,
         heard_until=Instant(when.moment.alive + ttl),
-        joined_at=when.stamp,
+        joined_at=joined_at,
         updated_at=when.stamp,
         past=past,
+        last_pass=last_pass,
     )
     changes = Changes(reporter_groups={group: _raised(replace(known, tokens=number), when)})
     changes.members.update(dict.fromkeys(forgotten))
