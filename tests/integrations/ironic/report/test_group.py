@@ -13,7 +13,8 @@ from contextlib import AsyncExitStack
 from time import monotonic
 
 from moorage.wire.rendezvous import owner
-from tests.integrations.ironic.report.world import CLASS, GROUP, TTL, World, played
+from moorage.wire.reporting import PinsWanted
+from tests.integrations.ironic.report.world import CLASS, GROUP, TTL, World, played, whole
 
 NODES = 300
 MEMBERS = ("a", "b", "c")
@@ -150,3 +151,22 @@ async def test_sigterm(it: World) -> None:
 
 def _live(it: World) -> list[str]:
     return [member.name for member in it.reporting.group(GROUP).members if member.live]
+
+
+@played(3)
+async def test_refused_before_it_moved(it: World) -> None:
+    """A refused node that is another member's now is not in the numbers of the last pass."""
+
+    async def refused() -> int:
+        for _ in range(2):  # a pass is shown by the sign of life of the next one
+            assert await reporter.tick(), reporter.progress.trouble
+        (member,) = it.reporting.group(GROUP).members
+        assert member.last_pass is not None
+        return sum(member.last_pass.refused.values())
+
+    async with it.reporter() as reporter:
+        it.change(1, traits=["NO_SUCH_TRAIT"])
+        await whole(reporter)
+        assert await refused() == 1
+        it.reporting.pin(GROUP, PinsWanted(nodes=[it.node(1).uuid], member="b"))
+        assert await refused() == 0
