@@ -61,6 +61,16 @@ def test_a_new_token_for_the_same_instance() -> None:
     assert joined(facts, "a", 2, when(61)).last_pass is None
 
 
+def test_a_new_token_in_a_new_epoch() -> None:
+    """After a restore, what a member has reported may be missing: it must learn of that, once."""
+    facts = known()
+    before = joined(facts, "a", 1)
+    facts.epoch = 33  # begins with the same digit
+    after = joined(facts, "a", 1)
+    assert (before.token, after.token, after.instance) == ("3.1", "33.2", before.instance)
+    assert joined(facts, "a", 1, when(1)).token == "33.2"
+
+
 def test_a_member_is_live_for_its_ttl() -> None:
     """It is live until its TTL is over, however the wall clock jumps."""
     facts = known()

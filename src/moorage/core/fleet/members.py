@@ -80,7 +80,8 @@ def join(
     """Let a member join its group, or stay in it; to stay is no change for followers.
 
     A member that was silent for too long gets a new token, as if it joined: others may have had its
-    nodes, and what it sent before may still arrive.
+    nodes, and what it sent before may still arrive. So does one whose token is of an earlier epoch:
+    what it has reported may be lost.
 
     Args:
         facts: with the group and its members.
@@ -106,7 +107,7 @@ def join(
     if before is not None and instance in before.past:
         raise fenced(group, name)
     until = Instant(when.moment.alive + ttl)
-    if renew or (before is not None and not is_live(before, when.moment)):
+    if renew or (before is not None and not _may_go_on(facts, before, when.moment)):
         return _joined(facts, when, group, before, (name, instance, ttl))
     if before is not None and (before.instance, before.ttl) == (instance, ttl):
         return Changes(heard={(group, name): max(until, before.heard_until)})
@@ -241,11 +242,10 @@ def _joined(
     members = sum(one == group for one, _ in facts.members) - len(forgotten)
     if before is None and members >= MEMBERS_MAX:
         raise Error(Code.LIMIT_EXCEEDED, f"A group has at most {MEMBERS_MAX} members.")
-    past, joined_at, last_pass = (), when.stamp, None
-    if before is not None and before.instance == instance:
-        past, joined_at, last_pass = before.past, before.joined_at, before.last_pass
-    elif before is not None:
-        past = (*before.past, before.instance)[-PAST_INSTANCES_MAX:]
+    same = before if before is not None and before.instance == instance else None
+    past = () if before is None else before.past
+    if before is not None and same is None:
+        past = (*past, before.instance)[-PAST_INSTANCES_MAX:]
     number = known.tokens + 1
     member = Member(
         group=group,
@@ -255,15 +255,20 @@ def _joined(
         token=f"{facts.epoch}.{number}",
         ttl=ttl,
         heard_until=Instant(when.moment.alive + ttl),
-        joined_at=joined_at,
+        joined_at=when.stamp if same is None else same.joined_at,
         updated_at=when.stamp,
         past=past,
-        last_pass=last_pass,
+        last_pass=None if same is None else same.last_pass,
     )
     changes = Changes(reporter_groups={group: _raised(replace(known, tokens=number), when)})
     changes.members.update(dict.fromkeys(forgotten))
     changes.members[group, name] = member
     return changes
+
+
+def _may_go_on(facts: Facts, member: Member, moment: Moment) -> bool:
+    """Return whether all that a member has reported by its token is there, and nobody else's."""
+    return is_live(member, moment) and member.token.startswith(f"{facts.epoch}.")
 
 
 def _forgotten(facts: Facts, moment: Moment, group: str, joins: str) -> list[tuple[str, str]]:

@@ -40,6 +40,7 @@ class World:
     """The token of `admin`."""
     token: str
     """That of reporters."""
+    database: Path
 
     def node(self, number: int) -> Node:
         """Return a node."""
@@ -153,7 +154,7 @@ async def world(folder: Path, nodes: int) -> AsyncIterator[World]:
             for node in double.fleet.nodes.values():
                 node.power = "power off"
                 node.members["resource_class"] = "baremetal"
-            yield World(server, double, admin, secret, made["token"])
+            yield World(server, double, admin, secret, made["token"], database)
 
 
 def played(nodes: int) -> Callable[[Play], Callable[[Path], None]]:
