@@ -41,8 +41,8 @@ _MEMBER = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:-]{1,255}")
 def late_at(member: Member, moment: Moment) -> Instant:
     """Return the service time from which a member is no longer live, unless it is heard of.
 
-    After an outage of the service it gets one TTL to be heard again, unless it was late before: then
-    others have its nodes. So repeated restarts do not postpone it for ever.
+    After an outage of the service it gets one TTL to be heard again, unless it was late before:
+    then others have its nodes. So repeated restarts do not postpone it for ever.
     """
     due = member.heard_until + moment.at - moment.alive
     if due <= moment.outage_ended_at:
