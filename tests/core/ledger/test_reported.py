@@ -200,6 +200,22 @@ def test_two_groups_share_a_trait() -> None:
     assert (on.tags_of(P1).traits, on.tags_of(P1).reported) == (frozenset(), both)
 
 
+def test_only_an_owner_says_that_a_node_is_gone() -> None:
+    """The source of another group never had it; a provider that no group owns is removed."""
+    on = known()
+    add_provider(on, P1)
+    assert report(on, absent(), "h").outcome is ReportOutcome.REMOVED
+    report(on, node())
+    generation = on.providers[P1].generation
+    refused = report(on, absent(), "h")
+    assert (code(refused), refused.generation) == (Code.NOT_OWNER, generation)
+    place(on)
+    assert code(report(on, absent(), "h")) is Code.NOT_OWNER
+    assert on.inventories_of(P1)["VCPU"].reserved == 0
+    report(on, node(), "h")
+    assert report(on, absent(), "h").ghost
+
+
 def nova() -> Facts:
     """Return a ledger with a provider that nova writes."""
     on = known()

@@ -34,8 +34,8 @@ REPORTER_BUGS = (
         "R3",
         "a member that was silent for too long keeps its token",
         MEMBERS,
-        "    if renew or (before is not None and not is_live(before, when.moment)):\n",
-        "    if renew:\n",
+        "    return is_live(member, moment) and member.token.startswith(",
+        "    return member.token.startswith(",
         REPORTERS,
     ),
     Bug(

@@ -122,11 +122,16 @@ def follow_members(facts: Facts, members: Mapping[str, int], wall: Instant) -> C
         group = spec.member_group
         if spec.per_member is None or group is None or group not in members:
             continue
-        limit = min(MAX_INT, spec.per_member * members[group])
+        limit = limit_by_members(spec.per_member, members[group])
         if limit != spec.limit:
             followed = structs.replace(spec, limit=limit)
             changes.pools[name] = structs.replace(pool, spec=followed, updated_at=wall)
     return changes
+
+
+def limit_by_members(per_member: int, members: int) -> int:
+    """Return the limit of a pool that has some units for each of these members."""
+    return min(MAX_INT, per_member * members)
 
 
 def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:

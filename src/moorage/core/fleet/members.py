@@ -41,13 +41,13 @@ _MEMBER = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:-]{1,255}")
 def late_at(member: Member, moment: Moment) -> Instant:
     """Return the service time from which a member is no longer live, unless it is heard of.
 
-    After an outage of the service it gets one TTL to be heard again, but in all not more than one
-    TTL beyond its deadline, so that repeated restarts do not postpone it for ever.
+    After an outage of the service it gets one TTL to be heard again, unless it was late before:
+    then others have its nodes. So repeated restarts do not postpone it for ever.
     """
     due = member.heard_until + moment.at - moment.alive
-    if not moment.outage_ended_at:
+    if due <= moment.outage_ended_at:
         return Instant(due)
-    return Instant(max(due, min(moment.outage_ended_at + member.ttl, due + member.ttl)))
+    return Instant(max(due, moment.outage_ended_at + member.ttl if moment.outage_ended_at else 0))
 
 
 def is_live(member: Member, moment: Moment) -> bool:
@@ -80,7 +80,8 @@ def join(
     """Let a member join its group, or stay in it; to stay is no change for followers.
 
     A member that was silent for too long gets a new token, as if it joined: others may have had its
-    nodes, and what it sent before may still arrive.
+    nodes, and what it sent before may still arrive. So does one whose token is of an earlier epoch:
+    what it has reported may be lost.
 
     Args:
         facts: with the group and its members.
@@ -107,7 +108,7 @@ def join(
     if before is not None and instance in before.past:
         raise fenced(group, name)
     until = Instant(when.moment.alive + ttl)
-    if renew or (before is not None and not is_live(before, when.moment)):
+    if renew or (before is not None and not _may_go_on(facts, before, when.moment)):
         return _joined(facts, when, group, before, (name, instance, ttl))
     if before is not None and (before.instance, before.ttl) == (instance, ttl):
         return Changes(heard={(group, name): max(until, before.heard_until)})
@@ -274,8 +275,9 @@ def _joined(
     members = sum(one == group for one, _ in facts.members) - len(forgotten)
     if before is None and members >= MEMBERS_MAX:
         raise Error(Code.LIMIT_EXCEEDED, f"A group has at most {MEMBERS_MAX} members.")
+    same = before if before is not None and before.instance == instance else None
     past = () if before is None else before.past
-    if before is not None and before.instance != instance:
+    if before is not None and same is None:
         past = (*past, before.instance)[-PAST_INSTANCES_MAX:]
     number = known.tokens + 1
     member = Member(
@@ -286,14 +288,20 @@ def _joined(
         token=f"{facts.epoch}.{number}",
         ttl=ttl,
         heard_until=Instant(when.moment.alive + ttl),
-        joined_at=when.stamp,
+        joined_at=when.stamp if same is None else same.joined_at,
         updated_at=when.stamp,
         past=past,
+        last_pass=None if same is None else same.last_pass,
     )
     changes = Changes(reporter_groups={group: _raised(replace(known, tokens=number), when)})
     changes.members.update(dict.fromkeys(forgotten))
     changes.members[group, name] = member
     return changes
+
+
+def _may_go_on(facts: Facts, member: Member, moment: Moment) -> bool:
+    """Return whether all that a member has reported by its token is there, and nobody else's."""
+    return is_live(member, moment) and member.token.startswith(f"{facts.epoch}.")
 
 
 def _forgotten(facts: Facts, moment: Moment, group: str, joins: str) -> list[tuple[str, str]]:

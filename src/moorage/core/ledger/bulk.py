@@ -215,7 +215,8 @@ def _teach(trial: Trial, spec: ProviderSpec) -> None:
     for name in spec.inventories or ():
         if not trial.facts.has_class(name):
             trial.step(vocabulary.class_ensure(trial.facts, trial.now, name)[0])
-    for name in sorted(spec.traits or ()):
+    held = trial.facts.tags_of(spec.uuid).traits
+    for name in sorted((spec.traits or frozenset()) - held):
         if not trial.facts.has_trait(name):
             trial.step(vocabulary.trait_ensure(trial.facts, trial.now, name)[0])
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
-from moorage.core.errors import Error
+from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger import bulk, inventory, providers, traits_aggregates
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Trial
@@ -164,9 +164,11 @@ def _absent(trial: Trial, group: str, mode: Mode, provider: Provider) -> ReportO
     """Remove a provider; what is allocated, or is nova's, stays, and offers nothing."""
     facts, uuid = trial.facts, provider.uuid
     held = facts.inventories_of(uuid)
-    if not _is_nova(mode, facts.tags_of(uuid)) and not any(one.used for one in held.values()):
-        trial.step(providers.delete(facts, uuid))
-        return ReportOutcome.REMOVED
+    if not _is_nova(mode, facts.tags_of(uuid)):
+        _check_gone(group, uuid, facts.tags_of(uuid))
+        if not any(one.used for one in held.values()):
+            trial.step(providers.delete(facts, uuid))
+            return ReportOutcome.REMOVED
     closed = {
         name: _reserving(one, one.total, one.total)
         for name, one in held.items()
@@ -175,6 +177,17 @@ def _absent(trial: Trial, group: str, mode: Mode, provider: Provider) -> ReportO
     _reserve(trial, provider, closed)
     _mark(trial, uuid, replace(facts.tags_of(uuid).reported_by(group), ghost=True))
     return ReportOutcome.UPDATED
+
+
+def _check_gone(group: str, uuid: ProviderId, tags: Tags) -> None:
+    """Raise NOT_OWNER if other groups own a provider: the source of this one never had the node."""
+    owners = [one.group for one in tags.reported if one.owned]
+    if owners and group not in owners:
+        raise Error(
+            Code.NOT_OWNER,
+            f"Provider {uuid} belongs to group {', '.join(owners)}: a group that has not reported"
+            " it in the mode 'owner' cannot say that it is gone.",
+        )
 
 
 def _reserve(trial: Trial, provider: Provider, specs: Specs) -> None:

@@ -7,6 +7,7 @@ that a pool shows its limit although nothing happens.
 
 import logging
 
+from moorage.core.admission.pools import limit_by_members
 from moorage.core.fleet import members
 from moorage.core.fleet.facts import Facts
 from moorage.service.admission.pool_cases import MembersCounted
@@ -51,7 +52,7 @@ class MemberLimits:
             moment = self._service_clock.estimate(shared.timeline).moment
             count = members.count(facts, group, moment)
             if any(
-                pool.spec.limit != (pool.spec.per_member or 0) * count
+                pool.spec.limit != limit_by_members(pool.spec.per_member or 0, count)
                 for pool in pools
                 if pool.spec.member_group == group
             ):

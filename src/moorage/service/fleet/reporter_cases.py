@@ -197,7 +197,10 @@ class ReportUnit(LedgerUseCase[list[NodeAnswer]]):
             try:
                 owners.check(node.uuid, sender.member)
             except Error as refusal:
-                answers.append(reported.refused(node.uuid, refusal.with_traceback(None)))
+                provider = world.ledger.providers.get(node.uuid)
+                generation = None if provider is None else provider.generation
+                error = refusal.with_traceback(None)
+                answers.append(reported.refused(node.uuid, error, generation))
                 continue
             at = Instant(when.stamp + changes.instants)
             made, answer = reported.apply(world.ledger, at, sender.group, sender.mode, node)

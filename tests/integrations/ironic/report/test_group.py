@@ -7,13 +7,15 @@ that order, and each of it once. So nobody has written what was no longer true.
 import asyncio
 import re
 import signal
+import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from time import monotonic
 
 from moorage.wire.rendezvous import owner
-from tests.integrations.ironic.report.world import CLASS, GROUP, TTL, World, played
+from moorage.wire.reporting import PinsWanted
+from tests.integrations.ironic.report.world import CLASS, GROUP, TTL, World, played, whole
 
 NODES = 300
 MEMBERS = ("a", "b", "c")
@@ -148,3 +150,46 @@ async def test_sigterm(it: World) -> None:
 
 def _live(it: World) -> list[str]:
     return [member.name for member in it.reporting.group(GROUP).members if member.live]
+
+
+@played(3)
+async def test_refused_before_it_moved(it: World) -> None:
+    """A refused node that is another member's now is not in the numbers of the last pass."""
+
+    async def refused() -> int:
+        for _ in range(2):  # a pass is shown by the sign of life of the next one
+            assert await reporter.tick(), reporter.progress.trouble
+        (member,) = it.reporting.group(GROUP).members
+        assert member.last_pass is not None
+        return sum(member.last_pass.refused.values())
+
+    async with it.reporter() as reporter:
+        it.change(1, traits=["NO_SUCH_TRAIT"])
+        await whole(reporter)
+        assert await refused() == 1
+        it.reporting.pin(GROUP, PinsWanted(nodes=[it.node(1).uuid], member="b"))
+        assert await refused() == 0
+
+
+@played(3)
+async def test_a_restore(it: World) -> None:
+    """In a new epoch all nodes are reported again at once, by the pins that there are then."""
+    kept, moved, other = (it.node(number).uuid for number in (1, 2, 3))
+    it.double.agenda.advance(60.0)  # so that none of these is among what has changed
+    it.double.fleet.add({"name": "last", "driver": "fake-hardware"}, "available")
+    async with it.reporter() as reporter:
+        await whole(reporter)
+        it.reporting.pin(GROUP, PinsWanted(nodes=[kept], member="b"))
+        assert await reporter.tick(), reporter.progress.trouble
+        await reporter.read_all_done()
+        for uuid in (kept, moved, other):
+            it.placement("DELETE", f"/resource_providers/{uuid}")
+        with closing(sqlite3.connect(it.database)) as database, database:
+            database.execute("UPDATE reporter_pin SET node = ?", (moved,))
+        assert await reporter.tick(), reporter.progress.trouble
+        await reporter.read_all_done()
+        assert it.providers() == {}
+        it.admin.request("POST", "/v1/database/epoch", {})
+        assert await reporter.tick(), reporter.progress.trouble
+        await reporter.read_all_done()
+        assert it.providers().keys() == {kept, other}

@@ -8,14 +8,22 @@ from moorage.integrations.ironic.report.reading import Reading
 from moorage.integrations.ironic.report.reporter import Reporter
 from moorage.integrations.report_api import ReportApi
 from moorage.wire.reporting import PinsWanted
-from tests.integrations.ironic.report.world import GROUP, TTL, World, played
+from tests.integrations.ironic.report.world import GROUP, TTL, World, played, whole
 
 
 class InterruptedReader(NodeReader):
-    """Lets something happen before it lists the nodes that were enrolled last, or after all."""
+    """Lets something happen before it lists the nodes that were enrolled last, or after others."""
 
     happens: Callable[[], object] | None = None
     after_all: Callable[[], Awaitable[None]] | None = None
+    after_one: Callable[[], Awaitable[None]] | None = None
+
+    async def node(self, ident: str, fields: Sequence[str]) -> Node | None:
+        found = await super().node(ident, fields)
+        if self.after_one is not None:
+            after_one, self.after_one = self.after_one, None
+            await after_one()
+        return found
 
     async def pages(
         self,
@@ -34,10 +42,11 @@ class InterruptedReader(NodeReader):
             await after_all()
 
 
-def enrol(it: World, name: str) -> None:
+def enrol(it: World, name: str, uuid: str = "") -> None:
     """Enrol a node, a minute after all others."""
     it.double.agenda.advance(60.0)
-    it.double.fleet.add({"name": name, "driver": "fake-hardware"}, "available")
+    members = {"name": name, "driver": "fake-hardware", "resource_class": "baremetal"}
+    it.double.fleet.add(members | ({"uuid": uuid} if uuid else {}), "available")
 
 
 @played(3)
@@ -86,4 +95,28 @@ async def test_moved_while_all_nodes_are_read(it: World) -> None:
         assert await reporter.tick()
         await reporter.read_all_done()
         assert uuid in it.providers()
+        await reporter.close()
+
+
+@played(3)
+async def test_enrolled_again_while_others_are_asked_for(it: World) -> None:
+    """What a pass has read since Ironic did not know the node counts more."""
+    gone = [it.node(number) for number in (1, 2)]
+    async with (
+        ReportApi(it.server.url, it.token) as api,
+        InterruptedReader(it.double.url) as nodes,
+    ):
+        reporter = Reporter(api, nodes, GroupMember(GROUP, "a", TTL))
+        await whole(reporter)
+        for node in gone:
+            it.double.fleet.remove(node)
+
+        async def again() -> None:
+            enrol(it, "again", gone[0].uuid)
+            assert await reporter.tick()
+
+        nodes.after_one = again
+        await whole(reporter)
+        assert gone[0].uuid in it.providers()
+        assert gone[1].uuid not in it.providers()
         await reporter.close()

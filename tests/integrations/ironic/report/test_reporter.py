@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -39,18 +38,8 @@ def allocate(it: World, *numbers: int) -> None:
         "consumer_generation": None,
         "consumer_type": "INSTANCE",
     }
-    request = Request(
-        f"{it.server.url}/allocations/{CONSUMER}",
-        json.dumps(body).encode() if held else None,
-        {
-            "OpenStack-API-Version": "placement 1.39",
-            "Content-Type": "application/json",
-            "X-Auth-Token": it.secret,
-        },
-        method="PUT" if held else "DELETE",
-    )
-    with urlopen(request):
-        pass
+    content = json.dumps(body).encode() if held else None
+    it.placement("PUT" if held else "DELETE", f"/allocations/{CONSUMER}", content)
 
 
 @played(NODES)
@@ -215,6 +204,22 @@ async def test_gone_but_refused(it: World) -> None:
         assert await reporter.tick(), reporter.progress.trouble
         assert it.reserved(2) == 1
         assert gone.uuid in it.providers()
+
+
+@played(3)
+async def test_gone_is_not_reported_as_present(it: World) -> None:
+    """Once Ironic has said that there is no such node, nothing that was read before is sent."""
+    async with it.reporter() as reporter:
+        await whole(reporter)
+        gone = it.node(1)
+        child = {"uuid": CONSUMER, "name": "child", "parent": gone.uuid}
+        it.admin.request("POST", "/v1/providers:bulk", {"providers": [child]})
+        it.double.fleet.remove(gone)
+        await whole(reporter)  # its absence is refused
+        for uuid in (CONSUMER, gone.uuid):
+            it.placement("DELETE", f"/resource_providers/{uuid}")
+        assert await reporter.tick(), reporter.progress.trouble
+        assert gone.uuid not in it.providers()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.request import Request, urlopen
 
 from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
@@ -39,6 +40,7 @@ class World:
     """The token of `admin`."""
     token: str
     """That of reporters."""
+    database: Path
 
     def node(self, number: int) -> Node:
         """Return a node."""
@@ -56,6 +58,16 @@ class World:
     def reserved(self, number: int) -> int:
         """Return what the ledger says of a node."""
         return self.providers()[self.node(number).uuid].inventories[CLASS].reserved
+
+    def placement(self, method: str, path: str, content: bytes | None = None) -> None:
+        """Send a request of the Placement API."""
+        headers = {
+            "OpenStack-API-Version": "placement 1.39",
+            "Content-Type": "application/json",
+            "X-Auth-Token": self.secret,
+        }
+        with urlopen(Request(f"{self.server.url}{path}", content, headers, method=method)):
+            pass
 
     @property
     def reporting(self) -> Reporting:
@@ -142,7 +154,7 @@ async def world(folder: Path, nodes: int) -> AsyncIterator[World]:
             for node in double.fleet.nodes.values():
                 node.power = "power off"
                 node.members["resource_class"] = "baremetal"
-            yield World(server, double, admin, secret, made["token"])
+            yield World(server, double, admin, secret, made["token"], database)
 
 
 def played(nodes: int) -> Callable[[Play], Callable[[Path], None]]:

@@ -1,17 +1,20 @@
 """Pools with some units for each member of a group of reporters: their limits follow."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from moorage.core.admission.model import PoolSpec
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
+from moorage.core.limits import MAX_INT
 from moorage.service.admission.pool_cases import PoolPut
 from moorage.service.admission.views import PoolView
+from tests.service.fleet.alone import play as alone
 from tests.service.fleet.pair import Pair, play, refused
 from tests.service.fleet.reporters.reporting import GROUP, instance, join, silence
 from tests.service.pools import ask
-from tests.service.running import TESTER
+from tests.service.running import TESTER, Running
 
 POOL = "deploy"
 FOLLOW_SECONDS = 30.0
@@ -113,6 +116,24 @@ def test_a_silent_member_does_not_count(url: str) -> None:
                 )
 
     play(url, scenario)
+
+
+def test_the_highest_limit_is_right(tmp_path: Path) -> None:
+    """The loop has nothing to correct if the members have more units than a limit can be."""
+
+    async def scenario(one: Running) -> None:
+        loop = one.service.admission.member_limits
+        await loop.stop()
+        await join(one.service, "a")
+        await join(one.service, "b")
+        await one.submit(PoolPut(POOL, TESTER, spec(MAX_INT), None))
+        shown = await one.service.admission.queries.pool(POOL)
+        assert shown.figures.units == MAX_INT
+        before = one.engine.transactions
+        await loop.look()
+        assert one.engine.transactions == before
+
+    alone(tmp_path, scenario)
 
 
 def test_settings_that_contradict_themselves(url: str) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from moorage.core.errors import Error
+from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.store.changelog import WHOLE, changes_load
 from moorage.wire import rendezvous
-from tests.service.fleet.pair import Pair, play
+from tests.service.fleet.pair import Pair, play, refused
 from tests.service.fleet.reporters.reporting import GROUP, join, node, report, silence
 from tests.service.running import TESTER, provider_id
 
@@ -188,5 +188,23 @@ def test_one_writer_at_every_revision(url: str, seed: int) -> None:
         await walk.round()
         await witnessed(walk)
         assert walk.accepted
+
+    play(url, scenario)
+
+
+def test_a_restore_renews_tokens(url: str) -> None:
+    """In a new epoch each member gets a new token when it joins; what it sent before is late."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.services
+        old = (await join(one, "a")).member.token
+        await other.operations.epoch_raise(by=TESTER)
+        new = (await join(one, "a")).member.token
+        assert new.split(".")[1] == "2"
+        assert new != old
+        with refused(Code.FENCED):
+            await report(other, "a", old, [node(0)])
+        assert (await join(other, "a")).member.token == new
+        await report(other, "a", new, [node(0)])
 
     play(url, scenario)

@@ -109,7 +109,8 @@ class Members:
                     f"this one is no longer {place.group}/{place.member}, and ends: {error}"
                 ) from error
             raise
-        if found.pins_generation != self._pins_generation:
+        # After a restore the same generation may stand for other pins; then the token is another.
+        if found.pins_generation != self._pins_generation or found.token != self.token:
             self._pins = await self._api.pins(self.place.group)
             self._pins_generation = found.pins_generation
             self.version += 1

@@ -116,6 +116,8 @@ class Reporter:
         self._read_at: dict[str, float] = {}
         """When the reading began that each node was last in, in any way."""
         self._known: dict[str, NodeReported | None] = {}
+        self._gone: set[str] = set()
+        """The nodes that Ironic does not know, until a report says so and is accepted."""
         self._todo: dict[str, None] = {}
         """The nodes that are to be sent, in order: those of passes that have failed, too."""
         self._begun = False
@@ -297,7 +299,7 @@ class Reporter:
 
     async def _read_pages(self) -> None:
         """Read all nodes and report them; ask for those that are missing."""
-        before = set(self._known)
+        before = {*self._known, *self._gone}
         seen: set[str] = set()
         began = monotonic()
         async for page in self._reading.pages():
@@ -317,14 +319,14 @@ class Reporter:
 
         Of `known` nodes, only some may be gone at once; `ghosts` have been gone before.
         """
-        absent: list[str] = []
+        absent: dict[str, float | None] = {}
         most = max(GONE_MIN, GONE_SHARE * known)
         gone = 0
         for uuid in filter(self._members.is_own, missing):
-            began = monotonic()
+            began, read_at = monotonic(), self._read_at.get(uuid)
             node = await self._reading.node(uuid)
             if node is None:
-                absent.append(uuid)
+                absent[uuid] = read_at
                 gone += uuid not in ghosts
             else:
                 self._remember([node], began)
@@ -335,10 +337,13 @@ class Reporter:
                     " and what the token may see there, or start once with --many-gone"
                 )
         self._sender.read_at = max(self._sender.read_at, monotonic())
-        tally, done = await self._sender.send_absent(absent)
+        for uuid, read_at in absent.items():
+            if self._read_at.get(uuid) == read_at:  # otherwise it was enrolled again meanwhile
+                self._forget(uuid)
+                self._gone.add(uuid)
+        tally, done = await self._sender.send_absent([*absent], self._gone)
         self.progress.total.add(tally)
-        for uuid in done:
-            self._forget(uuid)
+        self._gone.difference_update(done)
 
     def _remember(self, nodes: Iterable[Node], began: float, *, newest: bool = False) -> None:
         """Keep what was read, unless a reading of changes that ended later may be newer.
@@ -348,6 +353,7 @@ class Reporter:
         """
         for node in nodes:
             uuid = str(node["uuid"])
+            self._gone.discard(uuid)
             self._read_at[uuid] = began
             if newest or began >= self._changed_at.get(uuid, float("-inf")):
                 self._known[uuid] = reported(node)
@@ -364,7 +370,9 @@ class Reporter:
         progress.members = members.live
         progress.last = tally
         progress.total.add(tally)
-        refused = Counter(self._sender.refused.values())
+        refused = Counter(
+            code for uuid, code in self._sender.refused.items() if members.is_own(uuid)
+        )
         members.last_pass = PassEnded(monotonic(), progress.own - progress.unclassed, refused)
 
     def _troubled(self, error: Exception) -> None:

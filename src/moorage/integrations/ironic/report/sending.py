@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Literal
@@ -92,18 +92,21 @@ class Sender:
                 tally.add(self._tallied(await self._report(nodes)))
         return tally
 
-    async def send_absent(self, uuids: Sequence[str]) -> tuple[Tally, list[str]]:
+    async def send_absent(
+        self, uuids: Sequence[str], gone: Container[str]
+    ) -> tuple[Tally, list[str]]:
         """Report that Ironic has no such nodes; return also those that nobody need ask for again.
+
+        Those that are no longer `gone` when a request is made are left out.
 
         Raises as `send` does.
         """
         tally, done = Tally(), []
         for first in range(0, len(uuids), CHUNK):
             async with self._turn:
-                nodes = [
-                    NodeReported(uuid=uuid, seen="absent") for uuid in uuids[first : first + CHUNK]
-                ]
-                results = await self._report(nodes)
+                still = [uuid for uuid in uuids[first : first + CHUNK] if uuid in gone]
+                nodes = [NodeReported(uuid=uuid, seen="absent") for uuid in still]
+                results = await self._report(nodes) if nodes else []
             tally.add(self._tallied(results))
             done += [one.uuid for one in results if one.code is None]
         return tally, done
