@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moorage.core.errors import Code
+from moorage.core.ids import AgentId
 from moorage.core.ledger import reported, traits_aggregates
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
@@ -198,6 +199,23 @@ def test_two_groups_share_a_trait() -> None:
     report(on, node(traits=frozenset()), "h")
     both = (Reported("g", owned=True), Reported("h", owned=True))
     assert (on.tags_of(P1).traits, on.tags_of(P1).reported) == (frozenset(), both)
+
+
+def test_what_an_agent_manages_is_refused() -> None:
+    """Renamed, changed, absent, beside nova, and also if nothing differs: it stays as it is."""
+    on = known()
+    report(on, node())
+    agent = AgentId("00000001-eeee-4eee-8eee-eeeeeeeeeeee")
+    on.providers[P1] = replace(on.providers[P1], agent=agent)
+    before = (on.providers[P1], dict(on.inventories_of(P1)), on.tags_of(P1))
+    changed = node(inventories={"VCPU": InventorySpec(4, reserved=4)})
+    for mode in Mode:
+        for one in (node(), node(name="other"), changed, node(inventories={}), absent()):
+            answer = report(on, one, mode=mode)
+            assert code(answer) is Code.CLASS_MANAGED
+            assert answer.generation == before[0].generation
+            assert not reported.is_met(one, "g", mode, *before)
+            assert (on.providers[P1], on.inventories_of(P1), on.tags_of(P1)) == before
 
 
 def nova() -> Facts:

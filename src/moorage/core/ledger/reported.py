@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
-from moorage.core.errors import Error
+from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger import bulk, inventory, providers, traits_aggregates
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Trial
@@ -72,9 +72,14 @@ def is_met(
     inventories: Mapping[str, Inventory],
     tags: Tags,
 ) -> bool:
-    """Does the ledger already say what a report of a group says of a node?"""
+    """Does the ledger already say what a report of a group says of a node?
+
+    Never of a provider that an agent manages: such a report is refused.
+    """
     if provider is None:
         return node.absent or mode is Mode.BESIDE_NOVA
+    if provider.agent is not None:
+        return False
     if node.absent:
         return _is_ghost(group, inventories, tags) and (
             _is_nova(mode, tags) or any(one.used for one in inventories.values())
@@ -119,6 +124,20 @@ def apply(
     return trial.changes, _answer(facts, group, node, outcome)
 
 
+def check_unmanaged(provider: Provider | None) -> None:
+    """Raise CLASS_MANAGED if an agent manages a provider: a report changes nothing of it.
+
+    The classes that the agent does not manage are no exception: a report of a provider is whole, so
+    it would remove the others. A root that was given to an agent, without classes, has no agent.
+    """
+    if provider is not None and provider.agent is not None:
+        raise Error(
+            Code.CLASS_MANAGED,
+            f"Provider {provider.uuid} is managed by agent {provider.agent}, so reports do not "
+            "change it: report it no more, or decommission the agent and delete the provider.",
+        )
+
+
 def refused(node: ProviderId, refusal: Error, generation: int | None = None) -> NodeAnswer:
     """Return the answer for a node that is refused."""
     return NodeAnswer(node, ReportOutcome.REFUSED, generation, refusal=refusal)
@@ -145,6 +164,7 @@ def traits_after(
 def _applied(trial: Trial, group: str, mode: Mode, node: Node) -> ReportOutcome:
     facts, uuid = trial.facts, node.uuid
     before = facts.providers.get(uuid)
+    check_unmanaged(before)
     tags = facts.tags_of(uuid) if before is not None else NO_TAGS
     if is_met(node, group, mode, before, facts.inventories_of(uuid), tags):
         return ReportOutcome.UNCHANGED

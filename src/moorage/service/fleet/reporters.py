@@ -151,12 +151,13 @@ class Reporters:
         return found
 
     def _known(self, node: Node, owners: Owners, sender: Sender) -> NodeAnswer | None:
-        """Return the answer for a node of another owner, or that is as reported; None: decide."""
+        """Return the answer for a node that is refused or is as reported; None: decide."""
         record = self._index.catalog.record(node.uuid)
         provider = None if record is None else record.provider
         generation = None if provider is None else provider.generation
         try:
             owners.check(node.uuid, sender.member)
+            reported.check_unmanaged(provider)
         except Error as refusal:
             return reported.refused(node.uuid, refusal.with_traceback(None), generation)
         held, tags = (record.inventories, record.tags) if record is not None else ({}, NO_TAGS)
