@@ -218,6 +218,20 @@ def test_what_an_agent_manages_is_refused() -> None:
             assert (on.providers[P1], on.inventories_of(P1), on.tags_of(P1)) == before
 
 
+def test_a_report_never_makes_a_provider_novas() -> None:
+    """The trait would force the mode beside nova for ever, so a report with it is refused."""
+    on = known()
+    marked = node(traits=frozenset({SSD, OWNER_NOVA}))
+    assert code(report(on, marked)) is Code.INVALID
+    assert on.providers == {}
+    report(on, node())
+    for mode in Mode:
+        answer = report(on, marked, mode=mode)
+        assert code(answer) is Code.INVALID
+        assert "leave it out" in str(answer.refusal)
+    assert on.tags_of(P1).traits == {SSD}
+
+
 def nova() -> Facts:
     """Return a ledger with a provider that nova writes."""
     on = known()

@@ -124,12 +124,19 @@ def apply(
     return trial.changes, _answer(facts, group, node, outcome)
 
 
-def check_unmanaged(provider: Provider | None) -> None:
-    """Raise CLASS_MANAGED if an agent manages a provider: a report changes nothing of it.
+def check(node: Node, provider: Provider | None) -> None:
+    """Raise `Error` if no report may say this of a provider.
 
-    The classes that the agent does not manage are no exception: a report of a provider is whole, so
-    it would remove the others. A root that was given to an agent, without classes, has no agent.
+    CLASS_MANAGED: an agent manages the provider. The classes that the agent does not manage are no
+    exception: a report is whole, so it would remove the others. A root that was given to an agent,
+    without classes, has no agent. INVALID: the report would make the provider nova's for ever.
     """
+    if node.traits is not None and OWNER_NOVA in node.traits:
+        raise Error(
+            Code.INVALID,
+            f"Trait {OWNER_NOVA} says that nova writes provider {node.uuid}, so only nova sets it: "
+            "leave it out of the report.",
+        )
     if provider is not None and provider.agent is not None:
         raise Error(
             Code.CLASS_MANAGED,
@@ -164,7 +171,7 @@ def traits_after(
 def _applied(trial: Trial, group: str, mode: Mode, node: Node) -> ReportOutcome:
     facts, uuid = trial.facts, node.uuid
     before = facts.providers.get(uuid)
-    check_unmanaged(before)
+    check(node, before)
     tags = facts.tags_of(uuid) if before is not None else NO_TAGS
     if is_met(node, group, mode, before, facts.inventories_of(uuid), tags):
         return ReportOutcome.UNCHANGED

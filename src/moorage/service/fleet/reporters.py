@@ -157,7 +157,7 @@ class Reporters:
         generation = None if provider is None else provider.generation
         try:
             owners.check(node.uuid, sender.member)
-            reported.check_unmanaged(provider)
+            reported.check(node, provider)
         except Error as refusal:
             return reported.refused(node.uuid, refusal.with_traceback(None), generation)
         held, tags = (record.inventories, record.tags) if record is not None else ({}, NO_TAGS)

@@ -7,12 +7,11 @@ joined.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from moorage.integrations.ironic.report.mapping import OWNER_NOVA
 from moorage.integrations.ironic.report.sending import Mode
 from moorage.wire.ledger import InventoryWanted
 from moorage.wire.providers import InventoryShown, ProviderShown
 from moorage.wire.reporting import NodeReported
-
-OWNER_NOVA = "OWNER_NOVA"
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 FIGURES = ("total", "reserved")

@@ -23,6 +23,11 @@ NO_POWER: Final = ("error", None)
 """The power states in which a node is not offered."""
 
 
+OWNER_NOVA: Final = "OWNER_NOVA"
+"""The trait by which nova marks its providers. One that a node itself has is not reported: it would
+say that nova writes the provider, for ever."""
+
+
 def class_of(resource_class: str) -> str:
     """Return the resource class in the ledger: `baremetal.gold` is `CUSTOM_BAREMETAL_GOLD`."""
     return "CUSTOM_" + re.sub("[^0-9A-Za-z]+", "_", resource_class).upper()
@@ -41,7 +46,7 @@ def is_reserved(node: Node) -> bool:
 def reported(node: Node) -> NodeReported | None:
     """Return what to report of a node; None: nothing, as it has no resource class.
 
-    Aggregates are not Ironic's, so that they stay as they are.
+    Aggregates are not Ironic's, so that they stay as they are, and `OWNER_NOVA` is nova's.
     """
     resource_class = node.get("resource_class")
     if resource_class is None:
@@ -54,5 +59,12 @@ def reported(node: Node) -> NodeReported | None:
         uuid=uuid,
         name=uuid,
         inventories={class_of(str(resource_class)): inventory},
-        traits=sorted(node.get("traits") or ()),
+        traits=sorted({*(node.get("traits") or ())} - {OWNER_NOVA}),
     )
+
+
+def remark_of(node: Node) -> str | None:
+    """Return what people should know of the report of a node; None: nothing."""
+    if OWNER_NOVA in (node.get("traits") or ()):
+        return f"its trait {OWNER_NOVA} is not reported, as only nova sets it: remove it in Ironic"
+    return None

@@ -21,7 +21,7 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
 from moorage.integrations.ironic.report.conductors import Conductors
-from moorage.integrations.ironic.report.mapping import reported
+from moorage.integrations.ironic.report.mapping import remark_of, reported
 from moorage.integrations.ironic.report.membership import (
     FencedError,
     GroupMember,
@@ -114,6 +114,8 @@ class Reporter:
         self._known: dict[str, NodeReported | None] = {}
         self._todo: dict[str, None] = {}
         """The nodes that are to be sent, in order: those of passes that have failed, too."""
+        self._remarks: dict[str, str] = {}
+        """What people should know of nodes."""
         self._begun = False
         self._owned_version = 0
         self._full_due = float("-inf")
@@ -316,9 +318,18 @@ class Reporter:
             self._read_at[uuid] = began
             if newest or began >= self._changed_at.get(uuid, float("-inf")):
                 self._known[uuid] = reported(node)
+                self._remark(uuid, remark_of(node))
+
+    def _remark(self, uuid: str, remark: str | None) -> None:
+        """Log what is remarkable of a node, once."""
+        if remark is not None and self._remarks.get(uuid) != remark:
+            log.warning("node %s: %s", uuid, remark)
+        self._remarks.pop(uuid, None)
+        if remark is not None:
+            self._remarks[uuid] = remark
 
     def _forget(self, uuid: str) -> None:
-        for memory in (self._known, self._changed_at, self._read_at, self._todo):
+        for memory in (self._known, self._changed_at, self._read_at, self._todo, self._remarks):
             memory.pop(uuid, None)
 
     def _count(self, tally: Tally) -> None:
