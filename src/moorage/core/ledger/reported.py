@@ -53,6 +53,11 @@ class Node(Struct, frozen=True):
     traits: frozenset[str] | None = None
     aggregates: frozenset[AggregateId] | None = None
 
+    @property
+    def names(self) -> int:
+        """How many classes, traits and aggregates it names."""
+        return sum(len(each or ()) for each in (self.inventories, self.traits, self.aggregates))
+
 
 class NodeAnswer(Struct, frozen=True):
     """The answer for one node; `generation` is None if it has no provider."""

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from moorage.core.limits import BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX
+from moorage.core.limits import BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX, REPORTED_NAMES_MAX
 from tests.faces.v1.native import Native, Response
 
 PLACEMENT = {"OpenStack_API_Version": "placement 1.39"}
@@ -253,6 +253,17 @@ def test_a_node_that_is_named_twice(group: Group) -> None:
     group.join()
     one = node()
     assert group.report(one, one).body["code"] == "invalid"
+
+
+def test_a_report_with_too_many_names(group: Group, native: Native) -> None:
+    """It is refused as a whole, with the number that may be sent; nothing is created."""
+    group.join()
+    large = node(traits=[f"CUSTOM_T{n}" for n in range(REPORTED_NAMES_MAX)])
+    one = node()
+    refused = group.report(one, large)
+    assert (refused.status, refused.body["code"]) == (400, "limit_exceeded")
+    assert f"at most {REPORTED_NAMES_MAX} may be reported of one" in refused.body["detail"]
+    assert native.ask("GET", f"/resource_providers/{one['uuid']}", **PLACEMENT).status == 404
 
 
 def test_the_changes_are_shown(group: Group, native: Native) -> None:
