@@ -6,6 +6,7 @@ from socket import gaierror
 import aiohttp
 
 from moorage.client.run.printing import printable
+from moorage.integrations.answers import LongAnswerError
 
 
 def reason_of(error: BaseException) -> str:
@@ -25,6 +26,8 @@ def reason_of(error: BaseException) -> str:
         return str(error.strerror)
     if isinstance(error, TimeoutError):
         return "it takes too long"
+    if isinstance(error, LongAnswerError):
+        return str(error)
     text, kind = printable(str(error)), type(error).__name__
     return f"{kind}: {text}" if text else kind
 

@@ -84,11 +84,12 @@ class World:
         member: str = "a",
         mode: Literal["owner", "beside_nova"] = "owner",
         conductors: str | None = None,
+        ironic: str | None = None,
     ) -> AsyncIterator[Reporter]:
         """Yield one more reporter, of which the test makes the passes."""
         async with (
             ReportApi(self.server.url, self.token) as api,
-            NodeReader(self.double.url) as nodes,
+            NodeReader(ironic or self.double.url) as nodes,
         ):
             place = GroupMember(GROUP, member, TTL)
             reporter = Reporter(api, nodes, place, mode, conductors=conductors)
