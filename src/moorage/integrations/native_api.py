@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from moorage.client.decoding import decode
-from moorage.client.transport import ANSWER_BYTES_MAX, UnreachableError, refusal_of
+from moorage.client.transport import ANSWER_BYTES_MAX, UnreachableError, refusal_of, shown_url
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of
 from moorage.wire.pages import PAGE_MAX
@@ -105,7 +105,8 @@ class NativeApi:
                 content = json_of(sent, VALUES_MAX) if sent.strip() else None
                 status = answer.status
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise UnreachableError(f"no answer from {self._url}: {reason_of(error)}") from error
+            reason = f"no answer from {shown_url(self._url)}: {reason_of(error)}"
+            raise UnreachableError(reason) from error
         if not 200 <= status < 300:
             raise refusal_of(status, content if isinstance(content, dict) else {})
         return content

@@ -14,8 +14,9 @@ import aiohttp
 from multidict import CIMultiDict
 
 from moorage.client.run.printing import printable
+from moorage.client.transport import shown_url
 from moorage.integrations.answers import json_of, read_answer
-from moorage.integrations.connection_errors import reason_of
+from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.no_retry import no_retry
 
 Node = Mapping[str, Any]
@@ -91,7 +92,9 @@ class NodeReader:
                 they may change.
             tls: whom to trust; None: the authorities of the system.
         """
-        self.url = url.rstrip("/")
+        self._url = url.rstrip("/")
+        self.url = shown_url(self._url)
+        """The address for people: without passwords."""
         self._given = headers or {}
         self._tls: ssl.SSLContext | bool = tls or True
         self._version: str | None = None
@@ -241,7 +244,8 @@ class NodeReader:
         except ValueError as error:
             reason = f"no JSON: {error}"
         if status != HTTPStatus.OK or not isinstance(content, dict):
-            reason = _clipped(fault_of(body) or reason)
+            said = fault_of(body) or reason
+            reason = _clipped(without(said, self._headers().values()))
             raise IronicError(f"{self.url} answered {status}: {reason}")
         return content
 
@@ -254,7 +258,7 @@ class NodeReader:
         try:
             async with session.request(
                 method,
-                f"{self.url}{path}",
+                f"{self._url}{path}",
                 json=body,
                 headers=headers,
                 allow_redirects=False,
@@ -276,7 +280,7 @@ class NodeReader:
         """Return the API version to ask for."""
         try:
             async with self._reading.get(
-                f"{self.url}/v1", headers=self._headers(), allow_redirects=False
+                f"{self._url}/v1", headers=self._headers(), allow_redirects=False
             ) as answer:
                 await read_answer(answer)
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
