@@ -33,13 +33,14 @@ def replace_traits(
     """
     provider = find(facts, uuid)
     check_generation(provider, generation)
-    unknown = sorted(trait for trait in traits if not facts.has_trait(trait))
+    before = facts.tags_of(uuid)
+    # What the provider has exists, and may not be loaded.
+    unknown = sorted(trait for trait in traits - before.traits if not facts.has_trait(trait))
     if unknown:
         raise Error(
             Code.TRAIT_UNKNOWN,
             f"No such trait {', '.join(unknown)}",
         )
-    before = facts.tags_of(uuid)
     if traits == before.traits:
         return Changes(), TagState(provider.generation, before)
     after = replace(

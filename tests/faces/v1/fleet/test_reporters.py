@@ -255,6 +255,22 @@ def test_a_node_that_is_named_twice(group: Group) -> None:
     assert group.report(one, one).body["code"] == "invalid"
 
 
+def test_a_custom_trait_of_others_stays(group: Group, native: Native) -> None:
+    """A report need not name it: its provider is still updated, and so are others beside it."""
+    group.join()
+    one, other = node(), node()
+    group.report(one)
+    traits = f"/resource_providers/{one['uuid']}/traits"
+    name = f"CUSTOM_{uuid4().hex.upper()}"
+    assert native.ask("PUT", f"/traits/{name}", **PLACEMENT).status == 201
+    before = native.ask("GET", traits, **PLACEMENT).body
+    body = {**before, "traits": [name]}
+    assert native.ask("PUT", traits, body, **PLACEMENT).status == 200
+    made = group.report({**one, "name": f"other-{one['uuid']}"}, other)
+    assert [each["outcome"] for each in made.body["results"]] == ["updated", "created"]
+    assert {*traits_of(native, one["uuid"])} == {"CUSTOM_RACK_7", name}
+
+
 def test_a_report_with_too_many_names(group: Group, native: Native) -> None:
     """It is refused as a whole, with the number that may be sent; nothing is created."""
     group.join()
