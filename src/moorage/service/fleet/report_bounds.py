@@ -48,12 +48,11 @@ class Bounds:
 
 async def check_new(nodes: Iterable[Node], catalog: Catalog, pieces: Pieces) -> None:
     """Raise LIMIT_EXCEEDED if nodes have too many names that the ledger does not know."""
-    held = catalog.summaries.aggregates
     new: set[tuple[str, str]] = set()
     async for node in pieces.each(nodes):
         new.update(("c", name) for name in node.inventories or () if not catalog.has_class(name))
         new.update(("t", name) for name in node.traits or () if not catalog.has_trait(name))
-        new.update(("a", uuid) for uuid in node.aggregates or () if uuid not in held)
+        new.update(("a", u) for u in node.aggregates or () if not catalog.has_aggregate(u))
         if len(new) > REPORT_NEW_NAMES_MAX:
             raise Error(
                 Code.LIMIT_EXCEEDED,
