@@ -14,9 +14,9 @@ from typing import Any
 
 from moorage.faces.v1.fleet import reporters, reports
 from moorage.service.access.roles import Role
+from tests.e2e.hostile.reporter_fuzzer import GROUPS, Known, ReporterFuzzer, Sent
 from tests.e2e.support.chance import judged, seeded
 from tests.e2e.support.peer import Answer, Peer
-from tests.e2e.support.reporter_fuzzer import GROUPS, Known, ReporterFuzzer, Sent
 from tests.e2e.support.server import Server, serve
 from tests.faces.v1.fleet.machine import Machine
 from tests.faces.v1.native import Native

@@ -190,7 +190,7 @@ async def test_a_link_to_another_host(it: World) -> None:
 
 @pytest.mark.parametrize("bound", ["LIST_BYTES_MAX", "ENTRIES_MAX", "PAGES_MAX"])
 def test_endless_pages(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list ends with an error after so many bytes, entries or pages."""
+    """A list ends with an error after a number of bytes, of entries, or of pages."""
     monkeypatch.setattr(module, bound, 2_000 if bound == "LIST_BYTES_MAX" else 20)
     numbers = itertools.count()
 
