@@ -7,7 +7,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from moorage.client.transport import RefusedError, Transport, UnreachableError, token_of
+from moorage.client.transport import (
+    RefusedError,
+    Transport,
+    UnreachableError,
+    server_url,
+    shown_url,
+    token_of,
+)
 
 
 @contextmanager
@@ -210,3 +217,28 @@ def test_invalid_tokens(token: str) -> None:
     with pytest.raises(ValueError, match="is not a token") as refused:
         Transport("http://127.0.0.1:1", token)
     assert not token.strip() or token not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://host:8080/prefix", "http://host:8080/prefix"),
+        (" https://[::1]:1 ", "https://[::1]:1"),
+        ("http://user:secret@host/x", "http://***@host/x"),
+        ("http://user:secret/@?#@host/x?token=secret#secret", "http://***@host/x"),
+        ("http://host?token=secret", "http://host"),
+        ("user:secret@host:1", "***@host:1"),
+        ("ftp://secret@", "ftp://***@"),
+        ("", ""),
+    ],
+)
+def test_shown_urls(url: str, shown: str) -> None:
+    """People see no user and password, no query and no fragment."""
+    assert shown_url(url) == shown
+
+
+def test_a_url_that_is_refused_keeps_its_password() -> None:
+    """It is not in the error."""
+    with pytest.raises(ValueError, match="is not the URL of a server") as error:
+        server_url("ftp://user:secret@host")
+    assert "secret" not in str(error.value)

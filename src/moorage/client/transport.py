@@ -250,6 +250,18 @@ def server_url(url: str) -> str:
     return url.strip()
 
 
+def shown_url(url: str) -> str:
+    """Return a URL for people: without user and password, query and fragment, which may be secret.
+
+    It may be no URL at all. What is before the last `@` counts as a password, even in a path.
+    """
+    scheme, slashes, rest = url.strip().partition("://")
+    if not slashes:
+        scheme, rest = "", url.strip()
+    at, rest = ("***@", rest.rpartition("@")[2]) if "@" in rest else ("", rest)
+    return f"{scheme}{slashes}{at}{re.split('[?#]', rest, maxsplit=1)[0]}"
+
+
 def _parts(url: str) -> SplitResult:
     """Split the URL of a server. Raises ValueError."""
     parts = urlsplit(url.strip())
@@ -259,7 +271,7 @@ def _parts(url: str) -> SplitResult:
         named = None
     sendable = all("!" <= character <= "~" for character in parts.path)
     if parts.scheme not in ("http", "https") or not named or not sendable:
-        raise ValueError(f"{url!r} is not the URL of a server (http://HOST:PORT)")
+        raise ValueError(f"{shown_url(url)!r} is not the URL of a server (http://HOST:PORT)")
     return parts
 
 

@@ -186,6 +186,17 @@ OBSERVED_MAX = 1_000
 PINS_MAX = 5_000
 """Nodes that one request may pin."""
 
+REPORTED_NAMES_MAX = 500
+"""Classes, traits and aggregates that one node of a report may name together."""
+
+REPORT_NAMES_MAX = 500_000
+"""Classes, traits and aggregates that all nodes of a report may name together: 100 for each of
+5,000 nodes. A name takes up to 400 bytes of memory."""
+
+REPORT_NEW_NAMES_MAX = 50_000
+"""Classes, traits and aggregates in one report that the ledger does not know yet: each is kept in
+memory, an aggregate with up to 2 KB."""
+
 SCOPE_NAMES_MAX = 64
 """Names in the scope of one token."""
 

@@ -2,8 +2,9 @@
 
 `provisioning/` has the one rule of how long a host occupies a unit; `ironic/` has what is special
 about OpenStack Ironic. `native_api.py` is the native API for asyncio, `lease_api.py` that of
-leases, `report_api.py` that of reporters, `clock.py` the time; `connection_errors.py` says why a
-connection failed, `no_retry.py` prevents a second sending, `rereading.py` follows files that
-change, such as tokens, `sockets.py` opens those that listen, `server_log.py` has their log.
+leases, `report_api.py` that of reporters, `clock.py` the time. `answers.py` reads what others
+answer, with limits; `connection_errors.py` says why a connection failed, `no_retry.py` prevents a
+second sending, `rereading.py` follows files that change, such as tokens, `sockets.py` opens those
+that listen, `server_log.py` has their log.
 May import: `client`, `wire`, never the server.
 """

@@ -12,11 +12,15 @@ import aiohttp
 import msgspec
 
 from moorage.client.decoding import decode
-from moorage.client.transport import UnreachableError, refusal_of
+from moorage.client.transport import ANSWER_BYTES_MAX, UnreachableError, refusal_of, shown_url
+from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of
 from moorage.wire.pages import PAGE_MAX
 
 T = TypeVar("T")
+
+VALUES_MAX = 20_000_000
+"""Values in one answer: Moorage sends long ones, but does not lie."""
 
 SECONDS_MAX = 20.0
 """How long to wait for the server, beyond what the request itself asks it to wait."""
@@ -97,10 +101,12 @@ class NativeApi:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds),
             ) as answer:
-                content = await answer.json(content_type=None)
+                sent = await read_answer(answer, ANSWER_BYTES_MAX)
+                content = json_of(sent, VALUES_MAX) if sent.strip() else None
                 status = answer.status
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise UnreachableError(f"no answer from {self._url}: {reason_of(error)}") from error
+            reason = f"no answer from {shown_url(self._url)}: {reason_of(error)}"
+            raise UnreachableError(reason) from error
         if not 200 <= status < 300:
             raise refusal_of(status, content if isinstance(content, dict) else {})
         return content

@@ -2,6 +2,8 @@
 
 from socket import SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
 
+from moorage.client.transport import shown_url
+
 BACKLOG = 1_024
 PORT_MAX = 65_535
 """`getaddrinfo` takes larger ones, and counts from 0 again."""
@@ -16,7 +18,7 @@ def bound(address: str) -> list[socket]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (port.isdecimal() and host and int(port) <= PORT_MAX):
-        raise ListenError(f"{address!r} is not HOST:PORT")
+        raise ListenError(f"{shown_url(address)!r} is not HOST:PORT")
     made = []
     try:
         for family, kind, _, _, place in getaddrinfo(host, int(port), type=SOCK_STREAM):
@@ -28,5 +30,7 @@ def bound(address: str) -> list[socket]:
     except OSError as error:
         for one in made:
             one.close()
-        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
+        raise ListenError(
+            f"cannot listen on {shown_url(address)}: {error.strerror or error}"
+        ) from error
     return made

@@ -178,8 +178,9 @@ class NodeReported:
 class ReportWanted:
     """A report of at most 5,000 nodes by a member of a group, with its present token.
 
-    Beside nova (`beside_nova`), only `reserved` and `total` of classes that exist are written; the
-    trait `OWNER_NOVA` of a provider forces this mode.
+    A node has at most 500 classes, traits and aggregates, all nodes 500,000, of which 50,000 may be
+    new. Beside nova (`beside_nova`), only `reserved` and `total` of classes that exist are written;
+    the trait `OWNER_NOVA` of a provider forces this mode. No report sets it.
     """
 
     group: str

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moorage.core.errors import Code
+from moorage.core.ids import AgentId
 from moorage.core.ledger import reported, traits_aggregates
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
@@ -214,6 +215,37 @@ def test_only_an_owner_says_that_a_node_is_gone() -> None:
     assert on.inventories_of(P1)["VCPU"].reserved == 0
     report(on, node(), "h")
     assert report(on, absent(), "h").ghost
+
+
+def test_what_an_agent_manages_is_refused() -> None:
+    """Renamed, changed, absent, beside nova, and also if nothing differs: it stays as it is."""
+    on = known()
+    report(on, node())
+    agent = AgentId("00000001-eeee-4eee-8eee-eeeeeeeeeeee")
+    on.providers[P1] = replace(on.providers[P1], agent=agent)
+    before = (on.providers[P1], dict(on.inventories_of(P1)), on.tags_of(P1))
+    changed = node(inventories={"VCPU": InventorySpec(4, reserved=4)})
+    for mode in Mode:
+        for one in (node(), node(name="other"), changed, node(inventories={}), absent()):
+            answer = report(on, one, mode=mode)
+            assert code(answer) is Code.CLASS_MANAGED
+            assert answer.generation == before[0].generation
+            assert not reported.is_met(one, "g", mode, *before)
+            assert (on.providers[P1], on.inventories_of(P1), on.tags_of(P1)) == before
+
+
+def test_a_report_never_makes_a_provider_novas() -> None:
+    """The trait would force the mode beside nova for ever, so a report with it is refused."""
+    on = known()
+    marked = node(traits=frozenset({SSD, OWNER_NOVA}))
+    assert code(report(on, marked)) is Code.INVALID
+    assert on.providers == {}
+    report(on, node())
+    for mode in Mode:
+        answer = report(on, marked, mode=mode)
+        assert code(answer) is Code.INVALID
+        assert "leave it out" in str(answer.refusal)
+    assert on.tags_of(P1).traits == {SSD}
 
 
 def nova() -> Facts:

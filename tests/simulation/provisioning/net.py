@@ -26,6 +26,7 @@ from moorage.integrations.ironic.nodes import VERSION_HEADER, IronicError, NodeR
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.native_api import SECONDS_MAX
 from moorage.integrations.no_retry import LostError
+from tests.support.ironic_double.fleet import date
 
 T = TypeVar("T")
 
@@ -199,9 +200,13 @@ class SimulatedNodeReader(NodeReader):
         if body is not None:
             headers["content-type"] = "application/json"
         try:
-            return await self._world.to_ironic(method, path, headers, sent, IRONIC_SECONDS)
+            answer: tuple[int, bytes] = await self._world.to_ironic(
+                method, path, headers, sent, IRONIC_SECONDS
+            )
         except (CutError, NotSentError) as error:
             raise IronicError(f"no answer: {error}") from error
+        self.answered_at = date(self._world.ironic.agenda.now)
+        return answer
 
 
 class SimulatedUpstream(Upstream):

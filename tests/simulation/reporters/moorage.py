@@ -93,6 +93,18 @@ class Index:
         tags = self._ledger.tags.get(uuid, NO_TAGS)
         return ProviderRecord(provider, self._ledger.inventories_of(uuid), tags, 0)
 
+    def has_class(self, name: str) -> bool:
+        """Is there such a class?"""
+        return self._ledger.has_class(name)
+
+    def has_trait(self, name: str) -> bool:
+        """Is there such a trait?"""
+        return self._ledger.has_trait(name)
+
+    def has_aggregate(self, uuid: str) -> bool:
+        """Is anything in this aggregate?"""
+        return any(uuid in tags.aggregates for tags in self._ledger.tags.values())
+
 
 class Turns:
     """Long work is not interrupted, as everything is short."""

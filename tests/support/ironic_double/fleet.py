@@ -210,6 +210,11 @@ class Fleet:
         node.updated = self.agenda.now
 
 
+def date(seconds: float) -> datetime:
+    """Return the time of a virtual second."""
+    return EPOCH + timedelta(seconds=seconds)
+
+
 def timestamp(seconds: float | None) -> str | None:
     """Return a virtual second as Ironic writes it."""
-    return None if seconds is None else (EPOCH + timedelta(seconds=seconds)).isoformat()
+    return None if seconds is None else date(seconds).isoformat()

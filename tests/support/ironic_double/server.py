@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import asdict
+from email.utils import format_datetime
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ from tests.support.ironic_double.agenda import Agenda
 from tests.support.ironic_double.api import Api, Reply, reply_of
 from tests.support.ironic_double.documents import LEAST, NEWEST
 from tests.support.ironic_double.faults import DROP, Fault, Faults
-from tests.support.ironic_double.fleet import Fleet
+from tests.support.ironic_double.fleet import Fleet, date
 from tests.support.ironic_double.requests import VERSION, Received
 
 CONTROL = "/_double/"
@@ -114,6 +115,7 @@ class IronicDouble:
             if http.transport is not None:
                 http.transport.abort()
             return web.Response(status=500)
+        reply.headers.setdefault("Date", format_datetime(date(self.agenda.now), usegmt=True))
         return _response(reply, request)
 
     def _barred(self, request: Received) -> Reply | None:

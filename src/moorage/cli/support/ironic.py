@@ -18,7 +18,13 @@ import click
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
 from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.printing import printable
-from moorage.client.transport import RefusedError, UnreachableError, server_url, token_of
+from moorage.client.transport import (
+    RefusedError,
+    UnreachableError,
+    server_url,
+    shown_url,
+    token_of,
+)
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
@@ -168,7 +174,8 @@ def _with(
 def ironic_url(url: str, option: str) -> str:
     """Return the address of an Ironic. Raises Failure: it cannot be one."""
     if url.rstrip("/").endswith("/v1"):
-        raise Failure(USAGE, f"{option} must be without /v1: {url.rstrip('/').removesuffix('/v1')}")
+        named = shown_url(url.rstrip("/").removesuffix("/v1"))
+        raise Failure(USAGE, f"{option} must be without /v1: {named}")
     return moorage_url(url)
 
 
@@ -250,7 +257,7 @@ async def pools_checked(api: "LeaseApi", target: Target) -> None:
     except UnreachableError as error:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
-        raise Failure(USAGE, f"{target.url}: {error}", error.code) from None
+        raise Failure(USAGE, f"{shown_url(target.url)}: {error}", error.code) from None
 
 
 class _OneLine(logging.Formatter):

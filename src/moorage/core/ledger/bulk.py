@@ -215,8 +215,8 @@ def _teach(trial: Trial, spec: ProviderSpec) -> None:
     for name in spec.inventories or ():
         if not trial.facts.has_class(name):
             trial.step(vocabulary.class_ensure(trial.facts, trial.now, name)[0])
-    held = trial.facts.tags_of(spec.uuid).traits
-    for name in sorted((spec.traits or frozenset()) - held):
+    # What the provider has exists, and may not be loaded: a report keeps the traits of others.
+    for name in sorted((spec.traits or frozenset()) - trial.facts.tags_of(spec.uuid).traits):
         if not trial.facts.has_trait(name):
             trial.step(vocabulary.trait_ensure(trial.facts, trial.now, name)[0])
 

@@ -53,6 +53,11 @@ class Node(Struct, frozen=True):
     traits: frozenset[str] | None = None
     aggregates: frozenset[AggregateId] | None = None
 
+    @property
+    def names(self) -> int:
+        """How many classes, traits and aggregates it names."""
+        return sum(len(each or ()) for each in (self.inventories, self.traits, self.aggregates))
+
 
 class NodeAnswer(Struct, frozen=True):
     """The answer for one node; `generation` is None if it has no provider."""
@@ -72,9 +77,14 @@ def is_met(
     inventories: Mapping[str, Inventory],
     tags: Tags,
 ) -> bool:
-    """Does the ledger already say what a report of a group says of a node?"""
+    """Does the ledger already say what a report of a group says of a node?
+
+    Never of a provider that an agent manages: such a report is refused.
+    """
     if provider is None:
         return node.absent or mode is Mode.BESIDE_NOVA
+    if provider.agent is not None:
+        return False
     if node.absent:
         return _is_ghost(group, inventories, tags) and (
             _is_nova(mode, tags) or any(one.used for one in inventories.values())
@@ -119,6 +129,27 @@ def apply(
     return trial.changes, _answer(facts, group, node, outcome)
 
 
+def check(node: Node, provider: Provider | None) -> None:
+    """Raise `Error` if no report may say this of a provider.
+
+    CLASS_MANAGED: an agent manages the provider. The classes that the agent does not manage are no
+    exception: a report is whole, so it would remove the others. A root that was given to an agent,
+    without classes, has no agent. INVALID: the report would make the provider nova's for ever.
+    """
+    if node.traits is not None and OWNER_NOVA in node.traits:
+        raise Error(
+            Code.INVALID,
+            f"Trait {OWNER_NOVA} says that nova writes provider {node.uuid}, so only nova sets it: "
+            "leave it out of the report.",
+        )
+    if provider is not None and provider.agent is not None:
+        raise Error(
+            Code.CLASS_MANAGED,
+            f"Provider {provider.uuid} is managed by agent {provider.agent}, so reports do not "
+            "change it: report it no more, or decommission the agent and delete the provider.",
+        )
+
+
 def refused(node: ProviderId, refusal: Error, generation: int | None = None) -> NodeAnswer:
     """Return the answer for a node that is refused."""
     return NodeAnswer(node, ReportOutcome.REFUSED, generation, refusal=refusal)
@@ -145,6 +176,7 @@ def traits_after(
 def _applied(trial: Trial, group: str, mode: Mode, node: Node) -> ReportOutcome:
     facts, uuid = trial.facts, node.uuid
     before = facts.providers.get(uuid)
+    check(node, before)
     tags = facts.tags_of(uuid) if before is not None else NO_TAGS
     if is_met(node, group, mode, before, facts.inventories_of(uuid), tags):
         return ReportOutcome.UNCHANGED

@@ -1,17 +1,22 @@
 """Reads Ironic's nodes, and changes what is Moorage's own on them."""
 
-import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
 
-from moorage.integrations.connection_errors import reason_of
+from moorage.client.run.printing import printable
+from moorage.client.transport import shown_url
+from moorage.integrations.answers import json_of, read_answer
+from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.no_retry import no_retry
 
 Node = Mapping[str, Any]
@@ -27,6 +32,22 @@ PAGE = 1_000
 """Nodes in one page; Ironic may answer fewer (`[api] max_limit`)."""
 
 PAGES_MAX = 1_000
+
+LIST_BYTES_MAX = 256 << 20
+"""Bytes of all pages of one list."""
+
+ENTRIES_MAX = 100_000
+"""Entries of one list, on all pages."""
+
+MARKER_LENGTH_MAX = 255
+"""Characters of what names the last entry of a page."""
+
+FAULT_LENGTH_MAX = 300
+"""Characters of an error of Ironic's that are repeated to people."""
+
+HOST_NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}")
+
+VERSION_DIGITS_MAX = 5
 
 DETAILS = frozenset({"conductor"})
 """Fields that are not in the database: Ironic 39 answers 500 if a list is to have only some fields,
@@ -45,6 +66,10 @@ released, see `provisioning/unit_release.py`."""
 
 class IronicError(Exception):
     """Ironic did not answer, or not as Ironic does; the message says what happened."""
+
+
+class LongListError(IronicError):
+    """A list is longer than is read."""
 
 
 class NodeReader:
@@ -67,10 +92,14 @@ class NodeReader:
                 they may change.
             tls: whom to trust; None: the authorities of the system.
         """
-        self.url = url.rstrip("/")
+        self._url = url.rstrip("/")
+        self.url = shown_url(self._url)
+        """The address for people: without passwords."""
         self._given = headers or {}
         self._tls: ssl.SSLContext | bool = tls or True
         self._version: str | None = None
+        self.answered_at: datetime | None = None
+        """When Ironic last answered, by its own clock, in whole seconds; None: it did not say."""
 
     async def __aenter__(self) -> Self:
         self._reading = self._opened(force_close=False)
@@ -127,34 +156,69 @@ class NodeReader:
     async def conductors(self) -> list[str]:
         """Return the host names of the conductors that are alive, as Ironic judges it."""
         query = {"fields": "hostname,alive", "limit": str(PAGE)}
-        pages = self._pages("/v1/conductors", query, "conductors")
-        return sorted(
-            [str(one["hostname"]) async for page in pages for one in page if one.get("alive")]
+        pages = self._pages("/v1/conductors", query, "conductors", "hostname")
+        found = sorted(
+            [one["hostname"] async for page in pages for one in page if one.get("alive")]
         )
+        for name in found:
+            if not HOST_NAME.fullmatch(name):
+                raise IronicError(f"{self.url} has a conductor with the odd name {_clipped(name)}")
+        return found
 
     async def _pages(
-        self, path: str, query: dict[str, str], member: str
+        self, path: str, query: dict[str, str], member: str, key: str = "uuid"
     ) -> AsyncIterator[list[Mapping[str, Any]]]:
+        """Yield the entries of a list, page by page; each has a `key`, which is a text."""
+        markers: set[str] = set()
+        size = entries = 0
         for _ in range(PAGES_MAX):
-            page = await self._json(f"{path}?{urlencode(query)}")
+            status, body = await self._ask("GET", f"{path}?{urlencode(query)}")
+            page = self._object(status, body)
             found = page.get(member)
-            if not isinstance(found, list):
-                raise IronicError(f"{self.url} is not Ironic: its answer has no {member}")
+            if not isinstance(found, list) or not all(_is_entry(one, key) for one in found):
+                raise IronicError(f"{self.url} is not Ironic: its answer has no list of {member}")
+            size, entries = size + len(body), entries + len(found)
+            if size > LIST_BYTES_MAX or entries > ENTRIES_MAX:
+                raise LongListError(
+                    f"the list of {member} of {self.url} is longer than {LIST_BYTES_MAX >> 20} MiB"
+                    f" or {ENTRIES_MAX} entries"
+                )
+            following = page.get("next")
+            del body, page
             yield found
-            if not (following := page.get("next")):
+            if not following:
                 return
-            # Only the query counts: the link has the address by which Ironic believes to be known.
-            query = dict(parse_qsl(urlsplit(str(following)).query))
+            marker = self._marker(following)
+            if marker in markers:
+                raise IronicError(f"the list of {member} of {self.url} repeats itself")
+            markers.add(marker)
+            query = {**query, "marker": marker}
         raise IronicError(f"the list of {member} of {self.url} does not end")
+
+    def _marker(self, link: Any) -> str:
+        """Return where the next page begins, by the link to it.
+
+        Nothing else of the link counts: it has the address by which Ironic believes to be known.
+        """
+        try:
+            marker: str = parse_qs(urlsplit(str(link)).query)["marker"][0]
+        except (KeyError, ValueError):
+            marker = ""
+        if not 0 < len(marker) <= MARKER_LENGTH_MAX:
+            raise IronicError(f"{self.url} is not Ironic: its link to the next page has no marker")
+        return marker
 
     async def node(self, ident: str, fields: Sequence[str]) -> Node | None:
         """Return one node by UUID or name; None: there is none."""
         if self._version is None:
             self._version = await self._negotiated()
         status, body = await self._ask("GET", node_target(ident, fields, self._version))
-        if status == 404:
+        if status == HTTPStatus.NOT_FOUND and fault_of(body):  # another server has other words
             return None
-        return self._object(status, body)
+        node = self._object(status, body)
+        if not _is_entry(node, "uuid"):
+            raise IronicError(f"{self.url} is not Ironic: its answer is no node")
+        return node
 
     async def provision(self, uuid: str, body: Mapping[str, Any]) -> tuple[int | None, str]:
         """Ask for a provision state; return the status and the error's text; None: no answer."""
@@ -173,16 +237,16 @@ class NodeReader:
         status, _ = await self._ask("PATCH", node_path(uuid), [patch])
         return status
 
-    async def _json(self, path: str) -> dict[str, Any]:
-        return self._object(*await self._ask("GET", path))
-
     def _object(self, status: int, body: bytes) -> dict[str, Any]:
+        content, reason = None, "no JSON object"
         try:
-            content = json.loads(body)
-        except ValueError:
-            content = None
-        if status != 200 or not isinstance(content, dict):
-            raise IronicError(f"{self.url} answered {status}: {fault_of(body) or 'no JSON'}")
+            content = json_of(body)
+        except ValueError as error:
+            reason = f"no JSON: {error}"
+        if status != HTTPStatus.OK or not isinstance(content, dict):
+            said = fault_of(body) or reason
+            reason = _clipped(without(said, self._headers().values()))
+            raise IronicError(f"{self.url} answered {status}: {reason}")
         return content
 
     async def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
@@ -194,14 +258,15 @@ class NodeReader:
         try:
             async with session.request(
                 method,
-                f"{self.url}{path}",
+                f"{self._url}{path}",
                 json=body,
                 headers=headers,
                 allow_redirects=False,
             ) as answer:
                 if answer.status == HTTPStatus.NOT_ACCEPTABLE:
                     self._version = None  # Ironic was replaced by an older one
-                return answer.status, await answer.read()
+                self.answered_at = time_in(answer.headers.get("Date", ""))
+                return answer.status, await read_answer(answer)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
 
@@ -215,9 +280,9 @@ class NodeReader:
         """Return the API version to ask for."""
         try:
             async with self._reading.get(
-                f"{self.url}/v1", headers=self._headers(), allow_redirects=False
+                f"{self._url}/v1", headers=self._headers(), allow_redirects=False
             ) as answer:
-                await answer.read()
+                await read_answer(answer)
                 newest = answer.headers.get(VERSION_MAX_HEADER, "")
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
@@ -247,6 +312,8 @@ def version_numbers(version: str) -> tuple[int, int] | None:
     major, dot, minor = version.partition(".")
     if not (dot and major.isdecimal() and minor.isdecimal()):
         return None
+    if max(len(major), len(minor)) > VERSION_DIGITS_MAX:
+        return None
     return int(major), int(minor)
 
 
@@ -262,8 +329,27 @@ def fault_of(body: bytes) -> str:
     `error_message` is an object, or the JSON text of one.
     """
     try:
-        message = json.loads(body)["error_message"]
-        message = json.loads(message) if isinstance(message, str) else message
+        message = json_of(body)["error_message"]
+        message = json_of(message.encode()) if isinstance(message, str) else message
         return str(message["faultstring"])
     except (ValueError, KeyError, TypeError):
         return ""
+
+
+def time_in(header: str) -> datetime | None:
+    """Return the time in a header `Date`; None: it is none."""
+    try:
+        at = parsedate_to_datetime(header)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _is_entry(one: Any, key: str) -> bool:
+    return isinstance(one, dict) and isinstance(one.get(key), str)
+
+
+def _clipped(text: str) -> str:
+    """Return a text of Ironic's for people: on one line, and not too long."""
+    text = printable(text[: FAULT_LENGTH_MAX + 1])
+    return text if len(text) <= FAULT_LENGTH_MAX else f"{text[:FAULT_LENGTH_MAX]}..."

@@ -7,6 +7,7 @@ every change of an agent: the ledger follows it in the same batch. `agent_cases.
 a query needs. `signs_of_life.py` remembers when agents were heard of, `liveness_loop.py` exchanges
 that with other processes and finds silent agents, whose changes are in `liveness_cases.py`.
 `reporters.py` has the operations of groups of reporters, `reporter_cases.py` their changes,
-`deletion_cases.py` those of deletions, of which `group_clearing.py` makes most in the background.
+`deletion_cases.py` those of deletions, of which `group_clearing.py` makes most in the background,
+`report_bounds.py` how large a report may be.
 May import: `batch`, `feed`, `access`, `ledger`, the root of `service`, `store`, `core`.
 """

@@ -32,6 +32,7 @@ from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed.index import Index
 from moorage.service.fleet.deletion_cases import GroupDelete
 from moorage.service.fleet.group_clearing import GroupClearing
+from moorage.service.fleet.report_bounds import Bounds, check_new, units
 from moorage.service.fleet.reporter_cases import (
     Join,
     Leave,
@@ -42,7 +43,6 @@ from moorage.service.fleet.reporter_cases import (
     Sender,
     Told,
 )
-from moorage.service.ledger.bulk import UNIT_PROVIDERS, check_count
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine, Plan
 from moorage.store.fleet import reporter_reads
@@ -135,7 +135,9 @@ class Reporters:
         Raises LIMIT_EXCEEDED; INVALID for a node that is named twice; FENCED, UNAVAILABLE and
         OVERLOADED if nothing was done at all.
         """
-        _check(nodes)
+        bounds = Bounds()
+        for node in nodes:
+            bounds.add(node)
         shared = await self._shared(sender.group, [node.uuid for node in nodes])
         owners = _owners(shared, self._moment(shared), sender)
         await self._index.current()
@@ -145,8 +147,8 @@ class Reporters:
             if answer is not None:
                 answers[node.uuid] = answer
         rest = [node for node in nodes if node.uuid not in answers]
-        for first in range(0, len(rest), UNIT_PROVIDERS):
-            unit = rest[first : first + UNIT_PROVIDERS]
+        await check_new(rest, self._index.catalog, pieces)
+        for unit in units(rest):
             try:
                 async with pieces.unit:
                     await pieces.rest()
@@ -154,7 +156,8 @@ class Reporters:
             except Error as error:
                 if not answers:
                     raise
-                answers.update((n.uuid, reported.refused(n.uuid, error)) for n in rest[first:])
+                left = (node.uuid for node in rest if node.uuid not in answers)
+                answers |= {uuid: reported.refused(uuid, error) for uuid in left}
                 break
             answers.update((each.uuid, each) for each in done)
         found = [answers[node.uuid] for node in nodes]
@@ -163,12 +166,13 @@ class Reporters:
         return found
 
     def _known(self, node: Node, owners: Owners, sender: Sender) -> NodeAnswer | None:
-        """Return the answer for a node of another owner, or that is as reported; None: decide."""
+        """Return the answer for a node that is refused or is as reported; None: decide."""
         record = self._index.catalog.record(node.uuid)
         provider = None if record is None else record.provider
         generation = None if provider is None else provider.generation
         try:
             owners.check(node.uuid, sender.member)
+            reported.check(node, provider)
         except Error as refusal:
             return reported.refused(node.uuid, refusal.with_traceback(None), generation)
         held, tags = (record.inventories, record.tags) if record is not None else ({}, NO_TAGS)
@@ -250,12 +254,3 @@ def _owners(shared: Shared, moment: Moment, sender: Sender) -> Owners:
     facts = Facts(members={(one.group, one.name): one for one in shared.members})
     check_current(facts, sender.group, sender.member, sender.token)
     return Owners(members.live(shared.members, moment), shared.pins)
-
-
-def _check(nodes: Sequence[Node]) -> None:
-    check_count(len(nodes))
-    seen: set[ProviderId] = set()
-    for node in nodes:
-        if node.uuid in seen:
-            raise Error(Code.INVALID, f"Node '{node.uuid}' is named twice.")
-        seen.add(node.uuid)

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from moorage.core.limits import BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX
+from moorage.core.limits import BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX, REPORTED_NAMES_MAX
 from tests.faces.v1.native import Native, Response
 
 PLACEMENT = {"OpenStack_API_Version": "placement 1.39"}
@@ -253,6 +253,33 @@ def test_a_node_that_is_named_twice(group: Group) -> None:
     group.join()
     one = node()
     assert group.report(one, one).body["code"] == "invalid"
+
+
+def test_a_custom_trait_of_others_stays(group: Group, native: Native) -> None:
+    """A report need not name it: its provider is still updated, and so are others beside it."""
+    group.join()
+    one, other = node(), node()
+    group.report(one)
+    traits = f"/resource_providers/{one['uuid']}/traits"
+    name = f"CUSTOM_{uuid4().hex.upper()}"
+    assert native.ask("PUT", f"/traits/{name}", **PLACEMENT).status == 201
+    before = native.ask("GET", traits, **PLACEMENT).body
+    body = {**before, "traits": [name]}
+    assert native.ask("PUT", traits, body, **PLACEMENT).status == 200
+    made = group.report({**one, "name": f"other-{one['uuid']}"}, other)
+    assert [each["outcome"] for each in made.body["results"]] == ["updated", "created"]
+    assert {*traits_of(native, one["uuid"])} == {"CUSTOM_RACK_7", name}
+
+
+def test_a_report_with_too_many_names(group: Group, native: Native) -> None:
+    """It is refused as a whole, with the number that may be sent; nothing is created."""
+    group.join()
+    large = node(traits=[f"CUSTOM_T{n}" for n in range(REPORTED_NAMES_MAX)])
+    one = node()
+    refused = group.report(one, large)
+    assert (refused.status, refused.body["code"]) == (400, "limit_exceeded")
+    assert f"at most {REPORTED_NAMES_MAX} may be reported of one" in refused.body["detail"]
+    assert native.ask("GET", f"/resource_providers/{one['uuid']}", **PLACEMENT).status == 404
 
 
 def test_the_changes_are_shown(group: Group, native: Native) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.integrations.ironic.report.mapping import class_of, is_reserved, reported
+from moorage.integrations.ironic.report.mapping import class_of, is_reserved, remark_of, reported
 from moorage.integrations.ironic.states import BUSY
 
 UUID = "6e0f3c52-0000-4000-8000-000000000001"
@@ -80,3 +80,13 @@ def test_a_whole_report() -> None:
 def test_without_resource_class() -> None:
     """Nothing is reported of such a node, as nova skips it."""
     assert reported({**FREE, "resource_class": None}) is None
+
+
+def test_novas_trait() -> None:
+    """A node that has it in Ironic is reported without it, and with a remark."""
+    node = {**FREE, "traits": ["OWNER_NOVA", "CUSTOM_A"]}
+    report = reported(node)
+    assert report is not None
+    assert report.traits == ["CUSTOM_A"]
+    assert "OWNER_NOVA is not reported" in str(remark_of(node))
+    assert remark_of(FREE) is None

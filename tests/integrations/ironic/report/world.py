@@ -2,10 +2,11 @@
 
 import asyncio
 import functools
+import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -95,11 +96,12 @@ class World:
         member: str = "a",
         mode: Literal["owner", "beside_nova"] = "owner",
         conductors: str | None = None,
+        ironic: str | None = None,
     ) -> AsyncIterator[Reporter]:
         """Yield one more reporter, of which the test makes the passes."""
         async with (
             ReportApi(self.server.url, self.token) as api,
-            NodeReader(self.double.url) as nodes,
+            NodeReader(ironic or self.double.url) as nodes,
         ):
             place = GroupMember(GROUP, member, TTL)
             reporter = Reporter(api, nodes, place, mode, conductors=conductors)
@@ -181,3 +183,25 @@ async def whole(reporter: Reporter) -> None:
     assert await reporter.tick(), reporter.progress.trouble
     await reporter.read_all_done()
     assert reporter.progress.full_trouble is None
+
+
+class _Lines(logging.Handler):
+    """Keeps the lines of a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """Collect what a reporter logs."""
+    kept, log = _Lines(), logging.getLogger("moorage.ironic")
+    log.addHandler(kept)
+    try:
+        yield kept.lines
+    finally:
+        log.removeHandler(kept)

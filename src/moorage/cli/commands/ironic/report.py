@@ -156,17 +156,17 @@ async def _compared(
 ) -> "list[Difference]":
     """Compare all nodes with the ledger. Raises Failure."""
     from moorage.integrations.ironic.nodes import IronicError
-    from moorage.integrations.ironic.report.difference import difference
-    from moorage.integrations.ironic.report.mapping import FIELDS, reported
+    from moorage.integrations.ironic.report.difference import compared
+    from moorage.integrations.ironic.report.mapping import FIELDS
 
     try:
         held = {one.uuid: one async for one in api.providers()}
-        found = [node for one in await nodes.all(FIELDS) if (node := reported(one)) is not None]
+        found = await nodes.all(FIELDS)
     except (IronicError, UnreachableError) as error:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
         raise Failure(FAILED, str(error), error.code) from None
-    return [difference(node, held.get(node.uuid), group, mode) for node in found]
+    return compared(found, held, group, mode)
 
 
 def _print(found: "list[Difference]", *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from moorage.faces.v1.long_lists import misfit, parts_of
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
+from moorage.service.fleet.report_bounds import Bounds
 from moorage.service.fleet.reporter_cases import Sender
 from moorage.service.native.bounds import uuid_of
 from moorage.wire.reporting import NodeOutcome, NodeOutcomes, NodeReported, ReportWanted
@@ -26,9 +27,12 @@ async def send(request: Request[bytes, None]) -> NodeOutcomes:
     wanted = _envelope(parts.around)
     roles.check_scope(request.scope, [wanted.group])
     nodes: list[Node] = []
+    bounds = Bounds()
     async for begin, end in pieces.each(parts.members):
         item = request.body[begin:end]
-        nodes.append(await decoded(item, partial(_read, item)))
+        node = await decoded(item, partial(_read, item))
+        bounds.add(node)  # before the next one is in memory
+        nodes.append(node)
     sender = Sender(wanted.group, wanted.member, wanted.token, Mode(wanted.mode))
     answers = await request.service.reporters.report(sender, nodes, pieces, request.actor)
     return await _shown(answers, pieces)

@@ -11,7 +11,7 @@ from socket import socket
 
 from aiohttp import web
 
-from moorage.client.transport import RefusedError, UnreachableError
+from moorage.client.transport import RefusedError, UnreachableError, shown_url
 from moorage.integrations.ironic.gate.app import Gate
 from moorage.integrations.ironic.gate.deciding import Deciding
 from moorage.integrations.ironic.gate.listening import (
@@ -146,7 +146,7 @@ class _Process:
         except UnreachableError as error:
             log.warning("nothing is granted until Moorage can be reached: %s", error)
         except RefusedError as error:
-            raise GateError(f"{self._settings.moorage}: {error}") from None
+            raise GateError(f"{shown_url(self._settings.moorage)}: {error}") from None
 
     async def _serve(
         self, gate: Gate, sockets: list[socket], tls: ssl.SSLContext | None
@@ -184,7 +184,7 @@ class _Process:
             seen = f"{len(watch.picture.nodes)} nodes, {len(watch.picture.busy)} busy"
         else:
             seen = "nothing is granted until all nodes have been seen"
-        self._say(f"moorage: gate {url} -> {self._settings.ironic} ({shown}, {seen})")
+        self._say(f"moorage: gate {url} -> {shown_url(self._settings.ironic)} ({shown}, {seen})")
 
 
 class _Server:

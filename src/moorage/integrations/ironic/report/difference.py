@@ -7,25 +7,53 @@ joined.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from moorage.client.run.printing import printable
+from moorage.integrations.ironic.nodes import Node
+from moorage.integrations.ironic.report.mapping import OWNER_NOVA, UnreadableNodeError, reported
 from moorage.integrations.ironic.report.sending import Mode
 from moorage.wire.ledger import InventoryWanted
 from moorage.wire.providers import InventoryShown, ProviderShown
 from moorage.wire.reporting import NodeReported
 
-OWNER_NOVA = "OWNER_NOVA"
-
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
+UNREADABLE = "unreadable"
 FIGURES = ("total", "reserved")
 FIELDS = (*FIGURES, "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What a report would do to one node: created, updated or unchanged; `fields` are changed."""
+    """What a report would do to one node: created, updated or unchanged; `fields` are changed.
+
+    Of a node that is unreadable nothing would be reported; `fields` say why.
+    """
 
     uuid: str
     outcome: str
     fields: tuple[str, ...] = ()
+
+
+def compared(
+    nodes: Iterable[Node], held: Mapping[str, ProviderShown], group: str, mode: Mode
+) -> list[Difference]:
+    """Return what reports of nodes would change; without those of which there is nothing to say.
+
+    Args:
+        nodes: as Ironic has them.
+        held: the ledger, by UUID.
+        group: of the reporters.
+        mode: who else writes the providers.
+    """
+    found = []
+    for one in nodes:
+        try:
+            node = reported(one)
+        except UnreadableNodeError as error:
+            found.append(Difference(printable(one["uuid"]), UNREADABLE, (str(error),)))
+            continue
+        if node is not None:
+            found.append(difference(node, held.get(node.uuid), group, mode))
+    return found
 
 
 def difference(

@@ -9,12 +9,15 @@ Both times are in whole nodes only, so changes are read as such; all nodes are r
 Source: Ironic 39, `ironic/db/sqlalchemy/api.py`, and `tests/baremetal/contract_steps.py`.
 """
 
+import logging
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
 
+from moorage.client.run.printing import printable
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
+from moorage.integrations.ironic.nodes import IronicError, LongListError, Node, NodeReader
 from moorage.integrations.ironic.report.mapping import FIELDS
+from moorage.integrations.ironic.report.remarks import NAME_LENGTH_MAX
 
 OVERLAP = timedelta(seconds=5)
 """How far behind the last time a look reads again: transactions end out of order, and the clocks of
@@ -28,8 +31,11 @@ PAGE = 50
 """Nodes in a page of changes: whole ones cost Ironic some milliseconds each."""
 
 NEVER = datetime.min.replace(tzinfo=UTC)
+EVER = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
 
 TIMES = ("updated_at", "created_at")
+
+log = logging.getLogger("moorage.ironic")
 
 
 class UnorderedError(IronicError):
@@ -49,40 +55,87 @@ class Reading:
         and reading the other."""
         self._since_read_at = dict.fromkeys(TIMES, 0.0)
         """When it was read first, by the monotonic clock."""
+        self._is_ahead = False
 
     async def begin(self) -> None:
         """Note the present, from which `changed` goes on; what is older must be read otherwise."""
         for name in TIMES:
             if (node := await self._first(name, "desc")) is not None:
-                self._move(name, [node])
+                self._move(name, [node], self._present())
 
     async def changed(self) -> list[Node]:
         """Return the nodes that have changed since the last call, and some that have not.
 
-        Raises UnorderedError, too.
+        Raises UnorderedError, too; also if too much has changed to be read as whole nodes.
         """
         found: dict[str, Node] = {}
-        marks: dict[str, list[Node]] = {name: [] for name in TIMES}
-        for name in TIMES:
-            since = self._since[name]
-            if since != NEVER and monotonic() - self._since_read_at[name] < SETTLED_SECONDS:
-                since -= OVERLAP
-            async for page in self._nodes.pages(None, sort=(name, "desc"), limit=PAGE):
-                if page and not page[0].get(name) and await self._is_unordered(name):
-                    raise UnorderedError("Ironic lists nodes that were never changed first")
-                recent = [node for node in page if _time(node, name) > since]
-                marks[name] += recent
-                found.update((str(node["uuid"]), node) for node in recent)
-                if len(recent) < len(page):
-                    break
-        for name, nodes in marks.items():
-            self._move(name, nodes)
+        marks: dict[str, tuple[list[Node], datetime]] = {}
+        try:
+            for name in TIMES:
+                marks[name] = await self._changed_in(name)
+                found.update((node["uuid"], node) for node in marks[name][0])
+        except LongListError as error:
+            await self.begin()
+            raise UnorderedError(str(error)) from error
+        for name, (nodes, present) in marks.items():
+            self._move(name, nodes, present)
+        self._warn(marks.values())
         return [*found.values()]
 
-    def _move(self, name: str, nodes: Iterable[Node]) -> None:
+    async def _changed_in(self, name: str) -> tuple[list[Node], datetime]:
+        """Return the latest nodes of a list, and Ironic's time when it began to answer."""
+        since = self._since[name]
+        if since > NEVER + OVERLAP and monotonic() - self._since_read_at[name] < SETTLED_SECONDS:
+            since -= OVERLAP
+        found: list[Node] = []
+        present: datetime | None = None
+        async for page in self._nodes.pages(None, sort=(name, "desc"), limit=PAGE):
+            present = present or self._present()
+            if page and not page[0].get(name) and await self._is_unordered(name):
+                raise UnorderedError("Ironic lists nodes that were never changed first")
+            recent = [node for node in page if _time(node, name) > since]
+            found += recent
+            if len(recent) < len(page):
+                break
+        return found, present or self._present()
+
+    def _present(self) -> datetime:
+        """Return the end of the second of Ironic's last answer; if it has no time, this process's.
+
+        What is newer can only come from a clock that is ahead.
+        """
+        own = datetime.now(UTC)  # noqa: TID251 - a time to compare with those of Ironic is meant
+        return min(self._nodes.answered_at or own, EVER) + timedelta(seconds=1)
+
+    def _move(self, name: str, nodes: Iterable[Node], present: datetime) -> None:
+        """Note how far a list is known: never beyond the present.
+
+        If the clock of a conductor is ahead, its nodes are read again until their time has come:
+        otherwise no other change would be noticed until then.
+        """
         latest = max([self._since[name], *(_time(node, name) for node in nodes)])
+        latest = min(latest, present)
         if latest != self._since[name]:
             self._since[name], self._since_read_at[name] = latest, monotonic()
+
+    def _warn(self, lists: Iterable[tuple[list[Node], datetime]]) -> None:
+        """Say when it begins and ends that nodes have changed in the future."""
+        ahead = {
+            node["uuid"]
+            for name, (nodes, present) in zip(TIMES, lists, strict=True)
+            for node in nodes
+            if _time(node, name) > present + OVERLAP
+        }
+        if ahead and not self._is_ahead:
+            log.warning(
+                "the last change of %d nodes lies in the future, such as %s: set the clocks of"
+                " Ironic's conductors; until then these nodes are read in every pass",
+                len(ahead),
+                printable(min(ahead)[:NAME_LENGTH_MAX]),
+            )
+        if self._is_ahead and not ahead:
+            log.warning("no change lies in the future any more")
+        self._is_ahead = bool(ahead)
 
     async def _is_unordered(self, name: str) -> bool:
         """Return whether nodes without a time, of which one came first, are not the least."""
@@ -105,8 +158,12 @@ class Reading:
 
 
 def _time(node: Node, name: str) -> datetime:
+    """Return a time of a node; one that cannot be read is in the future, so that it is not lost."""
     text = node.get(name)
     if not text:
         return NEVER
-    at = datetime.fromisoformat(str(text))
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    try:
+        at = datetime.fromisoformat(str(text))
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return EVER

@@ -19,9 +19,14 @@ from dataclasses import dataclass, field
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
+from moorage.integrations.ironic.nodes import ENTRIES_MAX, IronicError, Node, NodeReader
 from moorage.integrations.ironic.report.conductors import Conductors
-from moorage.integrations.ironic.report.mapping import reported
+from moorage.integrations.ironic.report.mapping import (
+    UnreadableNodeError,
+    remark_of,
+    reported,
+    uuid_of,
+)
 from moorage.integrations.ironic.report.membership import (
     FENCED,
     FencedError,
@@ -30,6 +35,7 @@ from moorage.integrations.ironic.report.membership import (
     PassEnded,
 )
 from moorage.integrations.ironic.report.reading import Reading, UnorderedError
+from moorage.integrations.ironic.report.remarks import Remarks
 from moorage.integrations.ironic.report.sending import Mode, Sender, StaleError, Tally
 from moorage.integrations.report_api import ReportApi
 from moorage.wire.reporting import NodeReported
@@ -47,6 +53,14 @@ which it answers 404, too."""
 
 LATELY_TTLS = 2.0
 """A member that is replaced may not have reported what has changed within this many TTLs."""
+
+KNOWN_MAX = ENTRIES_MAX
+"""Nodes that a reporter keeps in memory."""
+
+ODD = ""
+
+UNREADABLE = "unreadable"
+"""The code of own nodes that are not as Ironic describes one, in what operators see."""
 
 FULL_AGAIN_SECONDS = 30.0
 """The time until a full reading that has failed is tried again."""
@@ -120,6 +134,9 @@ class Reporter:
         """The nodes that Ironic does not know, until a report says so and is accepted."""
         self._todo: dict[str, None] = {}
         """The nodes that are to be sent, in order: those of passes that have failed, too."""
+        self._remarks = Remarks()
+        self._unreadable: set[str] = set()
+        """Nodes that are not as Ironic describes one; `ODD` stands for all without a UUID."""
         self._begun = False
         self._owned_version = 0
         self._full_due = float("-inf")
@@ -175,7 +192,8 @@ class Reporter:
             with contextlib.suppress(asyncio.CancelledError, FencedError):
                 await signs
             await self.close()
-        return self.progress.full_trouble is None and not self._sender.refused
+        refused = self._sender.refused or self._unreadable
+        return self.progress.full_trouble is None and not refused
 
     def read_all_soon(self) -> None:
         """Let the next pass begin a full reading, unless one goes on."""
@@ -259,9 +277,9 @@ class Reporter:
         except UnorderedError as error:
             log.debug("all nodes are read instead of what has changed: %s", error)
             return None
-        self._remember(changed, began, newest=True)
-        self._changed_at |= dict.fromkeys((str(node["uuid"]) for node in changed), monotonic())
-        return [str(node["uuid"]) for node in changed]
+        uuids = self._remember(changed, began, newest=True)
+        self._changed_at |= dict.fromkeys(uuids, monotonic())
+        return uuids
 
     def _leave_old(self) -> None:
         """Leave nodes that were read long ago to a full reading: they may be gone."""
@@ -300,13 +318,13 @@ class Reporter:
     async def _read_pages(self) -> None:
         """Read all nodes and report them; ask for those that are missing."""
         before = {*self._known, *self._gone}
+        self._unreadable.discard(ODD)
         seen: set[str] = set()
         began = monotonic()
         async for page in self._reading.pages():
             self._sender.read_at = max(self._sender.read_at, began)
-            self._remember(page, began)
-            uuids = [str(node["uuid"]) for node in page]
-            seen.update(uuids)
+            uuids = self._remember(page, began)
+            seen.update(uuid_of(node["uuid"]) or "" for node in page)
             self.progress.total.add(await self._sender.send(uuids, self._known))
             began = monotonic()
         ledger = await self._api.nodes(self._members.place.group)
@@ -328,6 +346,8 @@ class Reporter:
             if node is None:
                 absent[uuid] = read_at
                 gone += uuid not in ghosts
+            elif node["uuid"] != uuid:
+                raise IronicError(f"Ironic was asked for node {uuid}, and answered another one")
             else:
                 self._remember([node], began)
                 self._todo[uuid] = None
@@ -345,34 +365,61 @@ class Reporter:
         self.progress.total.add(tally)
         self._gone.difference_update(done)
 
-    def _remember(self, nodes: Iterable[Node], began: float, *, newest: bool = False) -> None:
+    def _remember(self, nodes: Iterable[Node], began: float, *, newest: bool = False) -> list[str]:
         """Keep what was read, unless a reading of changes that ended later may be newer.
 
         Nothing is lost by that: if it is older, the change is in the next reading of changes, which
-        are the `newest`.
+        are the `newest`. Return the nodes, without those whose UUID is not one that is reported.
+
+        Raises IronicError: there are too many.
         """
+        found = []
         for node in nodes:
-            uuid = str(node["uuid"])
+            uuid: str = node["uuid"]
+            if uuid_of(uuid) != uuid:
+                self._mapped(uuid, node, ODD)
+                continue
+            found.append(uuid)
             self._gone.discard(uuid)
             self._read_at[uuid] = began
             if newest or began >= self._changed_at.get(uuid, float("-inf")):
-                self._known[uuid] = reported(node)
+                self._known[uuid] = self._mapped(uuid, node, uuid)
+            if len(self._known) > KNOWN_MAX:
+                raise IronicError(f"Ironic has listed more than {KNOWN_MAX} nodes so far")
+        self._remarks.say()
+        return found
+
+    def _mapped(self, uuid: str, node: Node, counted: str) -> NodeReported | None:
+        """Return what to report of a node; None: nothing. What is wrong with it is remarked."""
+        self._unreadable.discard(counted)
+        try:
+            report, remark = reported(node), remark_of(node)
+        except UnreadableNodeError as error:
+            report, remark = None, f"nothing is reported of it: {error}"
+            self._unreadable.add(counted)
+        self._remarks.note(uuid, remark)
+        return report
 
     def _forget(self, uuid: str) -> None:
         for memory in (self._known, self._changed_at, self._read_at, self._todo):
             memory.pop(uuid, None)
+        self._unreadable.discard(uuid)
+        self._remarks.note(uuid, None)
 
     def _count(self, tally: Tally) -> None:
         progress, members = self.progress, self._members
         own = [*filter(members.is_own, self._known)]
         progress.known, progress.own = len(self._known), len(own)
-        progress.unclassed = sum(self._known[uuid] is None for uuid in own)
+        unreadable = sum(uuid in self._unreadable for uuid in own)
+        progress.unclassed = sum(self._known[uuid] is None for uuid in own) - unreadable
         progress.members = members.live
         progress.last = tally
         progress.total.add(tally)
         refused = Counter(
             code for uuid, code in self._sender.refused.items() if members.is_own(uuid)
         )
+        if unreadable:
+            refused[UNREADABLE] = unreadable
         members.last_pass = PassEnded(monotonic(), progress.own - progress.unclassed, refused)
 
     def _troubled(self, error: Exception) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,6 +19,9 @@ Mode = Literal["owner", "beside_nova"]
 
 CHUNK = 1_000
 """Nodes in one request: a takeover is noticed soon."""
+
+CHUNK_NAMES = 20_000
+"""Traits in one request: the server refuses a report that has too many, or too many new ones."""
 
 NOT_OWNER = "not_owner"
 
@@ -86,10 +89,11 @@ class Sender:
         """
         tally = Tally()
         own = [uuid for uuid in uuids if known.get(uuid) and self._members.is_own(uuid)]
-        for first in range(0, len(own), CHUNK):
+        left = deque(own)
+        while left:
             async with self._turn:
-                nodes = [node for uuid in own[first : first + CHUNK] if (node := known.get(uuid))]
-                tally.add(self._tallied(await self._report(nodes)))
+                if nodes := _chunk(left, known):
+                    tally.add(self._tallied(await self._report(nodes)))
         return tally
 
     async def send_absent(
@@ -161,3 +165,14 @@ class Sender:
     def refused(self) -> dict[str, str]:
         """The nodes that were refused the last time, except for those of other members: why."""
         return {**self._codes}
+
+
+def _chunk(left: deque[str], known: Mapping[str, NodeReported | None]) -> list[NodeReported]:
+    """Take the nodes of the next request from those that are left."""
+    nodes: list[NodeReported] = []
+    names = 0
+    while left and len(nodes) < CHUNK and names < CHUNK_NAMES:
+        if node := known.get(left.popleft()):
+            nodes.append(node)
+            names += len(node.traits or ())
+    return nodes

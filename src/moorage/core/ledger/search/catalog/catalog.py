@@ -76,6 +76,10 @@ class Catalog:
         """Is this a standard trait, or an existing custom one?"""
         return name in self.standard_traits or name in self.traits
 
+    def has_aggregate(self, uuid: str) -> bool:
+        """Has a provider ever been in this aggregate, since the catalog was filled?"""
+        return uuid in self.summaries.aggregates
+
     def trait_in_use(self, name: str) -> bool:
         """Does any provider have the trait?"""
         return self._trait_uses[name] > 0

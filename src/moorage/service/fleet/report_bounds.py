@@ -1,0 +1,75 @@
+"""How large a report may be, and how its nodes are divided into transactions.
+
+What a node costs depends on the names that it has: of classes, traits and aggregates.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.reported import Node
+from moorage.core.ledger.search import Catalog
+from moorage.core.limits import REPORT_NAMES_MAX, REPORT_NEW_NAMES_MAX, REPORTED_NAMES_MAX
+from moorage.service.fair_turns import Pieces
+from moorage.service.ledger.bulk import UNIT_PROVIDERS, check_count
+
+UNIT_NAMES = 1_000
+"""Names that one transaction writes, unless it has one node only: some 30 ms of work if all of them
+are new."""
+
+
+class Bounds:
+    """Counts the nodes of a report and their names while they are read."""
+
+    def __init__(self) -> None:
+        self._uuids: set[ProviderId] = set()
+        self._names = 0
+
+    def add(self, node: Node) -> None:
+        """Count one more node. Raises LIMIT_EXCEEDED; INVALID for one that is named twice."""
+        if node.uuid in self._uuids:
+            raise Error(Code.INVALID, f"Node '{node.uuid}' is named twice.")
+        self._uuids.add(node.uuid)
+        check_count(len(self._uuids))
+        if node.names > REPORTED_NAMES_MAX:
+            raise Error(
+                Code.LIMIT_EXCEEDED,
+                f"Node {node.uuid} has {node.names} classes, traits and aggregates, but at most "
+                f"{REPORTED_NAMES_MAX} may be reported of one: report fewer.",
+            )
+        self._names += node.names
+        if self._names > REPORT_NAMES_MAX:
+            raise Error(
+                Code.LIMIT_EXCEEDED,
+                f"A report may have at most {REPORT_NAMES_MAX} classes, traits and aggregates: "
+                "send several with fewer nodes.",
+            )
+
+
+async def check_new(nodes: Iterable[Node], catalog: Catalog, pieces: Pieces) -> None:
+    """Raise LIMIT_EXCEEDED if nodes have too many names that the ledger does not know."""
+    new: set[tuple[str, str]] = set()
+    async for node in pieces.each(nodes):
+        new.update(("c", name) for name in node.inventories or () if not catalog.has_class(name))
+        new.update(("t", name) for name in node.traits or () if not catalog.has_trait(name))
+        new.update(("a", u) for u in node.aggregates or () if not catalog.has_aggregate(u))
+        if len(new) > REPORT_NEW_NAMES_MAX:
+            raise Error(
+                Code.LIMIT_EXCEEDED,
+                f"A report may have at most {REPORT_NEW_NAMES_MAX} new classes, traits and "
+                "aggregates: send several with fewer nodes.",
+            )
+
+
+def units(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    """Divide nodes, in their order, into those of one transaction each."""
+    unit: list[Node] = []
+    names = 0
+    for node in nodes:
+        if unit and (len(unit) == UNIT_PROVIDERS or names + node.names > UNIT_NAMES):
+            yield unit
+            unit, names = [], 0
+        unit.append(node)
+        names += node.names
+    if unit:
+        yield unit
