@@ -19,14 +19,10 @@ from dataclasses import dataclass, field
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.nodes import ENTRIES_MAX, IronicError, Node, NodeReader
+from moorage.integrations.ironic.nodes import IronicError, NodeReader
 from moorage.integrations.ironic.report.conductors import Conductors
-from moorage.integrations.ironic.report.mapping import (
-    UnreadableNodeError,
-    remark_of,
-    reported,
-    uuid_of,
-)
+from moorage.integrations.ironic.report.known_nodes import ODD, KnownNodes
+from moorage.integrations.ironic.report.mapping import uuid_of
 from moorage.integrations.ironic.report.membership import (
     FENCED,
     FencedError,
@@ -35,10 +31,8 @@ from moorage.integrations.ironic.report.membership import (
     PassEnded,
 )
 from moorage.integrations.ironic.report.reading import Reading, UnorderedError
-from moorage.integrations.ironic.report.remarks import Remarks
 from moorage.integrations.ironic.report.sending import Mode, Sender, StaleError, Tally
 from moorage.integrations.report_api import ReportApi
-from moorage.wire.reporting import NodeReported
 
 AWAY = (IronicError, UnreachableError, RefusedError, UndecodableError, StaleError)
 """Why a pass may fail: the next one tries again."""
@@ -53,11 +47,6 @@ which it answers 404, too."""
 
 LATELY_TTLS = 2.0
 """A member that is replaced may not have reported what has changed within this many TTLs."""
-
-KNOWN_MAX = ENTRIES_MAX
-"""Nodes that a reporter keeps in memory."""
-
-ODD = ""
 
 UNREADABLE = "unreadable"
 """The code of own nodes that are not as Ironic describes one, in what operators see."""
@@ -125,18 +114,9 @@ class Reporter:
         self._sender = Sender(api, self._members, mode)
         self._conductors = None if conductors is None else Conductors(api, nodes, conductors)
         self._many_gone = many_gone
-        self._changed_at: dict[str, float] = {}
-        """When the reading of changes ended that each node was last in, by the monotonic clock."""
-        self._read_at: dict[str, float] = {}
-        """When the reading began that each node was last in, in any way."""
-        self._known: dict[str, NodeReported | None] = {}
-        self._gone: set[str] = set()
-        """The nodes that Ironic does not know, until a report says so and is accepted."""
+        self._known = KnownNodes()
         self._todo: dict[str, None] = {}
         """The nodes that are to be sent, in order: those of passes that have failed, too."""
-        self._remarks = Remarks()
-        self._unreadable: set[str] = set()
-        """Nodes that are not as Ironic describes one; `ODD` stands for all without a UUID."""
         self._begun = False
         self._owned_version = 0
         self._full_due = float("-inf")
@@ -192,7 +172,7 @@ class Reporter:
             with contextlib.suppress(asyncio.CancelledError, FencedError):
                 await signs
             await self.close()
-        refused = self._sender.refused or self._unreadable
+        refused = self._sender.refused or self._known.unreadable
         return self.progress.full_trouble is None and not refused
 
     def read_all_soon(self) -> None:
@@ -255,10 +235,10 @@ class Reporter:
         moved = version != self._owned_version
         self._todo |= dict.fromkeys(changed or ())
         if moved:
-            self._todo |= dict.fromkeys(self._changed_at)
+            self._todo |= dict.fromkeys(self._known.changed_at)
         self._leave_old()
         sent = [*self._todo]
-        tally.add(await self._sender.send(sent, self._known))
+        tally.add(await self._sender.send(sent, self._known.reports))
         for uuid in sent:
             self._todo.pop(uuid, None)
         self._owned_version = version
@@ -277,15 +257,12 @@ class Reporter:
         except UnorderedError as error:
             log.debug("all nodes are read instead of what has changed: %s", error)
             return None
-        uuids = self._remember(changed, began, newest=True)
-        self._changed_at |= dict.fromkeys(uuids, monotonic())
-        return uuids
+        return self._known.remember_changed(changed, began)
 
     def _leave_old(self) -> None:
         """Leave nodes that were read long ago to a full reading: they may be gone."""
         since = monotonic() - LATELY_TTLS * self._members.place.ttl
-        never = float("-inf")
-        kept = {uuid: None for uuid in self._todo if self._read_at.get(uuid, never) >= since}
+        kept = {uuid: None for uuid in self._todo if self._known.read_at(uuid) >= since}
         if len(kept) < len(self._todo):
             self.read_all_soon()
         self._todo = kept | dict.fromkeys(self._sender.refused)
@@ -317,31 +294,32 @@ class Reporter:
 
     async def _read_pages(self) -> None:
         """Read all nodes and report them; ask for those that are missing."""
-        before = {*self._known, *self._gone}
-        self._unreadable.discard(ODD)
+        known = self._known
+        before = {*known.reports, *known.gone}
+        known.unreadable.discard(ODD)
         seen: set[str] = set()
         began = monotonic()
         async for page in self._reading.pages():
             self._sender.read_at = max(self._sender.read_at, began)
-            uuids = self._remember(page, began)
+            uuids = known.remember(page, began)
             seen.update(uuid_of(node["uuid"]) or "" for node in page)
-            self.progress.total.add(await self._sender.send(uuids, self._known))
+            self.progress.total.add(await self._sender.send(uuids, known.reports))
             began = monotonic()
         ledger = await self._api.nodes(self._members.place.group)
         ghosts = {uuid for uuid, ghost in ledger.items() if ghost}
         missing = sorted({*before, *ledger} - seen)
-        await self._ask_for(missing, ghosts, max(len(self._known), len(ledger)))
+        await self._ask_for(missing, ghosts, max(len(known.reports), len(ledger)))
 
     async def _ask_for(self, missing: Iterable[str], ghosts: Container[str], known: int) -> None:
         """Ask for own nodes that no list has; report those as absent that Ironic does not know.
 
         Of `known` nodes, only some may be gone at once; `ghosts` have been gone before.
         """
-        absent: dict[str, float | None] = {}
+        absent: dict[str, float] = {}
         most = max(GONE_MIN, GONE_SHARE * known)
         gone = 0
         for uuid in filter(self._members.is_own, missing):
-            began, read_at = monotonic(), self._read_at.get(uuid)
+            began, read_at = monotonic(), self._known.read_at(uuid)
             node = await self._reading.node(uuid)
             if node is None:
                 absent[uuid] = read_at
@@ -349,7 +327,7 @@ class Reporter:
             elif node["uuid"] != uuid:
                 raise IronicError(f"Ironic was asked for node {uuid}, and answered another one")
             else:
-                self._remember([node], began)
+                self._known.remember([node], began)
                 self._todo[uuid] = None
             if gone > most and not self._many_gone:
                 raise TooManyGoneError(
@@ -358,60 +336,20 @@ class Reporter:
                 )
         self._sender.read_at = max(self._sender.read_at, monotonic())
         for uuid, read_at in absent.items():
-            if self._read_at.get(uuid) == read_at:  # otherwise it was enrolled again meanwhile
-                self._forget(uuid)
-                self._gone.add(uuid)
-        tally, done = await self._sender.send_absent([*absent], self._gone)
+            if self._known.read_at(uuid) == read_at:  # otherwise it was enrolled again meanwhile
+                self._known.forget(uuid)
+                self._todo.pop(uuid, None)
+        tally, done = await self._sender.send_absent([*absent], self._known.gone)
         self.progress.total.add(tally)
-        self._gone.difference_update(done)
-
-    def _remember(self, nodes: Iterable[Node], began: float, *, newest: bool = False) -> list[str]:
-        """Keep what was read, unless a reading of changes that ended later may be newer.
-
-        Nothing is lost by that: if it is older, the change is in the next reading of changes, which
-        are the `newest`. Return the nodes, without those whose UUID is not one that is reported.
-
-        Raises IronicError: there are too many.
-        """
-        found = []
-        for node in nodes:
-            uuid: str = node["uuid"]
-            if uuid_of(uuid) != uuid:
-                self._mapped(uuid, node, ODD)
-                continue
-            found.append(uuid)
-            self._gone.discard(uuid)
-            self._read_at[uuid] = began
-            if newest or began >= self._changed_at.get(uuid, float("-inf")):
-                self._known[uuid] = self._mapped(uuid, node, uuid)
-            if len(self._known) > KNOWN_MAX:
-                raise IronicError(f"Ironic has listed more than {KNOWN_MAX} nodes so far")
-        self._remarks.say()
-        return found
-
-    def _mapped(self, uuid: str, node: Node, counted: str) -> NodeReported | None:
-        """Return what to report of a node; None: nothing. What is wrong with it is remarked."""
-        self._unreadable.discard(counted)
-        try:
-            report, remark = reported(node), remark_of(node)
-        except UnreadableNodeError as error:
-            report, remark = None, f"nothing is reported of it: {error}"
-            self._unreadable.add(counted)
-        self._remarks.note(uuid, remark)
-        return report
-
-    def _forget(self, uuid: str) -> None:
-        for memory in (self._known, self._changed_at, self._read_at, self._todo):
-            memory.pop(uuid, None)
-        self._unreadable.discard(uuid)
-        self._remarks.note(uuid, None)
+        self._known.gone.difference_update(done)
 
     def _count(self, tally: Tally) -> None:
         progress, members = self.progress, self._members
-        own = [*filter(members.is_own, self._known)]
-        progress.known, progress.own = len(self._known), len(own)
-        unreadable = sum(uuid in self._unreadable for uuid in own)
-        progress.unclassed = sum(self._known[uuid] is None for uuid in own) - unreadable
+        reports = self._known.reports
+        own = [*filter(members.is_own, reports)]
+        progress.known, progress.own = len(reports), len(own)
+        unreadable = sum(uuid in self._known.unreadable for uuid in own)
+        progress.unclassed = sum(reports[uuid] is None for uuid in own) - unreadable
         progress.members = members.live
         progress.last = tally
         progress.total.add(tally)
