@@ -73,9 +73,9 @@ SELECT reporter_group, node FROM reporter_pin WHERE NOT EXISTS (
 
 -- Deleted groups of reporters, and whether there is another group of the name again.
 -- name: deleted_reporter_groups_snapshot --
-SELECT name, deleted_at, tokens, pins_generation, instances, cleared, EXISTS (
-    SELECT 1 FROM reporter_group WHERE name = deleted_reporter_group.name
-) FROM deleted_reporter_group ORDER BY name;
+SELECT name, deleted_at, tokens, pins_generation, instances, cleared,
+    name IN (SELECT name FROM reporter_group)
+FROM deleted_reporter_group ORDER BY name;
 
 -- name: deleted_reporter_groups_wipe --
 DELETE FROM deleted_reporter_group;
