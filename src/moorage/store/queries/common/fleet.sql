@@ -73,9 +73,10 @@ SELECT reporter_group, node FROM reporter_pin WHERE NOT EXISTS (
 
 -- Deleted groups of reporters, and whether there is another group of the name again.
 -- name: deleted_reporter_groups_snapshot --
-SELECT name, deleted_at, tokens, pins_generation, instances, cleared,
-    name IN (SELECT name FROM reporter_group)
-FROM deleted_reporter_group ORDER BY name;
+SELECT gone.name, deleted_at, tokens, gone.pins_generation, instances, cleared,
+    reporter_group.name IS NOT NULL
+FROM deleted_reporter_group AS gone LEFT JOIN reporter_group ON reporter_group.name = gone.name
+ORDER BY gone.name;
 
 -- name: deleted_reporter_groups_wipe --
 DELETE FROM deleted_reporter_group;
