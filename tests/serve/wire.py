@@ -1,5 +1,6 @@
 """A client that sends exact bytes, and sees when the server closes the connection."""
 
+import re
 import socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -43,6 +44,44 @@ def talk(url: str, *packets: bytes) -> list[Answer]:
         for packet in packets:
             connection.sendall(packet)
         return answers(read_to_end(connection))
+
+
+class Wire:
+    """A connection that stays open; it is opened again if the server has closed it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: socket.socket | None = None
+
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def ask(self, packet: bytes) -> Answer:
+        """Send one request as one packet, and wait for its answer."""
+        if self._connection is None:
+            self._connection = connect(self._url)
+            self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection.sendall(packet)
+        received = b""
+        while True:
+            piece = self._connection.recv(65536)
+            received += piece
+            head, end, body = received.partition(b"\r\n\r\n")
+            found = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+            if end and found is not None and len(body) >= int(found[1]):
+                break
+            assert piece, f"cut off: {received!r}"
+        if b"\r\nconnection: close" in head.lower():
+            self._close()
+        return answers(received)[0]
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def answers(received: bytes) -> list[Answer]:

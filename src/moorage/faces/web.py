@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import lru_cache
 from http import HTTPStatus
 from random import getrandbits
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import Struct
@@ -51,9 +51,14 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-Prompt = Callable[[Scope, bytes], tuple[Message, Message] | None]
-"""Returns the start and the body of an answer that needs only memory, for a request with this body;
-None: the application must answer. It neither waits nor raises."""
+PromptAnswer = Callable[[str, str], tuple[Message, Message] | None]
+"""Returns the start and the body of an answer that needs only memory; None: the application must
+answer. It may be called again whenever the same bytes arrive, and neither waits nor raises.
+
+The arguments are the scheme of the connection and the address of the client, empty if unknown."""
+
+Prompt = Callable[[Scope, bytes], PromptAnswer | None]
+"""Returns what may answer a request with this body from memory; None: the application must."""
 
 
 def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
@@ -120,6 +125,18 @@ class Authenticator(Protocol):
             Error: UNAVAILABLE, if the token cannot be validated now.
         """
         ...
+
+
+class Recognized(NamedTuple):
+    """A caller that memory is enough to know."""
+
+    caller: Caller
+    still: Callable[[], bool]
+    """Returns whether memory is still enough and its token valid, and notes the use of it."""
+
+
+Recognize = Callable[[Mapping[str, str]], Recognized | None]
+"""Returns the caller with these headers, if memory is enough to know."""
 
 
 class RefusalError(Exception):

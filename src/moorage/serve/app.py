@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
 
 from moorage.faces.addresses import client_of
@@ -13,6 +14,7 @@ from moorage.faces.web import (
     WAITED,
     Message,
     Prompt,
+    PromptAnswer,
     Receive,
     Scope,
     Send,
@@ -105,18 +107,23 @@ class Application:
             if self._access_log is not None and logged:
                 self._access_log.write(_access(scope, watch, seconds))
 
-    def prompt(self, scope: Scope, body: bytes) -> tuple[Message, Message] | None:
-        """Return the answer to a request that needs only memory; None: call the application."""
+    def prompt(self, scope: Scope, body: bytes) -> PromptAnswer | None:
+        """Return what may answer a request from memory; None: call the application."""
         name = scope["path"][1:].partition("/")[0]
         prompt = self._prompts.get(name)
-        if prompt is None:
-            return None
+        answer = None if prompt is None else prompt(scope, body)
+        return None if answer is None else partial(self._counted, answer, name, scope["method"])
+
+    def _counted(
+        self, answer: PromptAnswer, face: str, method: str, scheme: str, client: str
+    ) -> tuple[Message, Message] | None:
+        """Answer from memory, and count it."""
         begun = time.perf_counter()
-        answer = prompt(scope, body)
-        if answer is not None:
+        found = answer(scheme, client)
+        if found is not None:
             seconds = time.perf_counter() - begun
-            self._requests.add(name, scope["method"], answer[0]["status"], seconds, False)
-        return answer
+            self._requests.add(face, method, found[0]["status"], seconds, False)
+        return found
 
 
 def _access(scope: Scope, watch: _Watch, seconds: float) -> AccessRecord:

@@ -17,8 +17,9 @@ from moorage.faces.health import PATHS, HealthFace
 from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.testing import testing_face
-from moorage.faces.v1.app import Recognize, V1Face
-from moorage.faces.web import Authenticator, Limits
+from moorage.faces.v1.app import V1Face
+from moorage.faces.v1.prompt import PromptFace
+from moorage.faces.web import Authenticator, Limits, Prompt
 from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.fleet_metrics import FleetMetrics
@@ -85,13 +86,8 @@ def compose(
     metrics.add(ReporterMetrics(service.reporters))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
-    v1 = faces["v1"] = V1Face(
-        service,
-        authenticator,
-        limits,
-        plain_agents=settings.insecure_agents,
-        recognize=_recognize(settings, service),
-    )
+    plain_agents = settings.insecure_agents
+    faces["v1"] = V1Face(service, authenticator, limits, plain_agents=plain_agents)
     if settings.testing:
         faces["_testing"] = testing_face(
             service.operations.wipe,
@@ -99,7 +95,11 @@ def compose(
             limits,
         )
     access_log = AccessLog(settings.log_format, sys.stderr) if settings.access_log else None
-    prompts = {"v1": v1.prompt}
+    prompts: dict[str, Prompt] = {}
+    if settings.auth != "noauth2":
+        recognize = TokenAuthenticator(service.access).recognize
+        face = PromptFace(service, recognize, limits, plain_agents=plain_agents)
+        prompts["v1"] = face.prompt
     application = Application(placement, faces, metrics.requests, access_log, prompts=prompts)
     second = None
     if boskos is not None:
@@ -146,10 +146,6 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
         cache_seconds_max=settings.keystone_cache_seconds_max,
     )
     return LocalFirst(tokens, KeystoneAuthenticator(access, service.clock))
-
-
-def _recognize(settings: Settings, service: Service) -> Recognize | None:
-    return None if settings.auth == "noauth2" else TokenAuthenticator(service.access).recognize
 
 
 def _readiness(

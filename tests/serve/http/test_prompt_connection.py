@@ -8,10 +8,10 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from moorage.faces.web import Message, Scope
+from moorage.faces.web import Message, PromptAnswer, Scope
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import MemoryBudgets
-from moorage.serve.http.prompt_connection import PROMPT_BYTES_MAX
+from moorage.serve.http.prompt_connection import KNOWN_BYTES_MAX, PROMPT_BYTES_MAX, KnownRequests
 from moorage.serve.http.protocol import Bounds, protocol_for
 from moorage.serve.http.proxies import Proxies
 
@@ -44,11 +44,21 @@ async def application(_: Scope, receive: Any, send: Any) -> None:
         await send(message)
 
 
-def prompt(scope: Scope, body: bytes) -> tuple[Message, Message] | None:
-    """Answer, unless the body asks not to."""
+def prompt(scope: Scope, body: bytes) -> PromptAnswer | None:
+    """Answer, unless the body asks not to; `twice` is answered at most twice."""
     if scope["method"] != "POST" or body == b"not now":
         return None
-    return messages(b"prompt:%d;" % len(body))
+    answers = 0
+
+    def answer(scheme: str, client: str) -> tuple[Message, Message] | None:
+        nonlocal answers
+        answers += 1
+        assert (scheme, client) == ("http", "127.0.0.1")
+        if body == b"twice" and answers > 2:
+            return None
+        return messages(b"prompt:%d:%d;" % (len(body), answers))
+
+    return answer
 
 
 async def answered(*packets: bytes) -> bytes:
@@ -83,6 +93,11 @@ async def answered(*packets: bytes) -> bytes:
 def parts(received: bytes) -> list[str]:
     """Return who has answered, in order, with the length of the body."""
     return re.findall(r"(?:prompt|task):\d+", received.decode())
+
+
+def repeats(received: bytes) -> list[int]:
+    """Return how often what answered from memory had answered then, for each such answer."""
+    return [int(count) for count in re.findall(r"prompt:\d+:(\d+);", received.decode())]
 
 
 CLOSE = b"Connection: close\r\n"
@@ -125,8 +140,63 @@ def test_packets_of_any_size(cut: int) -> None:
     assert [one.partition(":")[2] for one in found] == ["3", "4", "0"]
 
 
+ABC, AB = request(b"abc"), request(b"ab")
+PARTIAL = request(b"not now")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("packets", "expected"),
+    [
+        ([ABC, ABC, ABC, LAST], [1, 2, 3]),
+        ([ABC, AB, ABC, AB, LAST], [1, 1, 2, 2]),
+        ([ABC, request(b"abd"), LAST], [1, 1]),
+        ([ABC, request(b"abc", b"X: y\r\n"), ABC, LAST], [1, 1, 2]),
+        ([b"\r\n" + ABC, b"\r\n" + ABC, ABC, LAST], [1, 2, 1]),
+        ([ABC + AB, ABC + AB, LAST], [1, 1, 1, 1]),
+        ([ABC + AB[:9], AB[9:], ABC + AB[:9], AB[9:], LAST], [1, 1, 1, 1]),
+        ([ABC[:9], ABC[9:], ABC, ABC, LAST], [1, 1, 2]),
+        ([AB, PARTIAL, b"w" + AB, LAST], [1]),
+        ([ABC, LAST], [1]),
+    ],
+)
+def test_the_same_bytes_again(packets: list[bytes], expected: list[int]) -> None:
+    """A packet that is one whole request is not parsed again; a part of another request is."""
+    assert repeats(asyncio.run(answered(*packets))) == expected
+
+
+@pytest.mark.parametrize("cut", range(1, len(ABC), 5))
+def test_known_bytes_within_another_request(cut: int) -> None:
+    """A body may consist of the bytes of a request that was answered before: it is only a body."""
+    body = request(ABC, b"X-Outer: yes\r\n")
+    begin = body.index(ABC)
+    packets = [ABC, body[:begin], ABC, LAST]
+    assert parts(asyncio.run(answered(*packets))) == ["prompt:3", f"task:{len(ABC)}", "task:0"]
+    packets = [ABC, body[: begin + cut], body[begin + cut :], ABC, LAST]
+    found = parts(asyncio.run(answered(*packets)))
+    assert found == ["prompt:3", f"task:{len(ABC)}", "prompt:3", "task:0"]
+
+
+def test_memory_that_is_no_longer_enough() -> None:
+    """A known request that memory cannot answer now is parsed, and answered by a task."""
+    received = asyncio.run(answered(*[request(b"twice")] * 4, LAST))
+    assert parts(received) == ["prompt:5", "prompt:5", "prompt:5", "prompt:5", "task:0"]
+    assert repeats(received) == [1, 2, 1, 2]
+
+
+def test_known_requests_are_bounded() -> None:
+    """The first known is forgotten first; long requests are never remembered."""
+    known = KnownRequests(2)
+    answer = prompt({"method": "POST"}, b"abc")
+    assert answer is not None
+    for name in (b"a", b"b", b"c", b"x" * (KNOWN_BYTES_MAX + 1)):
+        known.add(name, answer)
+    assert len(known) == 2
+    assert known.get(b"a") is known.get(b"x" * (KNOWN_BYTES_MAX + 1)) is None
+    assert known.get(b"b") is known.get(b"c") is answer
+
+
 def test_an_invalid_second_request() -> None:
     """The first one is answered, the second is refused, and then the connection ends."""
     received = asyncio.run(answered(request(b"abc") + b"GET / HTTP/1.1\r\n\r\n"))
-    assert received.count(b"prompt:3;") == 1
-    assert b"HTTP/1.1 400" in received.partition(b"prompt:3;")[2]
+    assert received.count(b"prompt:3:1;") == 1
+    assert b"HTTP/1.1 400" in received.partition(b"prompt:3:1;")[2]

@@ -7,6 +7,7 @@ import pytest
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Liveness
+from moorage.service.access.token import digest_of
 from tests.service.fleet.alone import play
 from tests.service.fleet.machines import BOOT, agent_id, ready
 from tests.service.fleet.pair import Pair
@@ -55,16 +56,16 @@ def test_a_token(tmp_path: Path) -> None:
         access = one.service.access
         secret, token = await access.create("m", "operator", by=TESTER)
         short, _ = await access.create("n", "operator", by=TESTER, lasts=LASTS)
-        assert access.find_prompt(secret) is access.find_prompt(short) is None
+        assert access.find_prompt(digest_of(secret)) is access.find_prompt(digest_of(short)) is None
         for each in (secret, short):
             found = await access.find(each)
             assert found is not None
-            assert access.find_prompt(each) == found
+            assert access.find_prompt(digest_of(each)) == found
         one.clock.at += LASTS
-        assert access.find_prompt(short) is None
-        assert access.find_prompt(secret) is not None
+        assert access.find_prompt(digest_of(short)) is None
+        assert access.find_prompt(digest_of(secret)) is not None
         await access.revoke(token.id, by=TESTER)
-        assert access.find_prompt(secret) is None
+        assert access.find_prompt(digest_of(secret)) is None
 
     play(tmp_path, scenario)
 
@@ -79,6 +80,6 @@ def test_other_processes(url: str) -> None:
         assert (fleet.alive_prompt(agent_id(1), BOOT, 1) is None) == shared
         secret, _ = await here.access.create("m", "operator", by=TESTER)
         assert await here.access.find(secret) is not None
-        assert (here.access.find_prompt(secret) is None) == shared
+        assert (here.access.find_prompt(digest_of(secret)) is None) == shared
 
     play_both(url, scenario)

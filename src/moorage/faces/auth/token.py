@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from moorage.faces.auth.headers import token_of
-from moorage.faces.web import Caller
+from moorage.faces.web import Caller, Recognized
 from moorage.service.access.roles import Role
-from moorage.service.access.token import Token
+from moorage.service.access.token import Token, digest_of
 from moorage.service.access.tokens import AccessTokens
 
 ROLES: dict[Role, frozenset[str]] = {
@@ -35,11 +35,16 @@ class TokenAuthenticator:
         token = await self._access.find(secret)
         return None if token is None else _caller(token)
 
-    def recognize(self, headers: Mapping[str, str]) -> Caller | None:
+    def recognize(self, headers: Mapping[str, str]) -> Recognized | None:
         """Return the token's holder, if memory is enough for it; None: ask `authenticate`."""
         secret = token_of(headers)
-        token = None if secret is None else self._access.find_prompt(secret)
-        return None if token is None else _caller(token)
+        if secret is None:
+            return None
+        digest = digest_of(secret)
+        token = self._access.find_prompt(digest)
+        if token is None:
+            return None
+        return Recognized(_caller(token), lambda: self._access.find_prompt(digest) is not None)
 
 
 def _caller(token: Token) -> Caller:

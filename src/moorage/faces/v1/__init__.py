@@ -4,7 +4,7 @@
 of the handlers in `ledger/`, `admission/`, `fleet/` and `admin/`, and of `watch.py`, the change
 feed. `routing.py` defines what a route is and what its handler receives, `roles.py` what callers
 may do. `decoding.py` turns input into the dataclasses of `wire`, `long_lists.py` cuts long bodies;
-`streaming.py` sends endless responses. `problems.py` formats every error response (RFC 9457),
-`openapi.py` describes the API.
+`answers.py` forms responses, `streaming.py` endless ones; `prompt.py` answers signs of life from
+memory. `problems.py` formats every error response (RFC 9457), `openapi.py` describes the API.
 May import: `faces.web`, `service`, `core`, `wire`.
 """

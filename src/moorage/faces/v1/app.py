@@ -1,33 +1,25 @@
 """The entry point of the native API: finds the route, authenticates, decodes, answers.
 
 Checks run in this order: address, method, token, role, query, body. All others are the handler's. A
-raw ASGI application, because this code runs for every request. A fleet's signs of life are answered
-without its machinery (`V1Face.prompt`, decision 0032).
+raw ASGI application, because this code runs for every request. `prompt.py` answers a fleet's signs
+of life before they come here.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from functools import partial
 from http import HTTPStatus
 from typing import Any
-
-import msgspec
 
 from moorage.core.errors import Error
 from moorage.faces.addresses import client_of
 from moorage.faces.json_decoding import decoded
 from moorage.faces.v1 import problems, roles
-from moorage.faces.v1.decoding import body_decode, plain_decode, query_decode
+from moorage.faces.v1.answers import answered, head_of, messages_of
+from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import (
-    PromptRequest,
-    Request,
-    Route,
-    StatusAnswer,
-    Table,
-    ends_of,
-)
+from moorage.faces.v1.routing import Request, Route, Table
 from moorage.faces.v1.streaming import Stream, stream_send
 from moorage.faces.web import (
     CALLER,
@@ -36,7 +28,6 @@ from moorage.faces.web import (
     Authenticator,
     Caller,
     Limits,
-    Message,
     Receive,
     RefusalError,
     Scope,
@@ -53,12 +44,6 @@ from moorage.service.app import Service
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
-SAFE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""Headers of every response: many contain secrets, and none is a web page."""
-
-Recognize = Callable[[Mapping[str, str]], Caller | None]
-"""Returns the caller with these headers, if memory is enough to know."""
-
 log = logging.getLogger("moorage.v1")
 
 
@@ -70,7 +55,6 @@ class V1Face:
         authenticator: identifies callers.
         limits: limits on the size of requests.
         plain_agents: whether agents may use unencrypted connections from other hosts.
-        recognize: identifies callers at once; None: `prompt` answers nothing.
     """
 
     def __init__(
@@ -80,20 +64,17 @@ class V1Face:
         limits: Limits,
         *,
         plain_agents: bool = False,
-        recognize: Recognize | None = None,
     ) -> None:
         self._service = service
         self._authenticator = authenticator
         self._limits = limits
         self._plain_agents = plain_agents
-        self._recognize = recognize
         self._table = Table(ROUTES)
-        self._prompt_ends = {ends_of(route.path)[1] for route in ROUTES if route.prompt is not None}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request_id = request_id_new()
-        head = _head(request_id)
+        head = head_of(request_id)
         try:
             route, variables = self._route(scope)
             if route.routine:
@@ -105,50 +86,12 @@ class V1Face:
             if isinstance(answer, Stream):
                 await stream_send(answer, head, scope, send, request.disconnected)
                 return
-            status, headers, body = _answered(route, answer)
+            status, headers, body = answered(route, answer)
         except Exception as error:
             status, headers, body = _refused(error, request_id, scope)
-        start, rest = _messages(status, headers + head, body)
+        start, rest = messages_of(status, headers + head, body)
         await send(start)
         await send(rest)
-
-    def prompt(self, scope: Scope, body: bytes) -> tuple[Message, Message] | None:
-        """Return the start and the body of an answer that needs only memory; never wait.
-
-        In every other case, an error included, return None, so that nothing stands twice: a call of
-        the face begins from the start.
-
-        Args:
-            scope: of a request.
-            body: of the request, complete.
-        """
-        try:
-            return self._prompt(scope, body)
-        except Exception:  # the face meets it again, answers, and logs it
-            return None
-
-    def _prompt(self, scope: Scope, body: bytes) -> tuple[Message, Message] | None:
-        end: str = scope["path"].rpartition("/")[2]
-        if self._recognize is None or end not in self._prompt_ends or scope["query_string"]:
-            return None
-        route, variables = self._route(scope)
-        if route.prompt is None or route.role is None or route.body is None:
-            return None
-        headers = headers_of(scope)
-        caller = self._recognize(headers)
-        if caller is None or "content-encoding" in headers:
-            return None
-        roles.check_caller(caller, route.role, route.scopes, route.projects)
-        if not self._plain_agents:
-            roles.check_connection(caller, scope["scheme"], client_of(scope))
-        sent = plain_decode(body, route.body)
-        if sent is None or len(body) > self._limits.body_bytes_max:
-            return None
-        answer = route.prompt(PromptRequest(self._service, caller, variables, sent))
-        if answer is None:
-            return None
-        status, described, content = _answered(route, answer)
-        return _messages(status, described + _head(request_id_new()), content)
 
     def _route(self, scope: Scope) -> tuple[Route, dict[str, str]]:
         path: str = scope["path"]
@@ -232,32 +175,6 @@ class V1Face:
         if route.bulk:
             return body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
         return body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
-
-
-def _head(request_id: str) -> list[tuple[bytes, bytes]]:
-    return [(b"x-openstack-request-id", request_id.encode()), *SAFE]
-
-
-def _messages(
-    status: int, headers: list[tuple[bytes, bytes]], body: bytes
-) -> tuple[Message, Message]:
-    """Return the ASGI messages of a complete answer."""
-    start = {"type": "http.response.start", "status": status, "headers": headers}
-    return start, {"type": "http.response.body", "body": body}
-
-
-def _answered(route: Route, answer: Any) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    if answer is None:
-        return HTTPStatus.NO_CONTENT, [], b""
-    status = route.status
-    if isinstance(answer, StatusAnswer):
-        status, answer = answer.status, answer.body
-    body = msgspec.json.encode(answer)
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    return status, headers, body
 
 
 def _refused(

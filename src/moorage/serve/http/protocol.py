@@ -26,7 +26,7 @@ from moorage.faces.web import ABORT, Prompt
 from moorage.serve.http.content_length import CONTENT_LENGTH, head_without_length
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import REQUEST_BYTES, MemoryBudgets
-from moorage.serve.http.prompt_connection import PromptProtocol
+from moorage.serve.http.prompt_connection import KnownRequests, PromptProtocol
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.http.refusals import refusal_bytes
 from moorage.serve.http.uvicorn_connection import Cycle
@@ -110,10 +110,9 @@ class GuardedProtocol(PromptProtocol):
         if self.place is not None:
             self.place.leave()
         super().connection_lost(exc)
-        running = self._running
-        if running is not None and not running.response_complete:
-            running.disconnected = True
-            running.message_event.set()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
         # Break the reference cycle of request and connection, which only the collector would free.
         self.pipeline.clear()
         self.cycle = self.scope = None  # type: ignore[assignment] # as before the first request
@@ -122,6 +121,8 @@ class GuardedProtocol(PromptProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse the received bytes, within the limits."""
         if self._deaf:
+            return
+        if self._idle_until is not None and not self._proxied and self._answer_known(data):
             return
         starts_message = not self._in_head and not self._in_body
         self._unset_keepalive_if_required()
@@ -220,9 +221,8 @@ class GuardedProtocol(PromptProtocol):
         scope[ABORT] = self._reset
         if self._proxied:
             self.proxies.believe(scope)
-        self._in_head = False
+        self._in_head, self._head = False, b""
         self._in_body = self._progress = True
-        self._head = b""
         self._wait_in_line()
 
     def _wait_in_line(self) -> None:
@@ -271,8 +271,7 @@ class GuardedProtocol(PromptProtocol):
     def on_message_complete(self) -> None:
         """Finish a request."""
         self._deadline_clear()
-        self._in_body = False
-        self._progress = True
+        self._in_body, self._progress = False, True
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -394,7 +393,8 @@ def protocol_for(
     prompt: Prompt | None = None,
 ) -> type[GuardedProtocol]:
     """Return the protocol class with these limits, for uvicorn."""
-    members = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}
+    members: dict[str, Any] = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}
+    members["known"] = KnownRequests()
     if prompt is not None:
         members["prompt"] = staticmethod(prompt)
     return type("Protocol", (GuardedProtocol,), members)

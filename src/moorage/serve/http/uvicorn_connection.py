@@ -6,6 +6,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Generator
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -70,7 +71,7 @@ class Cycle(RequestResponseCycle):
 
     def send_whole(self, start: Message, part: Message) -> bool:
         """Send a complete answer with a content-length; False: nothing was sent."""
-        return self._answer(cast(dict[str, Any], start), cast(dict[str, Any], part))
+        return self._answer(start, part)
 
     async def _send_both(self, start: dict[str, Any], part: dict[str, Any]) -> None:
         await super().send(cast(ASGISendEvent, start))
@@ -90,9 +91,8 @@ class Cycle(RequestResponseCycle):
             and self.scope["http_version"] == "1.0"
         )
 
-    def _answer(self, start: dict[str, Any], part: dict[str, Any]) -> bool:
+    def _answer(self, start: Message, part: Message) -> bool:
         """Send a complete answer at once; return False if it is incomplete or a special case."""
-        body: bytes = part.get("body", b"")
         if (
             part["type"] != "http.response.body"
             or part.get("more_body")
@@ -101,24 +101,46 @@ class Cycle(RequestResponseCycle):
             or self.scope["method"] == "HEAD"
         ):
             return False
-        pieces = [STATUS_LINE[start["status"]]]
-        for name, value in (*self.default_headers, *start["headers"]):
-            if name in _FRAMING or (name == b"content-length" and int(value) != len(body)):
-                return False
-            pieces += (name, b": ", value, _LINE_END)
-        lines = len(pieces) // 4 + 1
-        pieces.append(_LINE_END if self.keep_alive else b"connection: close\r\n\r\n")
-        head = b"".join(pieces)
-        if not _is_clean(head, lines + (1 if self.keep_alive else 2)):
+        whole = response_bytes(start, part, self.default_headers, keep_alive=self.keep_alive)
+        if whole is None:
             return False
         self.waiting_for_100_continue = False
-        self.transport.write(head + body)
+        self.transport.write(whole)
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
         return True
+
+
+def response_bytes(
+    start: Message, part: Message, defaults: list[tuple[bytes, bytes]], *, keep_alive: bool
+) -> bytes | None:
+    """Return a complete response as it is sent; None: it is a special case.
+
+    Args:
+        start: the ASGI message with the status and the headers.
+        part: the ASGI message with all of the body.
+        defaults: the headers of every response.
+        keep_alive: whether the connection stays open.
+    """
+    body: bytes = part.get("body", b"")
+    pieces = [STATUS_LINE[start["status"]], _default_lines(tuple(defaults))]
+    for name, value in start["headers"]:
+        if name in _FRAMING or (name == b"content-length" and int(value) != len(body)):
+            return None
+        pieces += (name, b": ", value, _LINE_END)
+    pieces.append(_LINE_END if keep_alive else b"connection: close\r\n\r\n")
+    head = b"".join(pieces)
+    lines = len(defaults) + len(start["headers"]) + (2 if keep_alive else 3)
+    return head + body if _is_clean(head, lines) else None
+
+
+@lru_cache(maxsize=8)
+def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Return uvicorn's own headers, such as `date`, as lines; they change once per second."""
+    return b"".join(name + b": " + value + _LINE_END for name, value in headers)
 
 
 def _may_wait(part: dict[str, Any]) -> bool:

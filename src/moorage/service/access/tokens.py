@@ -222,12 +222,15 @@ class AccessTokens:
         token = self._cache.get(digest) or await self._load(digest)
         return None if token is None else self._unexpired(token)
 
-    def find_prompt(self, secret: str) -> Token | None:
+    def find_prompt(self, digest: str) -> Token | None:
         """Do what `find` does if memory is enough for it; None: ask `find`.
 
         It is not enough if other processes may have revoked the token, or if it is not cached.
+
+        Args:
+            digest: the SHA-256 of the secret, see `digest_of`.
         """
-        token = None if self._engine.shared else self._cache.get(digest_of(secret))
+        token = None if self._engine.shared else self._cache.get(digest)
         return None if token is None else self._unexpired(token)
 
     def _unexpired(self, token: Token) -> Token | None:

@@ -2,21 +2,28 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.faces.auth.token import TokenAuthenticator
 from moorage.faces.v1.decoding import body_decode, plain_decode
+from moorage.faces.v1.prompt import PromptFace
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.web import RefusalError
+from moorage.faces.web import Limits, RefusalError
 from moorage.serve.http.prompt_connection import PROMPT_BYTES_MAX
 from moorage.wire.fleet import AliveRequest, ReportRequest
-from tests.faces.v1.fleet.machine import Machine
+from tests.faces.v1.fleet.machine import PAGES, Machine
 from tests.faces.v1.native import Native
-from tests.serve.wire import HOST, Answer, talk
+from tests.serve.wire import HOST, Answer, Wire, talk
+from tests.service.fleet import machines
+from tests.service.fleet.alone import play
+from tests.service.running import TESTER, Running
 
 LAST = b"GET /v1/nothing HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
 """A request that ends the connection."""
@@ -138,6 +145,78 @@ def test_both_ways_answer_the_same(fleet: Fleet, data: st.DataObject) -> None:
         length = b"Content-Length: %d\r\n\r\n" % len(sent)
         seen.append(answers(machine.native.url, head + HOST + extra + length + sent))
     assert seen[0] == seen[1]
+
+
+EVENTS: dict[str, Callable[[Machine], object]] = {
+    "report": lambda machine: machine.report(),
+    "register": lambda machine: machine.register(),
+    "reboot": lambda machine: machine.register(boot_id="boot-2"),
+    "desired": lambda machine: machine.operate("desired", resource_class=PAGES, amount=50),
+    "drain": lambda machine: machine.operate("drain"),
+    "resume": lambda machine: machine.operate("resume"),
+    "expunge": lambda machine: machine.operate("expunge"),
+    "decommission": lambda machine: machine.operate("decommission"),
+    "create": lambda machine: machine.put(),
+    "revoke": lambda machine: machine.native.ask("DELETE", f"/v1/tokens/{token_id(machine)}"),
+}
+"""What may happen between two signs of life; some are refused, depending on what was before."""
+
+
+def token_id(machine: Machine) -> str:
+    """Return the id of a machine's token."""
+    listed = machine.native.ask("GET", "/v1/tokens?limit=1000").body["tokens"]
+    return next((one["id"] for one in listed if one["name"] == machine.host), "none")
+
+
+def sign_of_life(machine: Machine, token: str, body: bytes, more: bytes = b"") -> bytes:
+    """Return a sign of life as agents send it again and again, unless there are more headers."""
+    head = f"POST /v1/agents/{machine.uuid}/alive HTTP/1.1\r\nX-Auth-Token: {token}\r\n".encode()
+    return head + HOST + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+@settings(deadline=None, max_examples=40)
+@given(events=st.lists(st.sampled_from(sorted(EVENTS)), max_size=6), own=st.booleans())
+def test_known_bytes_are_answered_as_new_ones(native: Native, events: list[str], own: bool) -> None:
+    """The server remembers how it understood a request, but never how it answered it."""
+    machine = Machine(native).offering()
+    token = machine.token if own else native.secret
+    first = json.dumps(machine.alive_body()).encode()
+    with Wire(native.url) as known, Wire(native.url) as parsed:
+        for _ in range(3):
+            assert known.ask(sign_of_life(machine, token, first)).status == 200
+        for number, event in enumerate(events):
+            EVENTS[event](machine)
+            for body in (first, json.dumps(machine.alive_body()).encode()):
+                again = known.ask(sign_of_life(machine, token, body))
+                new = sign_of_life(machine, token, body, b"X-Number: %d\r\n" % number)
+                assert _fixed(again) == _fixed(parsed.ask(new))
+
+
+def test_known_bytes_on_another_connection(tmp_path: Path) -> None:
+    """Each connection is checked: an agent's token must not come over a network in plain text."""
+
+    async def scenario(one: Running) -> None:
+        await machines.ready(one.service.fleet, 1)
+        scope = {"agent": [machines.agent_id(1)]}
+        secret, _ = await one.service.access.create("m", "agent", by=TESTER, scope=scope)
+        assert await one.service.access.find(secret) is not None
+        recognize = TokenAuthenticator(one.service.access).recognize
+        face = PromptFace(one.service, recognize, Limits(), plain_agents=False)
+        request: dict[str, Any] = {
+            "method": "POST",
+            "path": f"/v1/agents/{machines.agent_id(1)}/alive",
+            "query_string": b"",
+            "headers": [(b"x-auth-token", secret.encode())],
+        }
+        answer = face.prompt(request, b'{"boot_id": "boot-1", "report_generation": 1}')
+        assert answer is not None
+        assert answer("http", "127.0.0.1") is not None
+        assert answer("https", "192.0.2.1") is not None
+        assert answer("http", "192.0.2.1") is None
+        assert answer("http", "") is None
+        assert secret not in repr(answer)
+
+    play(tmp_path, scenario)
 
 
 @given(
