@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from moorage.faces.web import Message, PromptAnswer, Scope
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.prompt_connection import KNOWN_BYTES_MAX, PROMPT_BYTES_MAX, KnownRequests
-from moorage.serve.http.protocol import Bounds, protocol_for
+from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 
 BOUNDS = Bounds(8_192, 20, 5.0, 5.0)
@@ -32,9 +33,11 @@ def messages(body: bytes) -> tuple[Message, Message]:
     return start, {"type": "http.response.body", "body": body}
 
 
-async def application(_: Scope, receive: Any, send: Any) -> None:
-    """Answer that a task has answered, with the length of the body."""
+async def application(scope: Scope, receive: Any, send: Any) -> None:
+    """Answer that a task has answered, with the length of the body; `/slow` when it is released."""
     size = 0
+    if scope["path"] == "/slow":
+        await scope["state"]["released"].wait()
     while True:
         part = await receive()
         size += len(part.get("body", b""))
@@ -61,14 +64,33 @@ def prompt(scope: Scope, body: bytes) -> PromptAnswer | None:
     return answer
 
 
-async def answered(*packets: bytes) -> bytes:
-    """Send packets, each once the server has read the one before; return what is received."""
+def protocol(*proxies: str) -> type[GuardedProtocol]:
+    """Return a protocol that trusts these proxies."""
+    networks = tuple(map(ip_network, proxies))
+    return protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(networks), MemoryBudgets(), prompt)
+
+
+async def answered(
+    *packets: bytes,
+    made: type[GuardedProtocol] | None = None,
+    idle: float = 5,
+    slow: float = 0,
+) -> bytes:
+    """Send packets, each once the server has read the one before; return what is received.
+
+    Args:
+        packets: to send.
+        made: the protocol; None: one that trusts no proxy.
+        idle: the seconds after which an idle connection is closed.
+        slow: the seconds from the last packet to the answers of `/slow`.
+    """
     config = uvicorn.Config(application, loop="none", log_config=None, interface="asgi3")
     config.load()
-    made = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()), MemoryBudgets(), prompt)
-    read = asyncio.Semaphore(0)
+    config.timeout_keep_alive = idle  # type: ignore[assignment] # it may be a fraction
+    base = made or protocol()
+    read, released = asyncio.Semaphore(0), asyncio.Event()
 
-    class Seen(made):  # type: ignore[misc, valid-type] # a class that is made
+    class Seen(base):  # type: ignore[misc, valid-type] # a class that is made
         """Reports what it has read."""
 
         def data_received(self, data: bytes) -> None:
@@ -77,12 +99,15 @@ async def answered(*packets: bytes) -> bytes:
 
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Seen(config, state, {}), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: Seen(config, state, {"released": released}), "127.0.0.1", 0
+    )
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
     try:
         for packet in packets:
             writer.write(packet)
             await asyncio.wait_for(read.acquire(), 10)
+        loop.call_later(slow, released.set)
         received = await asyncio.wait_for(reader.read(), 10)
     finally:
         writer.close()
@@ -181,6 +206,46 @@ def test_memory_that_is_no_longer_enough() -> None:
     received = asyncio.run(answered(*[request(b"twice")] * 4, LAST))
     assert parts(received) == ["prompt:5", "prompt:5", "prompt:5", "prompt:5", "task:0"]
     assert repeats(received) == [1, 2, 1, 2]
+
+
+SLOW = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize("packets", [[ABC, ABC + SLOW, ABC], [ABC, SLOW, ABC]])
+def test_known_bytes_behind_an_unanswered_request(packets: list[bytes]) -> None:
+    """Answers have the order of the requests: known bytes wait for the answer before theirs."""
+    found = parts(asyncio.run(answered(*packets, LAST)))
+    assert found[-3:] == ["task:0", "task:3", "task:0"]
+
+
+def test_a_connection_with_an_unanswered_request_is_not_idle() -> None:
+    """The time for idle connections does not count while a request is being answered."""
+    found = parts(asyncio.run(answered(ABC + SLOW + LAST, idle=0.01, slow=0.02)))
+    assert found == ["prompt:3", "task:0", "task:0"]
+
+
+def test_empty_lines_between_known_requests() -> None:
+    """Empty lines before a known request do not count as part of the next one's headers."""
+    lines = b"\r\n" * (BOUNDS.header_bytes_max // 3)
+    found = repeats(asyncio.run(answered(*[ABC, lines] * 4, LAST)))
+    assert found == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("trusted", "kept"), [((), 1), (("127.0.0.1",), 0)])
+def test_requests_of_proxies_take_no_memory(trusted: tuple[str, ...], kept: int) -> None:
+    """They are always parsed, so they are not remembered."""
+    made = protocol(*trusted)
+    assert len(parts(asyncio.run(answered(ABC, ABC, LAST, made=made)))) == 3
+    assert len(made.known) == kept
+
+
+def test_known_requests_that_are_added_again() -> None:
+    """They replace what was known of them, and nothing else is forgotten."""
+    known, answers = KnownRequests(2), [prompt({"method": "POST"}, b"abc") for _ in range(3)]
+    for name, answer in zip((b"a", b"b", b"b"), answers, strict=True):
+        assert answer is not None
+        known.add(name, answer)
+    assert [known.get(b"a"), known.get(b"b")] == [answers[0], answers[2]]
 
 
 def test_known_requests_are_bounded() -> None:

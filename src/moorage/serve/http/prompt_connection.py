@@ -49,9 +49,10 @@ class KnownRequests:
         """Remember what answers a request, unless that is too long."""
         if len(request) > KNOWN_BYTES_MAX:
             return
-        if len(self._answers) >= self._most:
+        digest = sha256(request).digest()
+        if len(self._answers) >= self._most and digest not in self._answers:
             del self._answers[next(iter(self._answers))]
-        self._answers[sha256(request).digest()] = answer
+        self._answers[digest] = answer
 
 
 class PromptProtocol(HoldingProtocol):
@@ -69,6 +70,7 @@ class PromptProtocol(HoldingProtocol):
         self._incomplete = False  # the parser has read a part of a request
         self._begun = 0  # requests that began in this packet
         self._answered_by: PromptAnswer | None = None  # what answered the last of them, if at once
+        self._proxied = False  # by a trusted proxy, whose headers say who the client is
 
     def _parse(self, data: bytes) -> None:
         """Parse a packet; no task can run meanwhile. Raises what the parser raises."""
@@ -79,7 +81,7 @@ class PromptProtocol(HoldingProtocol):
         finally:
             self._parsing = False
             self._postponed_begin()
-        if starts:
+        if starts and not self._proxied:
             self._remember(data)
 
     def _remember(self, data: bytes) -> None:
@@ -89,6 +91,7 @@ class PromptProtocol(HoldingProtocol):
 
     def _begin(self, cycle: Cycle, app: ASGI3Application) -> None:
         """Create the task of a request, unless `prompt` may answer it within this packet."""
+        self._unset_keepalive_if_required()  # an earlier request of this packet may be answered
         self._running = cycle
         self._postponed = (cycle, app)
         if self.prompt is None or not self._parsing or not cycle.keep_alive:
@@ -137,7 +140,9 @@ class PromptProtocol(HoldingProtocol):
 
         Only for a connection that waits for the first byte of its next request.
         """
-        if self._incomplete or self.flow.write_paused or self.transport.is_closing():
+        if self._incomplete or self._proxied:
+            return False
+        if self.flow.write_paused or self.transport.is_closing():
             return False
         answer = self.known.get(data)
         if answer is None:

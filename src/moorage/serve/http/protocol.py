@@ -91,7 +91,6 @@ class GuardedProtocol(PromptProtocol):
         self._head_bytes = 0
         self._hosts_named = 0
         self._deadline: asyncio.TimerHandle | None = None
-        self._proxied = False  # by a trusted proxy
         self.place: _Place | None = None
         self.begun = False  # the connection is open; with TLS, after its handshake
 
@@ -122,7 +121,8 @@ class GuardedProtocol(PromptProtocol):
         """Parse the received bytes, within the limits."""
         if self._deaf:
             return
-        if self._idle_until is not None and not self._proxied and self._answer_known(data):
+        if self._idle_until is not None and self._answer_known(data):
+            self._unproductive = 0
             return
         starts_message = not self._in_head and not self._in_body
         self._unset_keepalive_if_required()
