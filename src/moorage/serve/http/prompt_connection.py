@@ -23,7 +23,7 @@ KNOWN_BYTES_MAX = 1_024
 """The longest request that is remembered: three times those of an agent."""
 
 KNOWN_MAX = 32_768
-"""Remembered requests: two for each machine of a large fleet, about a kilobyte each."""
+"""Remembered requests: two for each machine of a large fleet, about 2 KiB of memory each."""
 
 
 class KnownRequests:
