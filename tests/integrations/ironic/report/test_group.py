@@ -131,7 +131,8 @@ async def test_a_replaced_reporter_ends(it: World) -> None:
             assert old.returncode == 4
             last = errors.decode().splitlines()[-1]
             assert last == (
-                f"moorage: another reporter has joined the group {GROUP} as a: this one ends"
+                f"moorage: another reporter has joined the group {GROUP} as a: this one ends;"
+                " give each reporter a --member of its own"
             )
             maintain(it, everything, False)
             await until(it, lambda: is_told(it, everything, 0))

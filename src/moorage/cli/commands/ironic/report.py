@@ -4,6 +4,7 @@ import asyncio
 import platform
 import signal
 import sys
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, Failure, say, show_json
 from moorage.cli.support.report_view import Shown, view
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.core.counting import are, counted
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 )
 @addressing
 @click.option("--group", required=True, help="Group of reporters that share the nodes.")
-@click.option("--member", help="Name of this one in the group; by default the host name.")
+@click.option("--member", help="Name of this reporter in the group; by default the host name.")
 @click.option(
     "--mode",
     type=click.Choice(["owner", "beside_nova"]),
@@ -53,10 +55,22 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Seconds between two passes; 5 by default.",
 )
-@click.option("--conductors", metavar="GROUP", help="Ironic's live conductors are observed there.")
-@click.option("--many-gone", is_flag=True, help="Report nodes as gone, however many they are.")
+@click.option(
+    "--conductors",
+    metavar="GROUP",
+    help="Group that also gets the names of Ironic's live conductors; for pools with per_member.",
+)
+@click.option(
+    "--many-gone",
+    is_flag=True,
+    help="Report nodes as gone even if more than 10 and more than a tenth are.",
+)
 @click.option("--once", is_flag=True, help="Report all nodes once, leave the group, and exit.")
-@click.option("--dry-run", is_flag=True, help="Print what would change; needs the role reader.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what would change, and change nothing; the token needs the role reader.",
+)
 @json_option
 def report(
     addresses: Addresses,
@@ -88,14 +102,17 @@ def report(
             NodeReader(addresses.ironic, addresses.ironic_headers, addresses.trusted) as nodes,
         ):
             if dry_run:
-                _print(await _compared(api, nodes, group, mode), as_json=as_json)
+                found, unclassed = await _compared(api, nodes, group, mode, many_gone)
+                _print(found, as_json=as_json)
+                _warn_of_unclassed(unclassed)
                 return
             place = GroupMember(group, member or platform.node(), ttl)
             reporter = Reporter(api, nodes, place, mode, conductors=conductors, many_gone=many_gone)
             try:
                 await (_once(reporter) if once else _passes(reporter, addresses, place, interval))
             except FencedError as error:
-                raise Failure(CONFLICT, str(error), "fenced") from None
+                text = f"{error}; give each reporter a --member of its own"
+                raise Failure(CONFLICT, text, "fenced") from None
 
     carried_out(work)
 
@@ -103,6 +120,7 @@ def report(
 async def _once(reporter: "Reporter") -> None:
     reported = await reporter.once()
     say(str(reporter.progress.total))
+    _warn_of_unclassed(reporter.progress.unclassed)
     if not reported:
         raise Failure(FAILED, "not all nodes are reported")
 
@@ -135,29 +153,55 @@ async def _until(
     ready = False
     while not stop.is_set():
         await reporter.tick()
-        shown(name, reporter.progress)
         if reporter.progress.full and not ready:
             ready = True
-            say(f"moorage: reporting {reporter.progress.own} nodes as {name}")
+            reported = reporter.progress.own - reporter.progress.unclassed
+            shown.say(f"moorage: reporting {counted(reported, 'node')} as {name}")
+        shown(name, reporter.progress)
         await either(stop, interval)
 
 
 async def _compared(
-    api: "ReportApi", nodes: "NodeReader", group: str, mode: "Mode"
-) -> "list[Difference]":
-    """Compare all nodes with the ledger. Raises Failure."""
+    api: "ReportApi", nodes: "NodeReader", group: str, mode: "Mode", many_gone: bool
+) -> "tuple[list[Difference], int]":
+    """Compare all nodes with the ledger; count those without resource class. Raises Failure."""
     from moorage.integrations.ironic.nodes import IronicError
-    from moorage.integrations.ironic.report.difference import difference
+    from moorage.integrations.ironic.report.difference import difference, gone
     from moorage.integrations.ironic.report.mapping import FIELDS, reported
+    from moorage.integrations.ironic.report.reporter import gone_max
 
     try:
         held = {one.uuid: one async for one in api.providers()}
-        found = [node for one in await nodes.all(FIELDS) if (node := reported(one)) is not None]
+        ghosts = await api.nodes(group)
+        read = {str(one["uuid"]): reported(one) for one in await nodes.all(FIELDS)}
+        missing = [uuid for uuid, ghost in ghosts.items() if not ghost and uuid not in read]
+        most = float("inf") if many_gone else gone_max(max(len(read), len(ghosts)))
+        absent: list[str] = []
+        for uuid in missing:
+            if len(absent) <= most and await nodes.node(uuid, FIELDS) is None:
+                absent.append(uuid)
     except (IronicError, UnreachableError) as error:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
-        raise Failure(FAILED, str(error), error.code) from None
-    return [difference(node, held.get(node.uuid), group, mode) for node in found]
+        forbidden = error.status == HTTPStatus.FORBIDDEN
+        hint = (
+            " --dry-run needs a token with the role reader, see --token-file." if forbidden else ""
+        )
+        raise Failure(FAILED, f"{error}{hint}", error.code) from None
+    found = [node for node in read.values() if node is not None]
+    compared = [difference(node, held.get(node.uuid), group, mode) for node in found]
+    if len(absent) > most:
+        gone_text = f"more than {len(absent) - 1} nodes are gone"
+        say(f"moorage: {gone_text}: none is reported as gone without --many-gone", err=True)
+        return compared, len(read) - len(found)
+    compared += [gone(held[uuid], mode) for uuid in absent if uuid in held]
+    return compared, len(read) - len(found)
+
+
+def _warn_of_unclassed(count: int) -> None:
+    if count:
+        nodes = f"{counted(count, 'node')} without resource class {are(count)} not reported"
+        say(f"moorage: {nodes}; see openstack baremetal node set --resource-class", err=True)
 
 
 def _print(found: "list[Difference]", *, as_json: bool) -> None:

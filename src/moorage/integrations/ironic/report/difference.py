@@ -15,13 +15,14 @@ from moorage.wire.reporting import NodeReported
 OWNER_NOVA = "OWNER_NOVA"
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
+REMOVED = "removed"
 FIGURES = ("total", "reserved")
 FIELDS = (*FIGURES, "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What a report would do to one node: created, updated or unchanged; `fields` are changed."""
+    """What a report would do to one node: an outcome of the server; `fields` are changed."""
 
     uuid: str
     outcome: str
@@ -49,6 +50,19 @@ def difference(
     else:
         fields = [*_whole(node, provider, group)]
     return Difference(node.uuid, UPDATED if fields else UNCHANGED, tuple(fields))
+
+
+def gone(provider: ProviderShown, mode: Mode) -> Difference:
+    """Return what a report would change of a provider whose node Ironic does not have any more."""
+    beside = mode == "beside_nova" or OWNER_NOVA in provider.traits
+    if not beside and not any(one.used for one in provider.inventories.values()):
+        return Difference(provider.uuid, REMOVED)
+    fields = [
+        f"{name} reserved: {one.reserved} becomes {one.total}"
+        for name, one in sorted(provider.inventories.items())
+        if one.reserved < one.total
+    ]
+    return Difference(provider.uuid, UPDATED, (*fields, "ghost"))
 
 
 def _whole(node: NodeReported, provider: ProviderShown, group: str) -> Iterable[str]:

@@ -78,6 +78,11 @@ class Progress:
 log = logging.getLogger("moorage.ironic")
 
 
+def gone_max(known: int) -> float:
+    """Return how many of the known nodes may be gone in one full reading."""
+    return max(GONE_MIN, GONE_SHARE * known)
+
+
 class Reporter:
     """Reports the nodes of one Ironic as one member of a group."""
 
@@ -149,6 +154,7 @@ class Reporter:
             await self._members.join()
             await self._observe()
             await self._read_all_pages()
+            self._count(Tally())
         except AWAY as error:
             self._troubled(error)
             return False
@@ -283,7 +289,7 @@ class Reporter:
         Of `known` nodes, only some may be gone at once; `ghosts` have been gone before.
         """
         absent: list[str] = []
-        most = max(GONE_MIN, GONE_SHARE * known)
+        most = gone_max(known)
         gone = 0
         for uuid in filter(self._members.is_own, missing):
             began = monotonic()
