@@ -5,8 +5,10 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, reporting_at_server
+from moorage.cli.support.durations import duration_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.core.counting import counted
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
 
 COLUMNS = ["member", "live", "silent", "ttl", "pinned", "last pass", "nodes", "refused"]
@@ -18,7 +20,7 @@ NAME = click.argument("name", shell_complete=completion.reporter_groups)
 
 @click.group()
 def group() -> None:
-    """Show groups of reporters, and pin nodes to their members."""
+    """Show groups of reporters, which share the nodes of Ironic, and pin nodes to members."""
 
 
 @group.command("list", epilog=example("moorage group list"))
@@ -56,7 +58,7 @@ def show(name: str, as_json: bool) -> None:
 @NAME
 @json_option
 def pins(name: str, as_json: bool) -> None:
-    """Print all nodes of the group NAME that are pinned, with their members."""
+    """Print pinned nodes and their members."""
     with reporting_at_server() as reporting:
         found = reporting.pins(name)
     if as_json:
@@ -83,7 +85,18 @@ def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_
     if as_json:
         show_json(msgspec.to_builtins(found))
     else:
-        say(f"pinned to {member}" if member is not None else "no longer pinned")
+        say(*_pinned(found, len(nodes), member))
+
+
+def _pinned(found: ReporterGroup, count: int, member: str | None) -> list[str]:
+    if member is None:
+        return [f"{counted(count, 'node')} no longer pinned"]
+    done = f"{counted(count, 'node')} pinned to {member}"
+    if any(one.live and one.name == member for one in found.members):
+        return [done]
+    return [
+        f"{done}, which is not live: nobody reports {'it' if count == 1 else 'them'} until it joins"
+    ]
 
 
 def show_members(found: ReporterGroup) -> None:
@@ -97,10 +110,10 @@ def _row(member: Reporter) -> list[str]:
     return [
         member.name,
         "yes" if member.live else "no",
-        f"{member.silent:.0f}s",
-        f"{member.ttl:g}s",
+        duration_text(round(member.silent)),
+        duration_text(member.ttl),
         str(member.pinned),
-        "-" if last is None else f"{last.age:.0f}s",
+        "-" if last is None else f"{duration_text(round(last.age))} ago",
         "-" if last is None else str(last.nodes),
         refused or "-",
     ]

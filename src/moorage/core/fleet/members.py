@@ -204,8 +204,16 @@ def find_group(facts: Facts, name: str) -> ReporterGroup:
     """Return a group. Raises GROUP_NOT_FOUND."""
     group = facts.reporter_groups.get(name)
     if group is None:
-        raise Error(Code.GROUP_NOT_FOUND, f"There is no group of reporters '{name}'.")
+        raise unknown_group(name)
     return group
+
+
+def unknown_group(name: str) -> Error:
+    """Return the error for a group that does not exist."""
+    return Error(
+        Code.GROUP_NOT_FOUND,
+        f"There is no group of reporters '{name}': it begins when its first member joins.",
+    )
 
 
 def check_group_name(name: str) -> None:

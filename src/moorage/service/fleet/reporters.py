@@ -169,7 +169,7 @@ class Reporters:
         """Return a group with its members. Raises GROUP_NOT_FOUND."""
         shared = await self._shared(name)
         if shared.group is None:
-            raise Error(Code.GROUP_NOT_FOUND, f"There is no group of reporters '{name}'.")
+            raise members.unknown_group(name)
         with errors.translated():
             pinned = await self._engine.read(reporter_reads.pins_count(name))
         return GroupView(shared.group, shared.members, self._moment(shared), pinned)
