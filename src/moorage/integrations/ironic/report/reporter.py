@@ -139,6 +139,7 @@ class Reporter:
             return False
         finally:
             self._count(tally)
+        self._passed()
         if self.progress.trouble is not None:
             log.warning("works again")
         self.progress.trouble = None
@@ -335,8 +336,12 @@ class Reporter:
         progress.members = members.live
         progress.last = tally
         progress.total.add(tally)
+
+    def _passed(self) -> None:
+        """Let operators see the pass; a failed one is not shown, so the age of the last one grows."""
+        nodes = self.progress.own - self.progress.unclassed
         refused = Counter(self._sender.refused.values())
-        members.last_pass = PassEnded(monotonic(), progress.own - progress.unclassed, refused)
+        self._members.last_pass = PassEnded(monotonic(), nodes, refused)
 
     def _troubled(self, error: Exception) -> None:
         if self.progress.trouble is None:
