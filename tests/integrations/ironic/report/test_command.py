@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.integrations.ironic.report.world import CLASS, GROUP, World, played, whole
+from tests.integrations.ironic.report.world import CLASS, CONDUCTORS, GROUP, World, played, whole
 from tests.support.ironic_double.faults import Fault
 
 NODES = 12
@@ -69,6 +69,21 @@ async def test_a_dry_run_foretells_removals(it: World) -> None:
         0,
         f"{NODES} nodes sent: 1 removed, {NODES - 2} unchanged, 1 updated\n",
     )
+
+
+@played(NODES)
+async def test_a_dry_run_foretells_another_group(it: World) -> None:
+    """A group that begins to report the nodes of another one, perhaps by mistake, changes them."""
+    await it.command("--once")
+    other = ("--group", CONDUCTORS)
+    code, output, errors = await it.command("--dry-run", *other, token=it.secret)
+    assert code == 0, errors
+    shown = f"updated\tgroup {CONDUCTORS}: reports it besides {GROUP}"
+    assert {line.partition("\t")[2] for line in output.splitlines()} == {shown}
+    _, output, _ = await it.command("--once", *other)
+    assert output == f"{NODES} nodes sent: {NODES} updated\n"
+    _, output, _ = await it.command("--dry-run", *other, token=it.secret)
+    assert output.count("\tunchanged") == NODES
 
 
 @played(NODES)
