@@ -9,11 +9,10 @@ from moorage.cli.support.durations import duration_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.core.counting import counted
+from moorage.core.limits import PINS_MAX
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
 
 COLUMNS = ["member", "live", "silent", "ttl", "pinned", "last pass", "nodes", "refused"]
-
-PINNED_AT_ONCE = 5_000
 
 NAME = click.argument("name", shell_complete=completion.reporter_groups)
 
@@ -79,8 +78,8 @@ def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_
     if (member is None) != remove:
         raise Failure(USAGE, "give either --to MEMBER or --remove")
     with reporting_at_server() as reporting:
-        for first in range(0, len(nodes), PINNED_AT_ONCE):
-            part = [*nodes[first : first + PINNED_AT_ONCE]]
+        for first in range(0, len(nodes), PINS_MAX):
+            part = [*nodes[first : first + PINS_MAX]]
             found = reporting.pin(name, PinsWanted(nodes=part, member=member))
     if as_json:
         show_json(msgspec.to_builtins(found))
