@@ -338,7 +338,7 @@ class Reporter:
         progress.total.add(tally)
 
     def _passed(self) -> None:
-        """Let operators see the pass; a failed one is not shown, so the age of the last one grows."""
+        """Let operators see the pass. One that has failed is not shown: the last one gets old."""
         nodes = self.progress.own - self.progress.unclassed
         refused = Counter(self._sender.refused.values())
         self._members.last_pass = PassEnded(monotonic(), nodes, refused)
