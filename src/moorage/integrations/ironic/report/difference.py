@@ -68,8 +68,8 @@ def gone(provider: ProviderShown, mode: Mode) -> Difference:
 def _whole(node: NodeReported, provider: ProviderShown, group: str) -> Iterable[str]:
     wanted, held = node.inventories or {}, provider.inventories
     if group not in provider.reported:
-        others = ", ".join(sorted(provider.reported))
-        yield f"group {group}: reports it" + (f" besides {others}" if others else "")
+        besides = ", ".join(sorted(provider.reported))
+        yield f"group {group}: reports it" + (f" besides {besides}" if besides else "")
     if node.name is not None and node.name != provider.name:
         yield f"name: {provider.name} becomes {node.name}"
     yield from (f"{name}: removed" for name in sorted(held.keys() - wanted.keys()))
