@@ -13,6 +13,7 @@ from multidict import CIMultiDict
 
 from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.no_retry import no_retry
+from moorage.integrations.provisioning.starts import HostSystemError
 
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
@@ -43,7 +44,7 @@ CONNECT_SECONDS = 10.0
 released, see `provisioning/unit_release.py`."""
 
 
-class IronicError(Exception):
+class IronicError(HostSystemError):
     """Ironic did not answer, or not as Ironic does; the message says what happened."""
 
 
