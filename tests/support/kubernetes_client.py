@@ -1,6 +1,7 @@
 """A small client of Kubernetes' API, for tests and for doubles of controllers."""
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
 from typing import Any, Self
@@ -27,13 +28,20 @@ class Answered(Exception):
 class Kubernetes:
     """A client. Asynchronous context manager. `name` is the manager of the fields it changes."""
 
-    def __init__(self, url: str, *, token: str | None = None, name: str = "test") -> None:
-        self.url, self._headers = url, {"User-Agent": f"{name}/1"}
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        name: str = "test",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.url, self._headers, self._tls = url, {"User-Agent": f"{name}/1"}, tls
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(limit=0)
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._tls or True)
         timeout = aiohttp.ClientTimeout(total=None)
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         return self

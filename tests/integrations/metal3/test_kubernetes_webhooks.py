@@ -3,16 +3,14 @@
 import asyncio
 import base64
 import json
-import ssl
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from tests.support.certificates import Certificate, certificate
 from tests.support.kubernetes_client import Answered, Kubernetes, host, hosts_in
 from tests.support.kubernetes_double.server import KubernetesDouble
 
@@ -24,17 +22,15 @@ Answer = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a key and a self-signed certificate of the webhook."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={SERVICE}"
-    files = ["-keyout", "key.pem", "-out", "cert.pem", "-addext", f"subjectAltName=DNS:{SERVICE}"]
-    subprocess.run([*command.split(), *files], cwd=folder, check=True, capture_output=True)
-    return folder
+def trusted(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """The certificate of the webhook."""
+    return certificate(tmp_path_factory.mktemp("tls"), f"DNS:{SERVICE}")
 
 
 @asynccontextmanager
-async def webhook(double: KubernetesDouble, folder: Path, answer: Answer) -> AsyncIterator[None]:
+async def webhook(
+    double: KubernetesDouble, trusted: Certificate, answer: Answer
+) -> AsyncIterator[None]:
     """Serve a webhook; the double finds it as a service."""
 
     async def handle(request: web.Request) -> web.Response:
@@ -47,9 +43,7 @@ async def webhook(double: KubernetesDouble, folder: Path, answer: Answer) -> Asy
     application.router.add_post("/mutate", handle)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=trusted.server()).start()
     double.admission.services["moorage", "hook"] = ("127.0.0.1", runner.addresses[0][1])
     try:
         yield
@@ -57,10 +51,9 @@ async def webhook(double: KubernetesDouble, folder: Path, answer: Answer) -> Asy
         await runner.cleanup()
 
 
-def configuration(folder: Path, **more: Any) -> dict[str, Any]:
+def configuration(trusted: Certificate, **more: Any) -> dict[str, Any]:
     """Return a configuration that sends hosts to the webhook."""
     service = {"name": "hook", "namespace": "moorage", "path": "/mutate"}
-    trusted = base64.b64encode((folder / "cert.pem").read_bytes()).decode()
     rule = {
         "operations": ["CREATE", "UPDATE"],
         "apiGroups": ["metal3.io"],
@@ -69,7 +62,7 @@ def configuration(folder: Path, **more: Any) -> dict[str, Any]:
     }
     hook = {
         "name": "pause.moorage.dev",
-        "clientConfig": {"service": service, "caBundle": trusted},
+        "clientConfig": {"service": service, "caBundle": trusted.bundle},
         "rules": [rule],
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
@@ -101,7 +94,7 @@ def play(scene: Callable[[KubernetesDouble, Kubernetes], Awaitable[None]]) -> No
     asyncio.run(run())
 
 
-def test_the_pause_is_in_the_very_write(certificate: Path) -> None:
+def test_the_pause_is_in_the_very_write(trusted: Certificate) -> None:
     """What the webhook adds is stored with the image, at a create and at a patch; the webhook gets
     the old object; a write to the status is not its business.
     """
@@ -112,8 +105,8 @@ def test_the_pause_is_in_the_very_write(certificate: Path) -> None:
         return await pausing(review)
 
     async def scene(double: KubernetesDouble, api: Kubernetes) -> None:
-        async with webhook(double, certificate, answer):
-            await api.create(WEBHOOKS, configuration(certificate))
+        async with webhook(double, trusted, answer):
+            await api.create(WEBHOOKS, configuration(trusted))
             plain = await api.create(ALL, host("a"))
             assert "annotations" not in plain["metadata"]
             image = {"spec": {"image": {"url": "http://image"}}}
@@ -134,15 +127,15 @@ def test_the_pause_is_in_the_very_write(certificate: Path) -> None:
     play(scene)
 
 
-def test_denied(certificate: Path) -> None:
+def test_denied(trusted: Certificate) -> None:
     """A denied write is refused with the words of the webhook, and nothing is stored."""
 
     async def answer(_: dict[str, Any]) -> dict[str, Any]:
         return {"allowed": False, "status": {"code": 403, "message": "not today"}}
 
     async def scene(double: KubernetesDouble, api: Kubernetes) -> None:
-        async with webhook(double, certificate, answer):
-            await api.create(WEBHOOKS, configuration(certificate))
+        async with webhook(double, trusted, answer):
+            await api.create(WEBHOOKS, configuration(trusted))
             with pytest.raises(Answered) as caught:
                 await api.create(ALL, host("a"))
         text = 'admission webhook "pause.moorage.dev" denied the request: not today'
@@ -153,7 +146,7 @@ def test_denied(certificate: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", ["refuses connections", "is too slow", "is not trusted"])
-def test_failure_policy(certificate: Path, failure: str) -> None:
+def test_failure_policy(trusted: Certificate, failure: str) -> None:
     """A webhook that cannot be called is ignored, or the write fails, as the policy says."""
 
     async def answer(review: dict[str, Any]) -> dict[str, Any]:
@@ -162,8 +155,8 @@ def test_failure_policy(certificate: Path, failure: str) -> None:
         return await pausing(review)
 
     async def scene(double: KubernetesDouble, api: Kubernetes) -> None:
-        async with webhook(double, certificate, answer):
-            wanted = configuration(certificate, failurePolicy="Fail")
+        async with webhook(double, trusted, answer):
+            wanted = configuration(trusted, failurePolicy="Fail")
             if failure == "refuses connections":
                 double.admission.services["moorage", "hook"] = ("127.0.0.1", 1)
             if failure == "is not trusted":

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
+from ssl import SSLContext
 
 from aiohttp import web
 
@@ -21,6 +22,7 @@ CONTROL = "/_double/"
 LARGEST_BODY = 3 * 1024 * 1024
 SPACES = ("default", "kube-system", "metal3", "moorage")
 PROTOBUF = "proto-openapi"
+SCHEMA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 CREATED = 201
 
 
@@ -29,6 +31,7 @@ class KubernetesDouble:
 
     `storage` outlives it: a stopped double can start again, on the same port. `accounts` are by
     token; without any, no token is needed. `admission.engine` evaluates admission policies.
+    With `tls` it speaks HTTPS: kubectl sends no token otherwise.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class KubernetesDouble:
         accounts: dict[str, Account] | None = None,
         engine: Engine | None = None,
         port: int = 0,
+        tls: SSLContext | None = None,
     ) -> None:
         self.storage = storage or Storage()
         self.access = Access(accounts or {})
@@ -47,7 +51,7 @@ class KubernetesDouble:
         self.requests: list[Received] = []
         self._watches: dict[int, web.Request] = {}
         self._arrived = asyncio.Event()
-        self._port = port
+        self._port, self._tls = port, tls
         self._fill()
 
     def _fill(self) -> None:
@@ -73,10 +77,13 @@ class KubernetesDouble:
             application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
+        site = web.TCPSite(
+            self._runner, "127.0.0.1", self._port, reuse_address=True, ssl_context=self._tls
+        )
         await site.start()
         self._port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{self._port}"
+        scheme = "http" if self._tls is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._port}"
 
     async def stop(self) -> None:
         """End it, with all watches; connections are refused until it starts again."""
@@ -135,7 +142,7 @@ class KubernetesDouble:
             return None
         if request.path == "/openapi/v2" and PROTOBUF in accept:
             # An empty message: clients then have no schema, and check nothing.
-            return web.Response(body=b"", content_type=accept.partition(",")[0].partition(";")[0])
+            return web.Response(body=b"", content_type=SCHEMA)
         kind = "application/json"
         if found.get("kind") == discovery.AGGREGATED:
             version = found["apiVersion"].partition("/")[2]
