@@ -8,7 +8,10 @@ from tests.support.bmo_double.book import Book
 from tests.support.bmo_double.nodes import Seen, Transient
 from tests.support.ironic_double.agenda import Agenda
 
-VERSION = {"X-OpenStack-Ironic-API-Version": "1.87"}
+HEADERS = {
+    "X-OpenStack-Ironic-API-Version": "1.87",
+    "User-Agent": "baremetal-operator gophercloud/v2.1.0",
+}
 SECONDS = 30.0
 """How long the operator waits for an answer of Ironic."""
 PAGE = 1_000
@@ -28,7 +31,7 @@ class IronicNodes:
 
     async def __aenter__(self) -> "IronicNodes":
         timeout = aiohttp.ClientTimeout(total=SECONDS)
-        self._session = aiohttp.ClientSession(self._url, headers=VERSION, timeout=timeout)
+        self._session = aiohttp.ClientSession(self._url, headers=HEADERS, timeout=timeout)
         return self
 
     async def __aexit__(self, *_: object) -> None:

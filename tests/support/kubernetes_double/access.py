@@ -9,9 +9,6 @@ from tests.support.kubernetes_double.requests import Received
 
 Document = dict[str, Any]
 
-OPEN = ("/api", "/apis", "/version", "/openapi", "/healthz", "/livez", "/readyz")
-"""What everyone with a token may read."""
-
 
 @dataclass(frozen=True)
 class Grant:
