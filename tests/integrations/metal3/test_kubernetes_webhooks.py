@@ -193,3 +193,30 @@ def test_an_engine_evaluates_bound_policies() -> None:
         assert (await api.create(ALL, host("b")))["metadata"]["annotations"]
 
     play(scene)
+
+
+def test_writes_during_admission(trusted: Certificate) -> None:
+    """A patch that was overtaken during its admission is made again; an update is a conflict."""
+    overtaken = []
+
+    async def scene(double: KubernetesDouble, api: Kubernetes) -> None:
+        async def answer(review: dict[str, Any]) -> dict[str, Any]:
+            if "image" in review["object"]["spec"] and review["object"]["spec"] not in overtaken:
+                overtaken.append(review["object"]["spec"])
+                await api.merge(f"{ALL}/a/status", {"status": {"errorCount": len(overtaken)}})
+            return {"allowed": True}
+
+        async with webhook(double, trusted, answer):
+            await api.create(WEBHOOKS, configuration(trusted))
+            first = await api.create(ALL, host("a"))
+            found = await api.merge(f"{ALL}/a", {"spec": {"image": {"url": "http://image"}}})
+            assert (found["spec"]["image"], found["status"]["errorCount"]) == (
+                {"url": "http://image"},
+                1,
+            )
+            assert found["metadata"]["generation"] == first["metadata"]["generation"] + 1
+            with pytest.raises(Answered) as caught:
+                await api.update(f"{ALL}/a", {**found, "spec": {**found["spec"], "online": False}})
+            assert caught.value.code == 409
+
+    play(scene)

@@ -117,11 +117,12 @@ class Writes:
         asked = Asked("UPDATE", target, request.user, old, "dryRun" in request.query)
         new = await self._admission.admit(asked, _with_fixed(target, old, new))
         new = _with_fixed(target, old, new)
-        # Admission takes time: somebody may have been faster. A patch is made again, as the server
-        # does, unless it names a version.
+        # Admission takes time: somebody may have been faster. The request is carried out again, as
+        # the server does, unless it names a version.
         if self._storage.get(target.key) is not old:
-            if patch and "resourceVersion" not in _named(request):
-                return await self.patch(request)
+            if "resourceVersion" not in _named(request):
+                again = self.patch if request.method == "PATCH" else self.update
+                return await again(request)
             raise status.conflict(target.kind.group, target.kind.plural, target.name)
         if _unmanaged(new) == _unmanaged(old) and not managed:
             return old
