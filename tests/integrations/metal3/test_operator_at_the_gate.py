@@ -36,9 +36,9 @@ async def reached(double: KubernetesDouble, state: str) -> None:
 
 @pytest.mark.parametrize("gated", [True, False])
 def test_retries_end_at_the_gate(tmp_path: Path, gated: bool) -> None:
-    """Six hosts get an image at once, two of their deployments fail and start again: never more
-    than two nodes are busy, all are provisioned, and no host shows another error. Without the gate,
-    more nodes are busy.
+    """Six hosts get an image at once, two of their deployments fail and start again: the limit of
+    two holds but for the tear-downs of the two, which the gate never holds back; all are
+    provisioned, and no host shows another error. Without the gate, more nodes are busy.
     """
 
     async def run(world: World) -> None:
@@ -62,7 +62,7 @@ def test_retries_end_at_the_gate(tmp_path: Path, gated: bool) -> None:
             await failing
             entered = [state for _, _, state in world.double.busy_history]
             assert entered.count("deploying") == len(NAMES) + len(FAILING)
-            assert (world.double.fleet.busiest == LIMIT) is gated
+            assert (world.double.fleet.busiest <= LIMIT + len(FAILING)) is gated
             assert (nodes.refused > 0) is gated, "what the gate held back"
             assert errors(double) == {"provisioning error": {*FAILING}}
 
