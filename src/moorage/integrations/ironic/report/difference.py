@@ -69,9 +69,8 @@ def difference(
     """
     if provider is None:
         return Difference(node.uuid, UNCHANGED if mode == "beside_nova" else CREATED)
-    beside = mode == "beside_nova" or OWNER_NOVA in provider.traits
     wanted, held = node.inventories or {}, provider.inventories
-    if beside:
+    if _is_novas(provider, mode):
         shared = {name: one for name, one in wanted.items() if name in held}
         fields = [*_figures(shared, held, FIGURES)]
     else:
@@ -81,8 +80,7 @@ def difference(
 
 def gone(provider: ProviderShown, mode: Mode) -> Difference:
     """Return what a report would change of a provider whose node Ironic does not have any more."""
-    beside = mode == "beside_nova" or OWNER_NOVA in provider.traits
-    if not beside and not any(one.used for one in provider.inventories.values()):
+    if not _is_novas(provider, mode) and not any(one.used for one in provider.inventories.values()):
         return Difference(provider.uuid, REMOVED)
     fields = [
         f"{name} reserved: {one.reserved} becomes {one.total}"
@@ -90,6 +88,11 @@ def gone(provider: ProviderShown, mode: Mode) -> Difference:
         if one.reserved < one.total
     ]
     return Difference(provider.uuid, UPDATED, (*fields, "ghost"))
+
+
+def _is_novas(provider: ProviderShown, mode: Mode) -> bool:
+    """Return whether nova writes a provider: only its figures are reported then."""
+    return mode == "beside_nova" or OWNER_NOVA in provider.traits
 
 
 def _whole(node: NodeReported, provider: ProviderShown, group: str) -> Iterable[str]:
