@@ -10,7 +10,9 @@ OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
 IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
+METAL3_VENV := .venv-metal3
 PROMTOOL := .promtool/promtool
+KUBECTL := .kubectl/kubectl
 SOURCES := src tests bench
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
 # `make soak` and `make compare` have one worker per core.
@@ -20,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare generators alerts baremetal gate reporters
+E2E := osc-placement nova compare generators alerts baremetal gate reporters metal3
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -41,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters compare environments check bench bench-nova soak mutate \
+.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters metal3 compare environments check bench bench-nova soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -97,6 +99,9 @@ gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/s
 reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report nodes of a real Ironic, alone and beside nova's own code
 	$(BIN)/python -m tests.reporters --nova $(NOVA_VENV)/bin/python
 
+metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an operator work with the double of a Kubernetes API server
+	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -123,7 +128,8 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(IRONIC_VENV)/stamp $(PROMTOOL)
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
+		$(PROMTOOL) $(KUBECTL)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -163,7 +169,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .promtool .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .promtool .kubectl .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -200,8 +206,15 @@ $(GENERATORS_VENV)/stamp: tests/generators/requirements.lock scripts/environment
 	scripts/environment $(GENERATORS_VENV) tests/generators/requirements.lock
 	@touch $@
 
+$(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
+	scripts/environment $(METAL3_VENV) tests/metal3/requirements.lock
+	@touch $@
+
 $(PROMTOOL): scripts/promtool
 	scripts/promtool $@
+
+$(KUBECTL): scripts/kubectl
+	scripts/kubectl $@
 
 $(ORIGINAL_VENV)/stamp: bench/requirements.lock scripts/environment
 	scripts/environment $(ORIGINAL_VENV) bench/requirements.lock

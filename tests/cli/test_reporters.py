@@ -1,9 +1,10 @@
 """Commands for groups of reporters send a request to a server and print its response."""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from moorage.client.reporting import Reporting
-from moorage.wire.reporting import MemberWanted, NodeReported, ReportWanted
+from moorage.wire.reporting import MemberWanted, NodeReported, ObservedWanted, ReportWanted
 from tests.cli.pooled import Cli
 
 
@@ -17,15 +18,28 @@ def test_a_group(cli: Cli) -> None:
     assert header.split("\t")[:2] == ["member", "live"]
     assert member.split("\t")[:2] == ["a", "yes"]
     assert cli.answer("group", "show", "shown")["members"][0]["instance"] == instance
-    assert cli.lines("group", "pin", "shown", node, "--to", "b") == ["pinned to b"]
+    assert cli.lines("group", "pin", "shown", node, "--to", "b") == [
+        "1 node pinned to b, which is not live: nobody reports it until it joins"
+    ]
     assert cli.answer("group", "pins", "shown") == {node: "b"}
     assert cli.lines("group", "pins", "shown") == ["node\tmember", f"{node}\tb"]
     *_, last = cli.lines("report", "status", "shown")
-    assert last == "1 nodes are pinned to members that are not live"
-    assert cli.lines("group", "pin", "shown", node, "--remove") == ["no longer pinned"]
+    assert last == "1 node is pinned to members that are not live"
+    assert cli.lines("group", "pin", "shown", node, "--remove") == ["1 node no longer pinned"]
+    assert cli.lines("group", "pin", "shown", node, "--to", "a") == ["1 node pinned to a"]
     assert cli.answer("report", "status", "shown")["ghosts"] == []
     assert "either --to" in cli.refusal(2, "group", "pin", "shown", node)
-    assert "no group of reporters" in cli.refusal(1, "report", "status", "nothing")
+    assert "begins when its first member joins" in cli.refusal(1, "report", "status", "nothing")
+
+
+def test_a_group_without_reporters(cli: Cli) -> None:
+    """Members that are only observed are shown; that nobody reports is no fault there."""
+    reporting = Reporting(cli.transport)
+    reporting.observed(
+        "conductors", ObservedWanted(members=["c1", "c2"], seen_at=datetime(2026, 1, 1, tzinfo=UTC))
+    )
+    _, *remarks = cli.lines("report", "status", "conductors")
+    assert remarks == ["observed: c1, c2"]
 
 
 def test_a_group_is_deleted(cli: Cli) -> None:

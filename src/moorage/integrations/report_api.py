@@ -4,8 +4,11 @@ The same calls as `client.reporting`, on connections that stay open.
 """
 
 from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any
 from urllib.parse import quote
 
+from moorage.client.transport import UNROUTED, RefusedError
 from moorage.integrations.native_api import NativeApi
 from moorage.wire.providers import ProviderPage, ProviderShown
 from moorage.wire.reporting import (
@@ -26,6 +29,19 @@ class ReportApi(NativeApi):
     Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
     from a Moorage server.
     """
+
+    async def _content(
+        self, method: str, path: str, body: Any = None, **query: str | float | None
+    ) -> Any:
+        try:
+            return await super()._content(method, path, body, **query)
+        except RefusedError as refusal:
+            if refusal.status == HTTPStatus.UNAUTHORIZED:
+                known = "requires a token" if self._token is None else "does not accept this token"
+                refusal.args = (f"{self._url} {known}; set one with --token-file or MOORAGE_TOKEN",)
+            elif refusal.status == HTTPStatus.NOT_FOUND and refusal.code in UNROUTED:
+                refusal.args = (f"{self._url} is not a Moorage server: check MOORAGE_URL or --url",)
+            raise
 
     async def join(self, group: str, member: str, wanted: MemberWanted) -> Membership:
         """Join a group, or stay in it. RefusedError `fenced`: another instance has taken over."""

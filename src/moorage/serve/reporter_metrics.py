@@ -1,4 +1,4 @@
-"""Prometheus metrics of reports: how many nodes by outcome, and when each group last reported."""
+"""Prometheus metrics of reports: nodes by outcome, last reports, and deleted groups."""
 
 from collections.abc import Iterable
 
@@ -31,3 +31,11 @@ class ReporterMetrics(Collector):
         for group, at in self._reporters.reported_at.items():
             last.add_metric([group], at / SECOND)
         yield last
+        deleted = GaugeMetricFamily(
+            "moorage_reporter_group_deleted",
+            "1 for a day after the group was deleted, unless it begins again.",
+            labels=["group"],
+        )
+        for group in sorted(self._reporters.deleted):
+            deleted.add_metric([group], 1)
+        yield deleted

@@ -1,8 +1,8 @@
 """The use cases that faces may call, and the batches that execute them.
 
 * `app.py` combines everything in one object, `Service`.
-* Domains: `ledger/`, `admission/`, `fleet/` (agents), `compat/` (Boskos and the lease proxy),
-  `access/` (tokens, roles, audit rows).
+* Domains: `ledger/`, `admission/`, `fleet/` (agents and reporters), `compat/` (Boskos and the lease
+  proxy), `access/` (tokens, roles, audit rows).
 * `batch/` executes requests in transactions; `feed/` follows what was committed.
 * `native/` converts values to those of the native API, and back.
 * `searches.py` runs candidate searches, `fair_turns.py` shares the event loop between them and

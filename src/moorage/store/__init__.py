@@ -2,9 +2,9 @@
 
 * `api.py` is the port: statements, plans, and the engine protocol. `sql.py` reads the statements
   from `queries/` (`common/<room>.sql`, `<engine>/<room>.sql`); the tables are in `schema/`.
-* Rooms: `ledger/`, `admission/`, `fleet/` with agents, and `access/` with tokens and audit rows.
-  `batch.py` saves the changes of a batch in all of them, `service_clock.py` the time that they
-  share. `encoding.py` writes values as JSON.
+* Rooms: `ledger/`, `admission/`, `fleet/` with agents and reporters, and `access/` with tokens and
+  audit rows. `batch.py` saves the changes of a batch in all of them, `service_clock.py` the time
+  that they share. `encoding.py` writes values as JSON.
 * The change log: `changelog.py` writes and follows it, `changelog_pages.py` reads pages of it,
   `changelog_compaction.py` deletes old revisions.
 * Engines: `sqlite/` and `postgres/`. Only `open.py` selects one, by the address (`addresses.py`).

@@ -5,20 +5,21 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, reporting_at_server
+from moorage.cli.support.durations import duration_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.core.counting import counted
+from moorage.core.limits import PINS_MAX
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
 
 COLUMNS = ["member", "live", "silent", "ttl", "pinned", "last pass", "nodes", "refused"]
-
-PINNED_AT_ONCE = 5_000
 
 NAME = click.argument("name", shell_complete=completion.reporter_groups)
 
 
 @click.group()
 def group() -> None:
-    """Show and delete groups of reporters, and pin nodes to their members."""
+    """Show and delete groups of reporters, which share Ironic's nodes; pin nodes to members."""
 
 
 @group.command("list", epilog=example("moorage group list"))
@@ -56,7 +57,7 @@ def show(name: str, as_json: bool) -> None:
 @NAME
 @json_option
 def pins(name: str, as_json: bool) -> None:
-    """Print all nodes of the group NAME that are pinned, with their members."""
+    """Print pinned nodes and their members."""
     with reporting_at_server() as reporting:
         found = reporting.pins(name)
     if as_json:
@@ -106,13 +107,24 @@ def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_
     if (member is None) != remove:
         raise Failure(USAGE, "give either --to MEMBER or --remove")
     with reporting_at_server() as reporting:
-        for first in range(0, len(nodes), PINNED_AT_ONCE):
-            part = [*nodes[first : first + PINNED_AT_ONCE]]
+        for first in range(0, len(nodes), PINS_MAX):
+            part = [*nodes[first : first + PINS_MAX]]
             found = reporting.pin(name, PinsWanted(nodes=part, member=member))
     if as_json:
         show_json(msgspec.to_builtins(found))
     else:
-        say(f"pinned to {member}" if member is not None else "no longer pinned")
+        say(*_pinned(found, len(nodes), member))
+
+
+def _pinned(found: ReporterGroup, count: int, member: str | None) -> list[str]:
+    if member is None:
+        return [f"{counted(count, 'node')} no longer pinned"]
+    done = f"{counted(count, 'node')} pinned to {member}"
+    if any(one.live and one.name == member for one in found.members):
+        return [done]
+    return [
+        f"{done}, which is not live: nobody reports {'it' if count == 1 else 'them'} until it joins"
+    ]
 
 
 @group.command(epilog=example("moorage group delete ironic"))
@@ -140,10 +152,10 @@ def _row(member: Reporter) -> list[str]:
     return [
         member.name,
         "yes" if member.live else "no",
-        f"{member.silent:.0f}s",
-        f"{member.ttl:g}s",
+        duration_text(round(member.silent)),
+        duration_text(member.ttl),
         str(member.pinned),
-        "-" if last is None else f"{last.age:.0f}s",
+        "-" if last is None else f"{duration_text(round(last.age))} ago",
         "-" if last is None else str(last.nodes),
         refused or "-",
     ]

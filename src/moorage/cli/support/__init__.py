@@ -7,7 +7,7 @@
   files of pools, `jobs.py` the jobs to simulate.
 * Output: `output.py` prints, `pool_text.py` formats properties of pools, `lease_text.py` of leases,
   `simulate_chart.py` draws with `svg.py`, `rollout_view.py` shows how far a rollout is,
-  `report_view.py` what a reporter does.
+  `report_view.py` what `moorage ironic report` does.
 
 May import everything but faces.
 """

@@ -213,7 +213,10 @@ def find_group(facts: Facts, name: str) -> ReporterGroup:
 
 def group_not_found(name: str) -> Error:
     """Return the error for a group that does not exist, or not any more."""
-    return Error(Code.GROUP_NOT_FOUND, f"There is no group of reporters '{name}'.")
+    return Error(
+        Code.GROUP_NOT_FOUND,
+        f"There is no group of reporters '{name}': it begins when its first member joins.",
+    )
 
 
 def check_group_name(name: str) -> None:

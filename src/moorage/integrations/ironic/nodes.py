@@ -18,6 +18,7 @@ from moorage.client.transport import shown_url
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.no_retry import no_retry
+from moorage.integrations.provisioning.starts import HostSystemError
 
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""
@@ -64,7 +65,7 @@ CONNECT_SECONDS = 10.0
 released, see `provisioning/unit_release.py`."""
 
 
-class IronicError(Exception):
+class IronicError(HostSystemError):
     """Ironic did not answer, or not as Ironic does; the message says what happened."""
 
 

@@ -1,7 +1,7 @@
 """Sends the request that starts work on a node which has its units."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
@@ -11,34 +11,14 @@ from moorage.integrations.ironic.reconcile import host_of_node
 from moorage.integrations.ironic.rules import Needs, is_forced
 from moorage.integrations.ironic.states import is_busy, requirement_of
 from moorage.integrations.ironic.wishes import mark_of
-from moorage.integrations.provisioning.host_leases import EndedError, Host, HostLeases, TakenError
+from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, TakenError
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
+from moorage.integrations.provisioning.starts import NOT_SENT, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
 from moorage.wire.admission import Lease
 
 LOCKED = HTTPStatus.CONFLICT
 """Ironic's answer while something works on the node: the request can be sent again soon."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """Work that a node waits to start.
-
-    `needs`: units by pool; empty: it is not limited. `forced`: granted over the limit if necessary.
-    `marks`: what the record says before the request is sent.
-    """
-
-    host: Host
-    verb: str
-    needs: Mapping[str, int]
-    body: Mapping[str, Any]
-    forced: bool = False
-    marks: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def kind(self) -> tuple[tuple[str, int], ...]:
-        """What it needs: of two starts of one kind, the first in line can always be granted."""
-        return tuple(sorted(self.needs.items()))
 
 
 def start_of(
@@ -57,25 +37,14 @@ def start_of(
     )
 
 
-@dataclass(frozen=True)
-class StartResult:
-    """What came of a start. `outcome` None: nothing was sent, because it was not necessary."""
-
-    outcome: RequestOutcome | None
-    status: int | None = None
-    text: str = ""
-
-
-NOT_SENT = StartResult(None)
-
-TOO_LATE = StartResult(RequestOutcome.REFUSED, LOCKED, "storing the request has taken too long")
+TOO_LATE = StartResult(RequestOutcome.REFUSED, "storing the request has taken too long", soon=True)
 """It was not sent, and can be sent again soon."""
 
 Wanted = Callable[[Node], Start | None]
 """Returns what a node, read again, wants to start; None: nothing any more."""
 
 
-class Starter:
+class IronicStarter:
     """Starts work. Every call raises IronicError, UnreachableError and RefusedError."""
 
     def __init__(
@@ -120,9 +89,10 @@ class Starter:
 
     async def _send(self, start: Start) -> StartResult:
         status, text = await self._nodes.provision(start.host.uuid, start.body)
-        return StartResult(outcome_of(status), status, text)
+        text = text or f"it has answered {status}"
+        return StartResult(outcome_of(status), text, soon=status == LOCKED)
 
 
 def _answered(answer: StartResult) -> Answered[StartResult]:
     assert answer.outcome is not None
-    return Answered(answer, answer.outcome, requeue=answer.status == LOCKED)
+    return Answered(answer, answer.outcome, requeue=answer.soon)

@@ -2,7 +2,8 @@
 
 `unit_release.py` says which evidence releases a unit: it is pure, without I/O and clock.
 `host_leases.py` asks for units and keeps the steps of the work in the records of leases;
-`request_steps.py` sends a request by these steps. `known_hosts.py` says which hosts can have been
-deleted, `pools.py` checks that pools can hold the units.
+`request_steps.py` sends a request by these steps. `starts.py` has what hosts wait to start,
+`line.py` waits for their units. `known_hosts.py` says which hosts can have been deleted, `pools.py`
+checks that pools can hold the units.
 May import: `client`, `wire`.
 """

@@ -42,7 +42,7 @@ class GroupClearing:
         transactor: Transactor,
         service_clock: ServiceClock,
         turns: FairTurns,
-        on_gone: Callable[[str], None],
+        on_gone: Callable[[set[str]], None],
     ) -> None:
         """Create it.
 
@@ -51,7 +51,7 @@ class GroupClearing:
             transactor: executes the units.
             service_clock: says when a deletion is forgotten.
             turns: the units are taken in spare ones.
-            on_gone: called with each name of which there is no group.
+            on_gone: called with all names of deleted groups of which there is no other group.
         """
         self._engine = engine
         self._transactor = transactor
@@ -78,9 +78,8 @@ class GroupClearing:
         self._asked.clear()
         timeline, deleted = await self._engine.read(reporter_reads.deleted_load())
         moment = self._service_clock.estimate(timeline).moment
-        for group, is_used_again in deleted:
-            if not is_used_again:
-                self._on_gone(group.name)
+        self._on_gone({group.name for group, is_used_again in deleted if not is_used_again})
+        for group, _ in deleted:
             if not group.cleared:
                 await self._clear(group)
             elif deletion.is_forgotten(group, moment):

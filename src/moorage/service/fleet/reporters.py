@@ -81,6 +81,8 @@ class Reporters:
         """Nodes of reports to this process, by outcome, or by the code of the refusal."""
         self.reported_at: dict[str, Instant] = {}
         """When each group last reported to this process, by the wall clock."""
+        self.deleted: set[str] = set()
+        """The groups that were deleted within a day, and have not begun again."""
         self.clearing = GroupClearing(engine, transactor, service_clock, turns, self._gone)
 
     async def join(
@@ -122,8 +124,10 @@ class Reporters:
         await self._transactor.submit(GroupDelete(group, by))
         self.clearing.soon()
 
-    def _gone(self, group: str) -> None:
-        self.reported_at.pop(group, None)
+    def _gone(self, groups: set[str]) -> None:
+        self.deleted = groups
+        for group in groups:
+            self.reported_at.pop(group, None)
 
     async def report(
         self, sender: Sender, nodes: Sequence[Node], pieces: Pieces, by: Actor

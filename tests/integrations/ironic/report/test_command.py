@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.integrations.ironic.report.world import CLASS, GROUP, World, played, whole
+from tests.integrations.ironic.report.world import CLASS, CONDUCTORS, GROUP, World, played, whole
 from tests.support.ironic_double.faults import Fault
 
 NODES = 12
@@ -19,6 +19,84 @@ async def test_once(it: World) -> None:
     code, _, errors = await it.command("--once", "--member", "a")
     assert code == 1
     assert errors.splitlines()[-1] == "moorage: not all nodes are reported"
+
+
+@played(NODES)
+async def test_refusals_say_what_to_change(it: World) -> None:
+    """Each names the server, and the option, variable or role that helps."""
+    token = "an unknown token"
+    for options in (("--once",), ("--dry-run",)):
+        _, _, errors = await it.command(*options, "--token", token.replace(" ", "-"))
+        wanted = f"{it.server.url} does not accept this token; set one with --token-file"
+        assert wanted in errors
+        _, _, errors = await it.command(*options, "--url", it.double.url)
+        assert f"{it.double.url} is not a Moorage server: check MOORAGE_URL or --url" in errors
+    _, _, errors = await it.command("--dry-run")
+    assert "--dry-run needs a token with the role reader" in errors
+
+
+@played(NODES)
+async def test_nodes_without_resource_class(it: World) -> None:
+    """Nothing is reported of them, and both runs say so."""
+    it.change(1, resource_class=None)
+    it.change(2, resource_class=None)
+    for options, token in ((("--once",), None), (("--dry-run",), it.secret)):
+        code, _, errors = await it.command(*options, token=token)
+        assert code == 0
+        assert "2 nodes without resource class are not reported" in errors
+    async with it.process("a") as process:
+        assert process.stdout is not None
+        first = await process.stdout.readline()
+        assert first.decode().startswith(f"moorage: reporting {NODES - 2} nodes as ")
+
+
+@played(NODES)
+async def test_a_dry_run_foretells_removals(it: World) -> None:
+    """Providers of nodes that Ironic does not have any more are removed, or become ghosts."""
+    await it.command("--once")
+    wish = {"project_id": "p", "user_id": "u", "groups": [{"resources": {CLASS: 1}}]}
+    (used,) = it.admin.request("POST", "/v1/claims", wish)["allocations"]
+    uuid = next(uuid for uuid in it.double.fleet.nodes if uuid != used)
+    for gone in (uuid, used):
+        it.double.fleet.remove(it.double.fleet.nodes[gone])
+    code, output, errors = await it.command("--dry-run", token=it.secret)
+    assert code == 0, errors
+    lines = {line.partition("\t")[0]: line for line in output.splitlines()}
+    assert lines[uuid] == f"{uuid}\tremoved"
+    assert lines[used] == f"{used}\tupdated\t{CLASS} reserved: 0 becomes 1\tghost"
+    code, output, _ = await it.command("--once")
+    assert (code, output) == (
+        0,
+        f"{NODES} nodes sent: 1 removed, {NODES - 2} unchanged, 1 updated\n",
+    )
+
+
+@played(NODES)
+async def test_a_dry_run_foretells_another_group(it: World) -> None:
+    """A group that begins to report the nodes of another one, perhaps by mistake, changes them."""
+    await it.command("--once")
+    other = ("--group", CONDUCTORS)
+    code, output, errors = await it.command("--dry-run", *other, token=it.secret)
+    assert code == 0, errors
+    shown = f"updated\tgroup {CONDUCTORS}: reports it besides {GROUP}"
+    assert {line.partition("\t")[2] for line in output.splitlines()} == {shown}
+    _, output, _ = await it.command("--once", *other)
+    assert output == f"{NODES} nodes sent: {NODES} updated\n"
+    _, output, _ = await it.command("--dry-run", *other, token=it.secret)
+    assert output.count("\tunchanged") == NODES
+
+
+@played(NODES)
+async def test_a_dry_run_foretells_no_mass_removal(it: World) -> None:
+    """If most nodes seem to be gone, a run removes none of them, and neither does a dry run."""
+    await it.command("--once")
+    for number in range(1, NODES + 1):
+        it.double.fleet.remove(it.node(number))
+    code, output, errors = await it.command("--dry-run", token=it.secret)
+    assert (code, output) == (0, "")
+    assert "more than 10 nodes are gone: none is reported as gone without --many-gone" in errors
+    _, output, _ = await it.command("--dry-run", "--many-gone", token=it.secret)
+    assert output.count("\tremoved") == NODES
 
 
 def created(it: World, number: int, **changed: Any) -> dict[str, Any]:

@@ -133,6 +133,7 @@ async def test_a_replaced_reporter_ends(it: World) -> None:
             assert old.returncode == 4
             last = errors.decode().splitlines()[-1]
             assert last.startswith(f"moorage: this one is no longer {GROUP}/a, and ends: ")
+            assert last.endswith("give each a --member of its own.")
             maintain(it, everything, False)
             await until(it, lambda: is_told(it, everything, 0))
     assert all(values == [1, 0] for values in history(it, cursor).values())

@@ -67,9 +67,9 @@ def test_the_guide(tmp_path: Path) -> None:
             assert once == f"{NODES} nodes sent: {NODES} created\n"
             assert running.splitlines() == [expected()]
             assert "member" in members
-            assert pin == "pinned to reporter-1\n"
+            assert pin.startswith("1 node pinned to reporter-1, which is not live: ")
             assert it.node(1).uuid in pins
-            assert unpin == "no longer pinned\n"
+            assert unpin == "1 node no longer pinned\n"
             assert "nobody reports" in status
             assert deleted == "deleted ironic\n"
             assert it.reporting.group("conductors").observed == ["moorage"]

@@ -13,6 +13,7 @@ from moorage.core.fleet.reporters import DeletedGroup
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.reported import Mode, Node
 from moorage.core.limits import MEMBERS_KEPT_HOURS
+from moorage.serve.reporter_metrics import ReporterMetrics
 from moorage.service.admission.pool_cases import PoolDelete, PoolPut
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
@@ -319,6 +320,29 @@ async def outcomes_of(racing: Iterable[Awaitable[object]]) -> list[Code | None]:
     done = await asyncio.gather(*racing, return_exceptions=True)
     assert all(isinstance(each, Error) for each in done if isinstance(each, BaseException)), done
     return [each.code if isinstance(each, Error) else None for each in done]
+
+
+def test_metrics_of_a_deleted_group(url: str) -> None:
+    """All processes say that it was deleted, so that nobody misses its reports, until it begins."""
+
+    def said(service: Service) -> list[tuple[str, str]]:
+        _, *families = ReporterMetrics(service.reporters).collect()
+        samples = [sample for family in families for sample in family.samples]
+        return [(sample.name, sample.labels["group"]) for sample in samples]
+
+    async def scenario(pair: Pair) -> None:
+        await quiet(pair)
+        await fill(pair.services[0])
+        await pair.services[0].reporters.delete(GROUP, TESTER)
+        for service in pair.services:
+            await service.reporters.clearing.look()
+            assert said(service) == [("moorage_reporter_group_deleted", GROUP)]
+        await join(pair.services[0], "a", n=2)
+        for service in pair.services:
+            await service.reporters.clearing.look()
+            assert said(service) == []
+
+    play(url, scenario)
 
 
 def test_units_are_small(tmp_path: Path) -> None:

@@ -67,11 +67,12 @@ def test_metrics(tmp_path: Path) -> None:
         await one.service.reporters.pin(GROUP, [provider_id(0)], "b", TESTER)
         for _ in range(2):
             await report(one.service, "a", token, nodes(3))
-        counted, last = ReporterMetrics(one.service.reporters).collect()
+        counted, last, deleted = ReporterMetrics(one.service.reporters).collect()
         found = {sample.labels["outcome"]: sample.value for sample in counted.samples}
         assert found == {"created": 2, "unchanged": 2, "not_owner": 2}
         (sample,) = last.samples
         assert (sample.labels["group"], sample.value) == (GROUP, one.clock.at / SECOND)
+        assert deleted.samples == []
 
     alone(tmp_path, scenario)
 

@@ -4,6 +4,7 @@ import asyncio
 import platform
 import signal
 import sys
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import click
@@ -13,10 +14,12 @@ from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, Failure, say, show_json
 from moorage.cli.support.report_view import Shown, view
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.core.counting import are, counted
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
     from moorage.integrations.ironic.report.difference import Difference
+    from moorage.integrations.ironic.report.dry_run import Foretold
     from moorage.integrations.ironic.report.membership import GroupMember
     from moorage.integrations.ironic.report.reporter import Reporter
     from moorage.integrations.ironic.report.sending import Mode
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 )
 @addressing
 @click.option("--group", required=True, help="Group of reporters that share the nodes.")
-@click.option("--member", help="Name of this one in the group; by default the host name.")
+@click.option("--member", help="Name of this reporter in the group; by default the host name.")
 @click.option(
     "--mode",
     type=click.Choice(["owner", "beside_nova"]),
@@ -53,10 +56,22 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Seconds between two passes; 5 by default.",
 )
-@click.option("--conductors", metavar="GROUP", help="Ironic's live conductors are observed there.")
-@click.option("--many-gone", is_flag=True, help="Report nodes as gone, however many they are.")
+@click.option(
+    "--conductors",
+    metavar="GROUP",
+    help="Group that also gets the names of Ironic's live conductors; for pools with per_member.",
+)
+@click.option(
+    "--many-gone",
+    is_flag=True,
+    help="Report nodes as gone even if more than 10 and more than a tenth are.",
+)
 @click.option("--once", is_flag=True, help="Report all nodes once, leave the group, and exit.")
-@click.option("--dry-run", is_flag=True, help="Print what would change; needs the role reader.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what would change, and change nothing; the token needs the role reader.",
+)
 @json_option
 def report(
     addresses: Addresses,
@@ -88,14 +103,18 @@ def report(
             NodeReader(addresses.ironic, addresses.ironic_headers, addresses.trusted) as nodes,
         ):
             if dry_run:
-                _print(await _compared(api, nodes, group, mode), as_json=as_json)
+                found = await _foretold(api, nodes, group, mode, many_gone)
+                _print(found.differences, as_json=as_json)
+                _warn_of_gone(found.too_many_gone)
+                _warn_of_unclassed(found.unclassed)
                 return
             place = GroupMember(group, member or platform.node(), ttl)
             reporter = Reporter(api, nodes, place, mode, conductors=conductors, many_gone=many_gone)
             try:
                 await (_once(reporter) if once else _passes(reporter, addresses, place, interval))
             except FencedError as error:
-                raise Failure(CONFLICT, str(error), "fenced") from None
+                hint = "If another reporter has the name, give each a --member of its own."
+                raise Failure(CONFLICT, f"{error} {hint}", "fenced") from None
 
     carried_out(work)
 
@@ -112,6 +131,7 @@ async def _once(reporter: "Reporter") -> None:
     except asyncio.CancelledError:
         raise Failure(FAILED, "stopped before all nodes were reported") from None
     say(str(reporter.progress.total))
+    _warn_of_unclassed(reporter.progress.unclassed)
     if not reported:
         raise Failure(FAILED, "not all nodes are reported")
 
@@ -144,29 +164,41 @@ async def _until(
     ready = False
     while not stop.is_set():
         await reporter.tick_unless(stop)
-        shown(name, reporter.progress)
         if reporter.progress.full and not ready:
             ready = True
-            say(f"moorage: reporting {reporter.progress.own} nodes as {name}")
+            reported = reporter.progress.own - reporter.progress.unclassed
+            shown.say(f"moorage: reporting {counted(reported, 'node')} as {name}")
+        shown(name, reporter.progress)
         await either(stop, interval)
 
 
-async def _compared(
-    api: "ReportApi", nodes: "NodeReader", group: str, mode: "Mode"
-) -> "list[Difference]":
+async def _foretold(
+    api: "ReportApi", nodes: "NodeReader", group: str, mode: "Mode", many_gone: bool
+) -> "Foretold":
     """Compare all nodes with the ledger. Raises Failure."""
     from moorage.integrations.ironic.nodes import IronicError
-    from moorage.integrations.ironic.report.difference import compared
-    from moorage.integrations.ironic.report.mapping import FIELDS
+    from moorage.integrations.ironic.report.dry_run import foretold
 
     try:
-        held = {one.uuid: one async for one in api.providers()}
-        found = await nodes.all(FIELDS)
+        return await foretold(api, nodes, group, mode, many_gone=many_gone)
     except (IronicError, UnreachableError) as error:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
-        raise Failure(FAILED, str(error), error.code) from None
-    return compared(found, held, group, mode)
+        forbidden = error.status == HTTPStatus.FORBIDDEN
+        hint = " --dry-run needs a token with the role reader, see --token-file."
+        raise Failure(FAILED, f"{error}{hint if forbidden else ''}", error.code) from None
+
+
+def _warn_of_gone(count: int) -> None:
+    if count:
+        gone = f"more than {count} nodes are gone"
+        say(f"moorage: {gone}: none is reported as gone without --many-gone", err=True)
+
+
+def _warn_of_unclassed(count: int) -> None:
+    if count:
+        nodes = f"{counted(count, 'node')} without resource class {are(count)} not reported"
+        say(f"moorage: {nodes}; see openstack baremetal node set --resource-class", err=True)
 
 
 def _print(found: "list[Difference]", *, as_json: bool) -> None:

@@ -10,7 +10,6 @@ from http import HTTPStatus
 
 from moorage.integrations.ironic.govern.metrics import GovernorMetrics
 from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
-from moorage.integrations.ironic.line import Line
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import (
     PASS_ERRORS,
@@ -19,7 +18,7 @@ from moorage.integrations.ironic.reconcile import (
     Reconciler,
 )
 from moorage.integrations.ironic.rules import Rules
-from moorage.integrations.ironic.starting import Start, Starter, start_of
+from moorage.integrations.ironic.starting import IronicStarter, start_of
 from moorage.integrations.ironic.wishes import (
     WANT,
     InvalidWishError,
@@ -31,6 +30,8 @@ from moorage.integrations.ironic.wishes import (
     wish_of,
 )
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.starts import Start
 from moorage.wire.admission import Lease
 
 WISH = "wish"
@@ -57,7 +58,7 @@ class Governor:
         self._nodes = nodes
         self._rules = rules
         self._reconciler = Reconciler(host_leases, nodes, rules, hold_counts=hold_counts)
-        starter = Starter(host_leases, nodes, rules.fields, self._start_of)
+        starter = IronicStarter(host_leases, nodes, rules.fields, self._start_of)
         self._line = Line(host_leases, starter, self._is_own)
         self._notes = Notes(nodes)
         self._picture = Picture()

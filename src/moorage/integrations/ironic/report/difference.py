@@ -16,14 +16,14 @@ from moorage.wire.providers import InventoryShown, ProviderShown
 from moorage.wire.reporting import NodeReported
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
-UNREADABLE = "unreadable"
+UNREADABLE, REMOVED = "unreadable", "removed"
 FIGURES = ("total", "reserved")
 FIELDS = (*FIGURES, "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What a report would do to one node: created, updated or unchanged; `fields` are changed.
+    """What a report would do to one node: an outcome of the server; `fields` are changed.
 
     Of a node that is unreadable nothing would be reported; `fields` say why.
     """
@@ -69,9 +69,8 @@ def difference(
     """
     if provider is None:
         return Difference(node.uuid, UNCHANGED if mode == "beside_nova" else CREATED)
-    beside = mode == "beside_nova" or OWNER_NOVA in provider.traits
     wanted, held = node.inventories or {}, provider.inventories
-    if beside:
+    if _is_novas(provider, mode):
         shared = {name: one for name, one in wanted.items() if name in held}
         fields = [*_figures(shared, held, FIGURES)]
     else:
@@ -79,8 +78,28 @@ def difference(
     return Difference(node.uuid, UPDATED if fields else UNCHANGED, tuple(fields))
 
 
+def gone(provider: ProviderShown, mode: Mode) -> Difference:
+    """Return what a report would change of a provider whose node Ironic does not have any more."""
+    if not _is_novas(provider, mode) and not any(one.used for one in provider.inventories.values()):
+        return Difference(provider.uuid, REMOVED)
+    fields = [
+        f"{name} reserved: {one.reserved} becomes {one.total}"
+        for name, one in sorted(provider.inventories.items())
+        if one.reserved < one.total
+    ]
+    return Difference(provider.uuid, UPDATED, (*fields, "ghost"))
+
+
+def _is_novas(provider: ProviderShown, mode: Mode) -> bool:
+    """Return whether nova writes a provider: only its figures are reported then."""
+    return mode == "beside_nova" or OWNER_NOVA in provider.traits
+
+
 def _whole(node: NodeReported, provider: ProviderShown, group: str) -> Iterable[str]:
     wanted, held = node.inventories or {}, provider.inventories
+    if group not in provider.reported:
+        besides = ", ".join(sorted(provider.reported))
+        yield f"group {group}: reports it" + (f" besides {besides}" if besides else "")
     if node.name is not None and node.name != provider.name:
         yield f"name: {provider.name} becomes {node.name}"
     yield from (f"{name}: removed" for name in sorted(held.keys() - wanted.keys()))

@@ -154,7 +154,10 @@ class Reading:
 
     async def node(self, uuid: str) -> Node | None:
         """Return one node; None: Ironic has answered that there is none."""
-        return await self._nodes.node(uuid, FIELDS)
+        node = await self._nodes.node(uuid, FIELDS)
+        if node is not None and node["uuid"] != uuid:
+            raise IronicError(f"Ironic was asked for node {uuid}, and answered another one")
+        return node
 
 
 def _time(node: Node, name: str) -> datetime:

@@ -71,6 +71,8 @@ class Progress:
     members: tuple[str, ...] = ()
     unclassed: int = 0
     """Own nodes without a resource class: nothing can be reported of them."""
+    unreadable: int = 0
+    """Own nodes that are not as Ironic describes one: nothing is reported of them, either."""
     total: Tally = field(default_factory=Tally)
     last: Tally = field(default_factory=Tally)
     """What the last pass has sent."""
@@ -83,6 +85,11 @@ class Progress:
 
 
 log = logging.getLogger("moorage.ironic")
+
+
+def gone_max(known: int) -> float:
+    """Return how many of the known nodes may be gone in one full reading."""
+    return max(GONE_MIN, GONE_SHARE * known)
 
 
 class Reporter:
@@ -137,6 +144,7 @@ class Reporter:
             return False
         finally:
             self._count(tally)
+        self._passed()
         if self.progress.trouble is not None:
             log.warning("works again")
         self.progress.trouble = None
@@ -164,6 +172,7 @@ class Reporter:
             await self._members.join()
             await self._observe()
             await self._read_all_pages()
+            self._count(Tally())
         except AWAY as error:
             self._troubled(error)
             return False
@@ -316,7 +325,7 @@ class Reporter:
         Of `known` nodes, only some may be gone at once; `ghosts` have been gone before.
         """
         absent: dict[str, float] = {}
-        most = max(GONE_MIN, GONE_SHARE * known)
+        most = gone_max(known)
         gone = 0
         for uuid in filter(self._members.is_own, missing):
             began, read_at = monotonic(), self._known.read_at(uuid)
@@ -324,8 +333,6 @@ class Reporter:
             if node is None:
                 absent[uuid] = read_at
                 gone += uuid not in ghosts
-            elif node["uuid"] != uuid:
-                raise IronicError(f"Ironic was asked for node {uuid}, and answered another one")
             else:
                 self._known.remember([node], began)
                 self._todo[uuid] = None
@@ -348,16 +355,20 @@ class Reporter:
         reports = self._known.reports
         own = [*filter(members.is_own, reports)]
         progress.known, progress.own = len(reports), len(own)
-        unreadable = sum(uuid in self._known.unreadable for uuid in own)
-        progress.unclassed = sum(reports[uuid] is None for uuid in own) - unreadable
+        progress.unreadable = sum(uuid in self._known.unreadable for uuid in own)
+        progress.unclassed = sum(reports[uuid] is None for uuid in own) - progress.unreadable
         progress.members = members.live
         progress.last = tally
         progress.total.add(tally)
+
+    def _passed(self) -> None:
+        """Let operators see the pass. One that has failed is not shown: the last one gets old."""
+        progress, members = self.progress, self._members
         refused = Counter(
             code for uuid, code in self._sender.refused.items() if members.is_own(uuid)
         )
-        if unreadable:
-            refused[UNREADABLE] = unreadable
+        if progress.unreadable:
+            refused[UNREADABLE] = progress.unreadable
         members.last_pass = PassEnded(monotonic(), progress.own - progress.unclassed, refused)
 
     def _troubled(self, error: Exception) -> None:

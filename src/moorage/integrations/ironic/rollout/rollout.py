@@ -8,7 +8,6 @@ from hashlib import sha256
 from typing import Any
 
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.line import Line
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import (
     PASS_ERRORS,
@@ -19,9 +18,11 @@ from moorage.integrations.ironic.reconcile import (
 from moorage.integrations.ironic.rollout.report import RolloutReport, report_of
 from moorage.integrations.ironic.rollout.wave import WAVE, Member, Phase, Wave, counts, may_start
 from moorage.integrations.ironic.rules import Rules
-from moorage.integrations.ironic.starting import LOCKED, Start, Starter, StartResult, start_of
+from moorage.integrations.ironic.starting import IronicStarter, start_of
 from moorage.integrations.ironic.wishes import hindrance_of, is_needless
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.starts import Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
@@ -89,7 +90,7 @@ class Rollout:
         self._rules = rules
         self._limits = limits
         self._reconciler = Reconciler(host_leases, nodes, rules, hold_counts=hold_counts)
-        starter = Starter(host_leases, nodes, rules.fields, self._start_of)
+        starter = IronicStarter(host_leases, nodes, rules.fields, self._start_of)
         self._line = Line(
             host_leases,
             starter,
@@ -217,8 +218,8 @@ class Rollout:
         for uuid, answer in answers:
             if answer.outcome is RequestOutcome.ACCEPTED:
                 self._wave.tried.add(uuid)
-            elif answer.outcome is RequestOutcome.REFUSED and answer.status != LOCKED:
-                self._wave.refused[uuid] = answer.text or f"Ironic has answered {answer.status}"
+            elif answer.outcome is RequestOutcome.REFUSED and not answer.soon:
+                self._wave.refused[uuid] = answer.text
 
     def _time(self, before: Mapping[str, Member]) -> None:
         now = monotonic()

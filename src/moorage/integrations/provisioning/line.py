@@ -1,12 +1,12 @@
-"""The nodes that wait for units: each has a ticket, and the first ones have a request that waits.
+"""The hosts that wait for units: each has a ticket, and the first ones have a request that waits.
 
 Tickets are pull tickets: they are granted only while a request waits for them. A unit must not stay
-free while a node waits that could use it. So requests are held open for the first nodes of each
-*kind*, that is, of each set of needs: if any node of a kind can be granted, so can the first one in
-line. When a request is answered, the next node of the kind takes its place at once; of units that
-become free together each costs one round trip divided by `HELD_PER_KIND`. All other nodes have a
+free while a host waits that could use it. So requests are held open for the first hosts of each
+*kind*, that is, of each set of needs: if any host of a kind can be granted, so can the first one in
+line. When a request is answered, the next host of the kind takes its place at once; of units that
+become free together each costs one round trip divided by `HELD_PER_KIND`. All other hosts have a
 place in line, which they keep for `PATIENCE_SECONDS` after they have asked, and ask again long
-before. Kinds above `HELD_MAX` have no open request: their nodes ask at each pass.
+before. Kinds above `HELD_MAX` have no open request: their hosts ask at each pass.
 """
 
 import asyncio
@@ -18,9 +18,14 @@ from typing import Any
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.nodes import IronicError
-from moorage.integrations.ironic.starting import LOCKED, NOT_SENT, Start, Starter, StartResult
 from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.starts import (
+    NOT_SENT,
+    HostSystemError,
+    Start,
+    Starter,
+    StartResult,
+)
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
@@ -28,7 +33,7 @@ WAIT_SECONDS = 20.0
 """How long one request waits for a grant."""
 
 PATIENCE_SECONDS = 1_800.0
-"""How long a node keeps its place without asking: as long as Ironic or Moorage may be away."""
+"""How long a host keeps its place without asking: as long as Moorage or its system may be away."""
 
 ASK_AGAIN_SECONDS = PATIENCE_SECONDS / 6
 
@@ -39,15 +44,15 @@ ASKING_MAX = 32
 """Requests that do not wait, at the same time."""
 
 LOCKED_SECONDS = 3.0
-"""How long a node rests after Ironic has refused it because it was locked."""
+"""How long a host rests after it was refused because something works on it."""
 
 REFUSED_SECONDS = 60.0
-"""How long a node rests after Ironic or Moorage has refused it for another reason."""
+"""How long a host rests after it was refused for another reason, also by Moorage."""
 
 SENT_SECONDS = 5.0
-"""How long a node rests after its request was sent: the next reading shows it."""
+"""How long a host rests after its request was sent: the next reading shows it."""
 
-log = logging.getLogger("moorage.ironic")
+log = logging.getLogger("moorage.provisioning")
 
 
 def chosen(starts: Iterable[Start]) -> list[Start]:
@@ -91,14 +96,14 @@ class Line:
         self._held: dict[str, asyncio.Task[None]] = {}
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._asked: dict[str, float] = {}
-        """When each node has asked last."""
+        """When each host has asked last."""
         self._rests: dict[str, float] = {}
-        """Until when each node does not ask."""
+        """Until when each host does not ask."""
         self._answers: set[str] = set()
         """Nodes with an answer since the last `follow`, whose caller may have looked before it."""
         self._open = False
         self.remarks: dict[str, str] = {}
-        """Why nodes could not be started, by UUID; until they ask again."""
+        """Why hosts could not be started, by UUID; until they ask again."""
 
     async def follow(
         self,
@@ -111,7 +116,7 @@ class Line:
         Args:
             starts: what can be started now.
             tickets: those that wait, by the UUID of the host.
-            kept: nodes that keep their place although they cannot be started now.
+            kept: hosts that keep their place although they cannot be started now.
 
         Raises UnreachableError, RefusedError.
         """
@@ -165,7 +170,7 @@ class Line:
     async def _withdraw(
         self, tickets: Mapping[str, Collection[Lease]], kept: Collection[str]
     ) -> None:
-        """Withdraw the tickets of nodes that wait no more."""
+        """Withdraw the tickets of hosts that wait no more."""
         for uuid, waiting in tickets.items():
             if uuid in self._starts or uuid in kept or uuid in self._sending:
                 continue
@@ -174,7 +179,7 @@ class Line:
                     await self._host_leases.give_back(ticket, requeue=False)
 
     def _hold(self) -> None:
-        """Hold requests open for the first nodes of each kind."""
+        """Hold requests open for the first hosts of each kind."""
         if not self._open:
             return
         clock = monotonic()
@@ -201,7 +206,7 @@ class Line:
             pass
 
     async def _ask_others(self) -> None:
-        """Ask for the nodes without an open request, at most `ASKING_MAX` at once."""
+        """Ask for the hosts without an open request, at most `ASKING_MAX` at once."""
         clock = monotonic()
         kinds = {self._starts[uuid].kind for uuid in self._held if uuid in self._starts}
         gate = asyncio.Semaphore(ASKING_MAX)
@@ -260,26 +265,27 @@ class Line:
             else:
                 answer = await self._starter.begin(start, lease)
         except (
-            IronicError,
+            HostSystemError,
             UnreachableError,
             UndecodableError,
             RefusedError,
             CrowdedError,
         ) as error:
-            log.warning("node %s is not started: %s", start.host.uuid, error)
+            log.warning("host %s is not started: %s", start.host.uuid, error)
             answer = NOT_SENT
         self._judge(start, answer)
         self._answered(start, answer)
 
     def _judge(self, start: Start, answer: StartResult) -> None:
         uuid, name = start.host.uuid, start.host.labels.get("holder", start.host.uuid)
-        if answer.outcome is RequestOutcome.REFUSED and answer.status != LOCKED:
-            log.warning("%s: Ironic refuses %s: %s", name, start.verb, answer.text)
-            self._rest(uuid, REFUSED_SECONDS, f"Ironic refuses: {answer.text}")
+        system = start.host.system.capitalize()
+        if answer.outcome is RequestOutcome.REFUSED and not answer.soon:
+            log.warning("%s: %s refuses %s: %s", name, system, start.verb, answer.text)
+            self._rest(uuid, REFUSED_SECONDS, f"{system} refuses: {answer.text}")
             return
         if answer.outcome is RequestOutcome.ACCEPTED:
-            log.info("%s: asked Ironic for %s", name, start.verb)
-        self._rest(uuid, LOCKED_SECONDS if answer.status == LOCKED else SENT_SECONDS)
+            log.info("%s: asked %s for %s", name, system, start.verb)
+        self._rest(uuid, LOCKED_SECONDS if answer.soon else SENT_SECONDS)
 
     def _rest(self, uuid: str, seconds: float, remark: str = "") -> None:
         self._answers.add(uuid)

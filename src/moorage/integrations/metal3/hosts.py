@@ -1,0 +1,168 @@
+"""What a BareMetalHost does, and what it starts once it is not paused.
+
+The baremetal-operator (BMO) looks at the annotation `paused` before everything else, and does
+nothing for a paused host. Source: baremetal-operator 02aa505, `host_state_machine.go`,
+`baremetalhost_controller.go`, `baremetalhost_types.go`.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+BareMetalHost = Mapping[str, Any]
+"""A BareMetalHost of metal3.io/v1alpha1, as the Kubernetes API returns it."""
+
+PAUSED = "baremetalhost.metal3.io/paused"
+"""The annotation that holds a host back, whatever its value. Each controller removes its own."""
+
+OWN = "moorage"
+"""The value of our own pauses."""
+
+DETACHED = "baremetalhost.metal3.io/detached"
+INSPECT = "inspect.metal3.io"
+DISABLED = "disabled"
+
+
+class Verb(StrEnum):
+    """What a host starts."""
+
+    INSPECT = "inspect"
+    """A ramdisk looks at the hardware; cleaning follows (`preparing`)."""
+    PREPARE = "prepare"
+    """Cleaning without an inspection."""
+    PROVISION = "provision"
+    """An image is written."""
+    DEPROVISION = "deprovision"
+    """The image is removed, and the host is cleaned; no limit can prevent this."""
+
+
+WORK = {
+    "inspecting": Verb.INSPECT,
+    "preparing": Verb.PREPARE,
+    "provisioning": Verb.PROVISION,
+    "deprovisioning": Verb.DEPROVISION,
+}
+"""The states in which Ironic works on a host, by `status.provisioning.state`."""
+
+AVAILABLE = ("available", "ready")
+"""The states in which a host is idle and can be provisioned; `ready` is the older name."""
+
+PROVISIONED = ("provisioned", "externally provisioned")
+
+
+def uid_of(host: BareMetalHost) -> str:
+    """Return the UID of a host, by which its leases are named."""
+    return str(host["metadata"]["uid"])
+
+
+def name_of(host: BareMetalHost) -> str:
+    """Return the name of a host with its namespace, for people."""
+    metadata = host["metadata"]
+    return f"{metadata.get('namespace', 'default')}/{metadata['name']}"
+
+
+def annotations_of(host: BareMetalHost) -> Mapping[str, str]:
+    """Return the annotations of a host."""
+    found = host["metadata"].get("annotations")
+    return found if isinstance(found, Mapping) else {}
+
+
+def pause_of(host: BareMetalHost) -> str | None:
+    """Return the value of the pause of a host; None: it is not paused."""
+    return annotations_of(host).get(PAUSED)
+
+
+def state_of(host: BareMetalHost) -> str:
+    """Return the provisioning state of a host; empty: BMO has not looked at it yet."""
+    return str(_within(host, "status", "provisioning").get("state") or "")
+
+
+def work_of(host: BareMetalHost) -> Verb | None:
+    """Return what Ironic does with a host, as far as BMO knows; None: nothing.
+
+    A pause changes nothing: what Ironic has begun goes on.
+    """
+    if _within(host, "status").get("operationalStatus") == "detached":
+        return None  # Ironic does not have it
+    return WORK.get(state_of(host))
+
+
+def start_of(host: BareMetalHost) -> Verb | None:
+    """Return what a host that does nothing starts once it is not paused; None: nothing."""
+    state, deleted = state_of(host), bool(host["metadata"].get("deletionTimestamp"))
+    if work_of(host) is not None or DETACHED in annotations_of(host):
+        return None
+    if state == "provisioned":
+        return Verb.DEPROVISION if deleted or is_cancelled(host) else None
+    if deleted or _within(host, "spec").get("externallyProvisioned"):
+        return None
+    if state in ("", "unmanaged", "registering", "match profile"):
+        return _first_start(host)
+    if state not in AVAILABLE:
+        return None
+    if annotations_of(host).get(INSPECT, DISABLED) != DISABLED:
+        return Verb.INSPECT
+    return Verb.PROVISION if needs_provisioning(host) else None
+
+
+def occupies(host: BareMetalHost) -> bool:
+    """Return whether a host works, or may start to work at any moment because it is not paused.
+
+    This holds of one stored version of a host, whatever BMO has in its cache: before it calls
+    Ironic for new work it stores the new state, and that fails if the host has changed since BMO
+    read it, as it does when a pause is added. So no time needs to pass after a pause was stored.
+    """
+    waits = pause_of(host) is not None
+    return work_of(host) is not None or (not waits and start_of(host) is not None)
+
+
+def needs_provisioning(host: BareMetalHost) -> bool:
+    """Return whether an available host is to get an image: `NeedsProvisioning` of BMO."""
+    spec, had = _within(host, "spec"), _within(host, "status", "provisioning")
+    if not spec.get("online"):
+        return False
+    new_image = _url(spec) and not _url(had)
+    method = _method(spec)
+    return bool(new_image or (method and method != _method(had)))
+
+
+def is_cancelled(host: BareMetalHost) -> bool:
+    """Return whether the image of a host is not wanted any more: `provisioningCancelled` of BMO."""
+    spec, had = _within(host, "spec"), _within(host, "status", "provisioning")
+    if _method(spec):
+        if _method(had) and _method(had) != _method(spec):
+            return True
+        return bool(_url(had)) and _url(spec) != _url(had)
+    if _method(had) or not _url(spec):
+        return True
+    return bool(_url(had)) and _url(spec) != _url(had)
+
+
+def is_provisioned(host: BareMetalHost) -> bool:
+    """Return whether a host has the image that it is to have."""
+    return state_of(host) in PROVISIONED and start_of(host) is None
+
+
+def _first_start(host: BareMetalHost) -> Verb | None:
+    spec = _within(host, "spec")
+    bmc = _within(host, "spec", "bmc")
+    if not (bmc.get("address") or bmc.get("credentialsName")):
+        return None  # it stays unmanaged
+    disabled = DISABLED in (spec.get("inspectionMode"), annotations_of(host).get(INSPECT))
+    return Verb.PREPARE if disabled else Verb.INSPECT
+
+
+def _within(host: BareMetalHost, *names: str) -> Mapping[str, Any]:
+    """Return the object at a path; empty if there is none."""
+    found: Any = host
+    for name in names:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _url(part: Mapping[str, Any]) -> str:
+    return str(_within(part, "image").get("url") or "")
+
+
+def _method(part: Mapping[str, Any]) -> str:
+    return str(_within(part, "customDeploy").get("method") or "")

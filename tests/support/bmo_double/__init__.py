@@ -1,0 +1,38 @@
+"""A double of metal3's baremetal-operator, drawn from its source of August 2026.
+
+It works on hosts of an API server over HTTP, with the concurrency, the stale reads, the back-off
+and the throttling of the original, in scaled time. `operator.py` runs workers, `queue.py` is their
+work queue, `informer.py` the cache that they read, `throttle.py` the limit of their requests.
+`state_machine.py` decides what is next for a host, `actions.py` does it with `provisioner.py`, and
+`results.py` says when the host is looked at again; `hosts.py` reads hosts. `nodes.py` is what the
+provisioner needs: `memory_nodes.py` has nodes in memory, `ironic_nodes.py` those of an Ironic;
+`book.py` notes which of them were busy at once.
+
+Where each transition is from (`host_state_machine.go`, else as named):
+
+| from | to | when | function |
+|---|---|---|---|
+| none | registering, unmanaged | with BMC details, or without | `handleNone` |
+| unmanaged | registering | BMC details are there | `handleUnmanaged` |
+| registering | inspecting, preparing | inspection enabled or not | `handleRegistering` |
+| inspecting | preparing | inspection is complete | `handleInspecting`, `actionInspecting` |
+| preparing | available | nothing is left to prepare | `handlePreparing`, `actionPreparing` |
+| available | inspecting | the inspect annotation is there | `handleAvailable` |
+| available | provisioning | online, and there is something new | `actionManageAvailable` |
+| available | (error) | five deployments of this image failed | `actionManageAvailable` |
+| provisioning | provisioned | the node is active | `handleProvisioning`, `actionProvisioning` |
+| provisioning | deprovisioning | an error, or the image was removed | `handleProvisioning` |
+| provisioned | deprovisioning | the image was removed or changed | `provisioningCancelled` |
+| deprovisioning | available | the node is available | `handleDeprovisioning` |
+| deprovisioning | powering off | as above, while being deleted | `handleDeprovisioning` |
+| any | deprovisioning, powering off, deleting | deletion was requested | `checkInitiateDelete` |
+| powering off | deleting | the node is off | `handlePoweringOffBeforeDelete` |
+| deleting | gone | the node is gone; the finalizer goes | `actionDeleting` |
+| any | (delayed) | no capacity for the next state | `updateHostStateFrom`, `checkDelayedHost` |
+
+A paused host is not looked at: first check of `Reconcile` (`baremetalhost_controller.go`), from the
+cache. Retries are in `action_result.go`, `provisioner.py` follows `pkg/provisioner/ironic/`.
+
+Left out: credentials and their secrets, detached and externally provisioned hosts, reboots,
+preprovisioning images, RAID, firmware, servicing, other resources, and conditions of hosts.
+"""

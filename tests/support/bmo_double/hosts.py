@@ -1,0 +1,91 @@
+"""What a BareMetalHost says (`baremetalhost_types.go`)."""
+
+from typing import Any
+
+Object = dict[str, Any]
+
+PAUSED = "baremetalhost.metal3.io/paused"
+INSPECT = "inspect.metal3.io"
+FINALIZER = "baremetalhost.metal3.io"
+
+
+def annotations(host: Object) -> dict[str, str]:
+    """Return the annotations, which may be missing."""
+    found: dict[str, str] = host["metadata"].get("annotations") or {}
+    return found
+
+
+def state(host: Object) -> str:
+    """Return the provisioning state; empty: the host is new."""
+    return str(provisioning(host).get("state", ""))
+
+
+def provisioning(host: Object) -> Object:
+    """Return the part of the status about provisioning, for changing."""
+    found: Object = host.setdefault("status", {}).setdefault("provisioning", {})
+    return found
+
+
+def image(host: Object) -> str:
+    """Return the address of the image that is wanted; empty: none."""
+    return str((host["spec"].get("image") or {}).get("url", ""))
+
+
+def method(host: Object) -> str:
+    """Return the custom deploy that is wanted; empty: none."""
+    return str((host["spec"].get("customDeploy") or {}).get("method", ""))
+
+
+def deployed(host: Object) -> tuple[str, str]:
+    """Return the image and the custom deploy that were deployed."""
+    found = provisioning(host)
+    url = (found.get("image") or {}).get("url", "")
+    return str(url), str((found.get("customDeploy") or {}).get("method", ""))
+
+
+def needs_provisioning(host: Object) -> bool:
+    """Return whether there is something new to deploy: `NeedsProvisioning`."""
+    url, custom = deployed(host)
+    if not host["spec"].get("online"):
+        return False
+    return bool((image(host) and not url) or (method(host) and not custom))
+
+
+def cancelled(host: Object) -> bool:
+    """Return whether what was deployed is no longer wanted: `provisioningCancelled`."""
+    url, custom = deployed(host)
+    if method(host):
+        return bool((custom and custom != method(host)) or (url and url != image(host)))
+    if custom or not image(host):
+        return True
+    return bool(url and url != image(host))
+
+
+def inspection_disabled(host: Object) -> bool:
+    """Return whether the host is not to be inspected."""
+    off = host["spec"].get("inspectionMode") == "disabled"
+    return off or annotations(host).get(INSPECT) == "disabled"
+
+
+def inspection_wanted(host: Object) -> bool:
+    """Return whether an annotation asks for an inspection: `inspectionRefreshRequested`."""
+    return annotations(host).get(INSPECT, "disabled") != "disabled"
+
+
+def clear_error(host: Object, operational: str = "OK") -> bool:
+    """Remove the error; return whether that changes the status: `clearError`."""
+    status = host["status"]
+    before = dict(status)
+    status["operationalStatus"] = operational
+    status.pop("errorType", None)
+    status["errorMessage"] = ""
+    return bool(status != before)
+
+
+def set_error(host: Object, kind: str, message: str) -> int:
+    """Record an error; return how many there were in a row: `setErrorMessage`."""
+    status = host["status"]
+    count = int(status.get("errorCount", 0)) + 1
+    status |= {"errorType": kind, "errorMessage": message, "errorCount": count}
+    status["operationalStatus"] = "error"
+    return count
