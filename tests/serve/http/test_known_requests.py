@@ -39,7 +39,9 @@ PARTS = [
     request(b"abc", b"Transfer-Encoding: chunked\r\n"),
     b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: hi mom\r\n\r\n",
 ]
-PACKETS = st.sampled_from(USUAL) | st.sampled_from(USUAL + PARTS)
+PACKETS = (
+    st.sampled_from([ABC, ABC, SLOW]) | st.sampled_from(USUAL) | st.sampled_from(USUAL + PARTS)
+)
 STEPS = st.none() | PACKETS | st.lists(PACKETS, min_size=2, max_size=3).map(b"".join)
 """A packet; None: the requests that wait are released."""
 
@@ -88,7 +90,7 @@ class Memory(asyncio.Transport):
         return 0
 
     def pause_reading(self) -> None:
-        """Whoever plays the client goes on."""
+        """The client of a test goes on."""
 
     def resume_reading(self) -> None:
         """As above."""
@@ -122,7 +124,7 @@ def played(steps: list[bytes | None], known: KnownRequests) -> bytes:
     return re.sub(rb"prompt:(\d+):\d+;|content-length: \d+\r\n", rb"prompt:\1;", sent)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=600)
 @given(steps=st.lists(STEPS, min_size=2, max_size=9))
 def test_any_packets(steps: list[bytes | None]) -> None:
     """The bytes are the same, in the same order."""
