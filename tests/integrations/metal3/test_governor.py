@@ -1,6 +1,9 @@
 """The governor of BareMetalHosts against a real Moorage, an API server and an operator's double."""
 
 import asyncio
+import json
+import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -168,5 +171,40 @@ def test_only_own_pauses_are_removed(tmp_path: Path) -> None:
             )
             assert annotations(world.host("other"))[PAUSED] == "capm3"
             assert "status" not in world.host("other")
+
+    play(tmp_path, scene)
+
+
+def test_the_command_removes_our_pause(tmp_path: Path) -> None:
+    """`moorage metal3 govern` says what it sees and starts a host; SIGTERM ends it with 0."""
+    config = tmp_path / "config"
+
+    async def scene(world: World) -> None:
+        context = {"cluster": "one", "user": "me"}
+        content = {
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": context}],
+            "clusters": [{"name": "one", "cluster": {"server": world.double.url}}],
+            "users": [{"name": "me", "user": {"token": "any"}}],
+        }
+        config.write_text(json.dumps(content))
+        await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "moorage", "metal3", "govern", "--pool", POOL),
+            *("--url", world.url, "--kubeconfig", str(config), "--interval", "0.2"),
+            env={**os.environ, "MOORAGE_TOKEN": world.token},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            assert process.stdout is not None
+            line = (await process.stdout.readline()).decode()
+            assert line == f"moorage: governing {world.double.url} (1 hosts, 0 busy)\n"
+            await world.until(lambda: world.reached(["a"], "provisioned"))
+            process.terminate()
+            assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
     play(tmp_path, scene)
