@@ -12,7 +12,7 @@ import kopf
 SEEN = "test.moorage.dev/seen"
 
 
-@kopf.on.startup()  # type: ignore[untyped-decorator]  # it is in another environment
+@kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     """Reconnect soon, and leave no marks in hosts."""
     settings.watching.server_timeout = 5
@@ -22,7 +22,7 @@ def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     settings.persistence.finalizer = "test.moorage.dev/never"
 
 
-@kopf.on.event("metal3.io", "v1alpha1", "baremetalhosts")  # type: ignore[untyped-decorator]  # as above
+@kopf.on.event("metal3.io", "v1alpha1", "baremetalhosts")
 def on_event(
     body: kopf.Body, patch: kopf.Patch, spec: kopf.Spec, name: str, event: Any, **_: Any
 ) -> None:

@@ -30,6 +30,7 @@ HOMES = {
     "gate": "ironic.gate.group",
     "group": "group",
     "ironic": "group",
+    "metal3": "group",
     "lease": "group",
     "pool": "group",
     "report": "report",

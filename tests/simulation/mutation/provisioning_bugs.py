@@ -10,6 +10,7 @@ HOST_LEASES = "src/moorage/integrations/provisioning/host_leases.py"
 KNOWN_HOSTS = "src/moorage/integrations/provisioning/known_hosts.py"
 REQUEST_STEPS = "src/moorage/integrations/provisioning/request_steps.py"
 IRONIC = "src/moorage/integrations/ironic"
+STARTING = "src/moorage/integrations/provisioning/starting.py"
 CORE = "src/moorage/core/admission"
 
 
@@ -116,9 +117,10 @@ PROVISIONING_BUGS = (
     _bug(
         "P4",
         "the second governor sends the same wish",
-        f"{IRONIC}/starting.py",
+        STARTING,
         "        except (TakenError, EndedError):\n            return NOT_SENT\n",
-        "        except (TakenError, EndedError):\n            return await self._send(now)\n",
+        "        except (TakenError, EndedError):\n"
+        "            return await self._requests.send(now)\n",
     ),
     _bug(
         "P4",

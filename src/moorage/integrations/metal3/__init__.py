@@ -1,5 +1,7 @@
 """Provisioning limits for metal3: BareMetalHosts start when they have their units.
 
 `hosts.py` says what a BareMetalHost does and what it waits to start, as the baremetal-operator
-(BMO) reads it. May import: `integrations`, `client`, `wire`.
+(BMO) reads it, `rules.py` which units that needs. `governor.py` passes over all hosts with
+`reconcile.py`, and starts them; `requests.py` sends its requests to Kubernetes.
+May import: `integrations`, `client`, `wire`.
 """

@@ -18,7 +18,7 @@ from moorage.integrations.ironic.reconcile import (
     Reconciler,
 )
 from moorage.integrations.ironic.rules import Rules
-from moorage.integrations.ironic.starting import IronicStarter, start_of
+from moorage.integrations.ironic.starting import NodeRequests, start_of
 from moorage.integrations.ironic.wishes import (
     WANT,
     InvalidWishError,
@@ -31,6 +31,7 @@ from moorage.integrations.ironic.wishes import (
 )
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.starting import HostStarter
 from moorage.integrations.provisioning.starts import Start
 from moorage.wire.admission import Lease
 
@@ -58,7 +59,8 @@ class Governor:
         self._nodes = nodes
         self._rules = rules
         self._reconciler = Reconciler(host_leases, nodes, rules, hold_counts=hold_counts)
-        starter = IronicStarter(host_leases, nodes, rules.fields, self._start_of)
+        requests = NodeRequests(nodes, rules.fields)
+        starter = HostStarter(host_leases, requests, self._start_of)
         self._line = Line(host_leases, starter, self._is_own)
         self._notes = Notes(nodes)
         self._picture = Picture()

@@ -18,10 +18,11 @@ from moorage.integrations.ironic.reconcile import (
 from moorage.integrations.ironic.rollout.report import RolloutReport, report_of
 from moorage.integrations.ironic.rollout.wave import WAVE, Member, Phase, Wave, counts, may_start
 from moorage.integrations.ironic.rules import Rules
-from moorage.integrations.ironic.starting import IronicStarter, start_of
+from moorage.integrations.ironic.starting import NodeRequests, start_of
 from moorage.integrations.ironic.wishes import hindrance_of, is_needless
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.starting import HostStarter
 from moorage.integrations.provisioning.starts import Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
@@ -90,7 +91,8 @@ class Rollout:
         self._rules = rules
         self._limits = limits
         self._reconciler = Reconciler(host_leases, nodes, rules, hold_counts=hold_counts)
-        starter = IronicStarter(host_leases, nodes, rules.fields, self._start_of)
+        requests = NodeRequests(nodes, rules.fields)
+        starter = HostStarter(host_leases, requests, self._start_of)
         self._line = Line(
             host_leases,
             starter,

@@ -1,0 +1,155 @@
+"""`moorage metal3 govern`: starts BareMetalHosts when there is room, and counts all other work."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moorage.cli.support.ironic import carried_out, either, fault_text, moorage_url, on_signals
+from moorage.cli.support.options import example
+from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
+from moorage.client.run.parse import URL_VARIABLE, token_named
+from moorage.client.transport import RefusedError, UnreachableError, shown_url
+
+if TYPE_CHECKING:
+    from moorage.integrations.kubernetes.api import Connection
+    from moorage.integrations.lease_api import LeaseApi
+    from moorage.integrations.metal3.governor import Governor
+    from moorage.integrations.metal3.rules import Rules
+
+MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
+
+
+@click.command(epilog=example("moorage metal3 govern --pool deploy"))
+@click.option("--pool", metavar="NAME", help="Each working host has one unit of this pool.")
+@click.option("--rules", type=click.Path(), metavar="FILE", help="Rules instead of one pool.")
+@click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL.")
+@click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN.")
+@click.option("--token-file", type=click.Path(), metavar="FILE", help="File with Moorage's token.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(),
+    metavar="FILE",
+    help="The cluster; by default KUBECONFIG, or that of this pod.",
+)
+@click.option("--namespace", metavar="NAME", help="Govern one namespace; by default all.")
+@click.option(
+    "--cluster-name",
+    metavar="NAME",
+    help="Tells this cluster from others in the same pools; the same for all its processes.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 60),
+    default=2.0,
+    metavar="SECONDS",
+    help="Seconds between two passes; 2 by default.",
+)
+@click.option("--once", is_flag=True, help="Make one pass and exit.")
+def govern(
+    namespace: str | None,
+    cluster_name: str | None,
+    interval: float,
+    once: bool,
+    **words: Any,
+) -> None:
+    """Start hosts when there is room; count all other work.
+
+    A host waits while it has our pause, baremetalhost.metal3.io/paused: moorage, which is removed
+    as soon as there is room. Runs until Ctrl-C or SIGTERM.
+    """
+    url = words["url"] or os.environ.get(URL_VARIABLE)
+    if not url:
+        raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
+    url = moorage_url(url)
+    rules = _rules(words["pool"], words["rules"])
+    try:
+        token = token_named({name: words[name] for name in ("token", "token_file")})
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
+
+    async def work() -> None:
+        from moorage.integrations.kubernetes.api import KubernetesApi
+        from moorage.integrations.lease_api import LeaseApi
+        from moorage.integrations.metal3.governor import Governor
+        from moorage.integrations.metal3.requests import HostRequests
+        from moorage.integrations.provisioning.host_leases import HostLeases
+
+        connection = _connection(words["kubeconfig"])
+        stop = asyncio.Event()
+        on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+        async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
+            await _pools_checked(leases, rules, url)
+            requests = HostRequests(api, namespace)
+            governor = Governor(HostLeases(leases, cluster_name), requests, rules)
+            await _passes(governor, api.url, stop, None if once else interval)
+
+    carried_out(work)
+
+
+def _rules(pool: str | None, path: str | None) -> "Rules":
+    from moorage.integrations.metal3.rules import Rules, read
+    from moorage.integrations.provisioning.rules import RulesError
+
+    if bool(pool) == bool(path):
+        raise Failure(USAGE, "give either --pool or --rules")
+    try:
+        return read(Path(path)) if path else Rules.of_pool(str(pool))
+    except (RulesError, OSError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
+
+
+def _connection(kubeconfig: str | None) -> "Connection":
+    """Return how the cluster is reached. Raises Failure."""
+    try:
+        from moorage.integrations.kubernetes.connection import (
+            VARIABLE,
+            UnusableError,
+            by_kubeconfig,
+            in_cluster,
+        )
+    except ImportError:
+        raise Failure(USAGE, MISSING) from None
+    path = kubeconfig or os.environ.get(VARIABLE)
+    try:
+        return by_kubeconfig(path) if path else in_cluster()
+    except UnusableError as error:
+        raise Failure(USAGE, str(error)) from None
+
+
+async def _pools_checked(api: "LeaseApi", rules: "Rules", url: str) -> None:
+    from moorage.integrations.provisioning.pools import PoolError, check
+
+    try:
+        await check(api, rules.pools)
+    except PoolError as error:
+        raise Failure(USAGE, str(error)) from None
+    except UnreachableError as error:
+        raise Failure(UNREACHABLE, str(error)) from None
+    except RefusedError as error:
+        raise Failure(USAGE, f"{shown_url(url)}: {error}", error.code) from None
+
+
+async def _passes(
+    governor: "Governor", cluster: str, stop: asyncio.Event, interval: float | None
+) -> None:
+    """Make passes until `stop`, or one; print the ready line after the first that succeeds."""
+    ready = False
+    while not stop.is_set():
+        succeeded = await governor.tick()
+        if interval is None:
+            await governor.close()
+            if not succeeded:
+                raise Failure(UNREACHABLE, "the pass has failed")
+            return
+        if succeeded and not ready:
+            ready = True
+            seen = governor.picture
+            say(
+                f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.occupied)} busy)"
+            )
+        await either(stop, interval)
+    await governor.close()

@@ -1,0 +1,82 @@
+"""How a cluster is reached: as the service account of a pod, or as a kubeconfig file says.
+
+kopf reads both, so that its watches and our own requests have the same credentials.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import kopf
+import yaml
+
+from moorage.client.transport import token_of
+from moorage.integrations.kubernetes.api import Connection
+from moorage.integrations.rereading import FileValue
+
+TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+"""The token of a pod's service account; Kubernetes writes a new one from time to time."""
+
+VARIABLE = "KUBECONFIG"
+
+
+class UnusableError(ValueError):
+    """No cluster can be reached like this; the message says what to change."""
+
+
+def in_cluster() -> Connection:
+    """Return the connection of a pod. Raises UnusableError."""
+    found = kopf.login_with_service_account(settings=kopf.OperatorSettings())
+    if found is None:
+        raise UnusableError(
+            f"no cluster is named: {VARIABLE} is not set, and this is no pod: there is no"
+            f" {TOKEN_FILE}. Use --kubeconfig"
+        )
+    try:
+        token = FileValue(TOKEN_FILE, lambda text: token_of(text, TOKEN_FILE))
+        tls = found.as_ssl_context()
+    except (OSError, ValueError) as error:
+        raise UnusableError(str(error)) from error
+
+    def headers() -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {token()}"}
+
+    return Connection(found.server, headers, tls)
+
+
+def by_kubeconfig(path: str) -> Connection:
+    """Return the connection of the current context of a file. Raises UnusableError."""
+    try:
+        found = _login(path)
+        if found is None or not isinstance(found.server, str):
+            raise UnusableError(f"{path}: its cluster has no server")
+        tls = found.as_ssl_context() if found.server.startswith("https:") else None
+        headers = found.as_http_headers()
+    except kopf.LoginError as error:
+        raise UnusableError(f"{path}: {error}") from error
+    except KeyError as error:
+        raise UnusableError(f"{path}: there is no {error}, which it refers to") from error
+    except OSError as error:
+        raise UnusableError(f"{path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, AttributeError, TypeError, UnicodeDecodeError) as error:
+        raise UnusableError(f"{path} is no kubeconfig file") from error
+    if not headers and not (found.certificate_path or found.certificate_data):
+        raise UnusableError(
+            f"{path}: its user has no token, password or certificate. Commands (exec) are not"
+            " run: use the token of a service account"
+        )
+    return Connection(found.server, lambda: headers, tls)
+
+
+def _login(path: str) -> kopf.ConnectionInfo | None:
+    """Read the file as kopf does, which takes its path from the environment."""
+    if not Path(path).is_file():
+        raise UnusableError(f"{path}: there is no such file")
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = path
+    try:
+        return kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
+    finally:
+        del os.environ[VARIABLE]
+        if before is not None:
+            os.environ[VARIABLE] = before

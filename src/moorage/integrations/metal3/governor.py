@@ -1,0 +1,104 @@
+"""The governor: one pass after the other, each from what Kubernetes and Moorage say now.
+
+A pass adopts what works and releases what is over; then it asks for the hosts with our pause that
+have something to start. A granted host loses our pause; the pauses of others stay.
+"""
+
+import logging
+
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of, start_of, work_of
+from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
+from moorage.integrations.metal3.requests import HostRequests, body_of
+from moorage.integrations.metal3.rules import Rules
+from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError, HostLeases
+from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.starting import HostStarter
+from moorage.integrations.provisioning.starts import HostSystemError, Start
+
+PASS_ERRORS = (
+    HostSystemError,
+    UnreachableError,
+    UndecodableError,
+    RefusedError,
+    EndedError,
+    CrowdedError,
+)
+"""Why a pass may fail: the next one tries again."""
+
+log = logging.getLogger("moorage.metal3")
+
+
+class Governor:
+    """Governs the BareMetalHosts of one cluster."""
+
+    def __init__(self, host_leases: HostLeases, requests: HostRequests, rules: Rules) -> None:
+        """Prepare to govern."""
+        self._host_leases = host_leases
+        self._requests = requests
+        self._rules = rules
+        self._reconciler = Reconciler(host_leases, requests, rules)
+        starter = HostStarter(host_leases, requests, self._start_of)
+        self._line = Line(host_leases, starter, self._reconciler.governs)
+        self._trouble: str | None = None
+        self.picture = Picture()
+        """What the last pass that succeeded has seen."""
+
+    async def tick(self) -> bool:
+        """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
+        try:
+            await self._pass()
+        except PASS_ERRORS as error:
+            self._line.pause()
+            if self._trouble is None:
+                log.warning("nothing is started or released: %s", error)
+            self._trouble = str(error)
+            return False
+        if self._trouble is not None:
+            log.warning("works again")
+        self._trouble = None
+        return True
+
+    async def close(self) -> None:
+        """Wait for nothing more; return when requests that are being sent are answered."""
+        await self._line.close()
+
+    async def _pass(self) -> None:
+        picture = await self._reconciler.run_once()
+        tickets = await self._host_leases.in_line(SYSTEM)
+        starts = []
+        for uid, host in picture.hosts.items():
+            if pause_of(host) != OWN:
+                continue
+            start = self._start_of(host)
+            if start is None:
+                await self._let_go(picture, uid, host)
+            elif picture.uncounted.isdisjoint(start.needs) and not _works(picture, uid, start):
+                starts.append(start)
+        await self._line.follow(starts, tickets)
+        self.picture = picture
+
+    async def _let_go(self, picture: Picture, uid: str, host: BareMetalHost) -> None:
+        """Remove our pause from a host that has nothing to start; if it works, once it counts."""
+        if work_of(host) is None or uid in picture.leases:
+            await self._requests.unpause(host)
+
+    def _start_of(self, host: BareMetalHost) -> Start | None:
+        verb = start_of(host) if pause_of(host) == OWN else None
+        if verb is None:
+            return None
+        needs = self._rules.needs(host, verb)
+        return Start(
+            host=host_of_object(host, verb),
+            verb=verb,
+            needs=needs.units,
+            body=body_of(host),
+            forced=needs.exempt,
+        )
+
+
+def _works(picture: Picture, uid: str, start: Start) -> bool:
+    """Return whether a host still has a unit for which a request was sent, or for another verb."""
+    key = f"{start.host.keys}{start.verb}"
+    return any(lease.record_version or lease.key != key for lease in picture.leases.get(uid, ()))

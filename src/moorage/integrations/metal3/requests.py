@@ -1,0 +1,78 @@
+"""Reads BareMetalHosts, and removes our own pauses: nothing else of a host is ever changed."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
+from moorage.integrations.metal3.hosts import PAUSED, BareMetalHost, name_of, occupies
+from moorage.integrations.provisioning.starts import Start, StartResult
+from moorage.integrations.provisioning.unit_release import outcome_of
+
+GROUP = "/apis/metal3.io/v1alpha1"
+
+
+class HostRequests:
+    """Requests about the hosts of one cluster. Every call raises KubernetesError."""
+
+    def __init__(self, api: KubernetesApi, namespace: str | None = None) -> None:
+        """Prepare to ask; `namespace` None: hosts of all namespaces."""
+        self._api = api
+        self._list = f"{GROUP}/baremetalhosts"
+        if namespace is not None:
+            self._list = f"{GROUP}/namespaces/{namespace}/baremetalhosts"
+
+    async def all(self) -> list[BareMetalHost]:
+        """Return all hosts, in one state of the cluster that is not older than the request."""
+        return await self._api.all(self._list)
+
+    async def again(self, host: BareMetalHost) -> BareMetalHost | None:
+        """Return a host as it is now; None: it is gone, also if another one has its name."""
+        return await self._same(_path_of(host), str(host["metadata"]["uid"]))
+
+    async def read(self, start: Start) -> BareMetalHost | None:
+        """Return the host of a start as it is now."""
+        return await self._same(str(start.body["path"]), start.host.uuid)
+
+    async def _same(self, path: str, uid: str) -> BareMetalHost | None:
+        host = await self._api.get(path)
+        return host if host is not None and host["metadata"].get("uid") == uid else None
+
+    def works(self, host: BareMetalHost) -> bool:
+        """Return whether it needs its unit."""
+        return occupies(host)
+
+    def is_locked(self, host: BareMetalHost) -> bool:
+        """Return False: nothing locks a host."""
+        return False
+
+    async def send(self, start: Start) -> StartResult:
+        """Remove our pause, unless the host was changed since it was read."""
+        try:
+            await self._unpause(str(start.body["path"]), str(start.body["version"]))
+        except KubernetesError as error:
+            soon = error.status == HTTPStatus.CONFLICT
+            return StartResult(outcome_of(error.status), str(error), soon=soon)
+        return StartResult(outcome_of(HTTPStatus.OK))
+
+    async def unpause(self, host: BareMetalHost) -> None:
+        """Remove our pause from a host that has nothing to start, if it still is as it was read."""
+        try:
+            await self._unpause(_path_of(host), str(host["metadata"]["resourceVersion"]))
+        except KubernetesError as error:
+            if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+                raise
+
+    async def _unpause(self, path: str, version: str) -> None:
+        metadata = {"annotations": {PAUSED: None}, "resourceVersion": version}
+        await self._api.merge(path, {"metadata": metadata})
+
+
+def body_of(host: BareMetalHost) -> Mapping[str, Any]:
+    """Return what a start needs to know of its host."""
+    return {"path": _path_of(host), "version": host["metadata"]["resourceVersion"]}
+
+
+def _path_of(host: BareMetalHost) -> str:
+    namespace, _, name = name_of(host).partition("/")
+    return f"{GROUP}/namespaces/{namespace}/baremetalhosts/{name}"

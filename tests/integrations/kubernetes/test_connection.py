@@ -1,0 +1,84 @@
+"""The credentials of a cluster: what a kubeconfig file says, and what is wrong with one."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.integrations.kubernetes.api import KubernetesApi
+from moorage.integrations.kubernetes.connection import UnusableError, by_kubeconfig, in_cluster
+from tests.support.certificates import certificate
+from tests.support.kubernetes_client import host, hosts_in
+from tests.support.kubernetes_double.access import ADMIN, Access
+from tests.support.kubernetes_double.server import KubernetesDouble
+
+HOSTS = hosts_in("metal3")
+
+
+def config(server: str, user: dict[str, Any], **cluster: str) -> dict[str, Any]:
+    """Return a configuration of one cluster and one user."""
+    return {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
+        "clusters": [{"name": "one", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "me", "user": user}],
+    }
+
+
+def written(folder: Path, content: Any) -> str:
+    """Write a file; return its path."""
+    path = folder / "config"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return str(path)
+
+
+def test_a_server_with_its_own_authority_and_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is trusted by the file's authority and gets its token; KUBECONFIG stays."""
+    monkeypatch.setenv("KUBECONFIG", "/of/somebody/else")
+    own = certificate(tmp_path, "IP:127.0.0.1")
+
+    async def scene() -> None:
+        async with KubernetesDouble(tls=own.server()) as double:
+            double.access = Access({"secret": ADMIN})
+            content = config(
+                double.url, {"token": "secret"}, **{"certificate-authority-data": own.bundle}
+            )
+            async with KubernetesApi(by_kubeconfig(written(tmp_path, content))) as api:
+                await api.create(HOSTS, host("a"))
+                assert [one["metadata"]["name"] for one in await api.all(HOSTS)] == ["a"]
+
+    asyncio.run(scene())
+    assert os.environ["KUBECONFIG"] == "/of/somebody/else"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (config("http://x", {"exec": {"command": "aws"}}), "no token, password or certificate"),
+        ({**config("http://x", {"token": "a"}), "users": []}, "no 'me'"),
+        ({"contexts": []}, "Current context is not set"),
+        ("- a\n- b\n", "is no kubeconfig file"),
+        ("{", "is no kubeconfig file"),
+        (config("http://x", {"token": "a"}) | {"clusters": [{"name": "one"}]}, "has no server"),
+        (config("https://x", {"token": "a"}, **{"certificate-authority": "/no"}), "No such file"),
+    ],
+)
+def test_a_file_that_names_no_usable_cluster(tmp_path: Path, content: Any, words: str) -> None:
+    """The error names the file and says what is wrong with it."""
+    path = written(tmp_path, content)
+    with pytest.raises(UnusableError, match=words) as refusal:
+        by_kubeconfig(path)
+    assert path in str(refusal.value)
+
+
+def test_no_file_and_no_pod(tmp_path: Path) -> None:
+    """A missing file is named; outside a pod, the error says which option to use."""
+    with pytest.raises(UnusableError, match="there is no such file"):
+        by_kubeconfig(str(tmp_path / "none"))
+    with pytest.raises(UnusableError, match="--kubeconfig"):
+        in_cluster()
