@@ -31,6 +31,7 @@ HOMES = {
     "group": "group",
     "ironic": "group",
     "lease": "group",
+    "metal3": "group",
     "pool": "group",
     "report": "report",
     "serve": "serve",

@@ -9,7 +9,8 @@ from moorage.integrations.ironic.clients import (
     TRIES,
     policy_of,
 )
-from moorage.integrations.ironic.rules import RulesError, parse
+from moorage.integrations.ironic.rules import parse
+from moorage.integrations.provisioning.rules import RulesError
 
 SDK = "openstacksdk/4.22.0 keystoneauth1/5.18.1 python-requests/2.34.2 CPython/3.11.7"
 

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from moorage.integrations.ironic.nodes import known_of
-from moorage.integrations.ironic.rules import (
-    FIELDS,
-    Rules,
-    RulesError,
-    parse,
-    read,
-    value_of,
-    warm_of,
-)
+from moorage.integrations.ironic.rules import FIELDS, Rules, parse, read, warm_of
+from moorage.integrations.provisioning.rules import RulesError, value_of
 
 NODE = {
     "uuid": "u-1",

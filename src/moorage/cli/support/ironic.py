@@ -124,7 +124,8 @@ def addressing(command: Callable[..., None]) -> Callable[..., None]:
 
 def target_of(words: dict[str, Any]) -> Target:
     """Take the options of `target_options` out of those of a command. Raises Failure."""
-    from moorage.integrations.ironic.rules import Rules, RulesError, read
+    from moorage.integrations.ironic.rules import Rules, read
+    from moorage.integrations.provisioning.rules import RulesError
 
     pool, rules, name = (words.pop(one) for one in ("pool", "rules", "ironic_name"))
     addresses = addresses_of(words)

@@ -8,8 +8,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from moorage.integrations.ironic.reconcile import SYSTEM, Picture
-from moorage.integrations.ironic.rules import value_of
 from moorage.integrations.provisioning.host_leases import installation_of
+from moorage.integrations.provisioning.rules import value_of
 
 
 class PassMetrics(Collector):

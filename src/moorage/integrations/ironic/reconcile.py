@@ -15,7 +15,7 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
-from moorage.integrations.ironic.rules import IMAGE, Rules, value_of, verbs_of, warm_of
+from moorage.integrations.ironic.rules import IMAGE, Rules, verbs_of, warm_of
 from moorage.integrations.ironic.states import FAILED, is_busy
 from moorage.integrations.ironic.wishes import WANT, is_begun
 from moorage.integrations.provisioning.host_leases import (
@@ -29,6 +29,7 @@ from moorage.integrations.provisioning.host_leases import (
     work_state_of,
 )
 from moorage.integrations.provisioning.known_hosts import KnownHosts
+from moorage.integrations.provisioning.rules import value_of
 from moorage.integrations.provisioning.unit_release import is_over_after_reading
 from moorage.wire.admission import Lease
 

@@ -8,11 +8,12 @@ from uuid import uuid4
 
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import host_of_node
-from moorage.integrations.ironic.rules import Needs, is_forced
+from moorage.integrations.ironic.rules import is_forced
 from moorage.integrations.ironic.states import is_busy, requirement_of
 from moorage.integrations.ironic.wishes import mark_of
 from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, TakenError
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
+from moorage.integrations.provisioning.rules import Needs
 from moorage.integrations.provisioning.starts import NOT_SENT, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
 from moorage.wire.admission import Lease

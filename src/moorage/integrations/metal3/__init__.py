@@ -1,6 +1,6 @@
 """Provisioning limits for metal3: BareMetalHosts start when they have their units.
 
 `hosts.py` says what a BareMetalHost does and what it waits to start, as the baremetal-operator
-(BMO) reads it. `admission/` decides which writes pause a host, `manifests/` has the documents for a
-cluster. May import: `integrations`, `client`, `wire`.
+(BMO) reads it, `rules.py` which units that needs. `admission/` decides which writes pause a host,
+`manifests/` has the documents for a cluster. May import: `integrations`, `client`, `wire`.
 """

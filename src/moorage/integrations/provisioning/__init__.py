@@ -4,6 +4,6 @@
 `host_leases.py` asks for units and keeps the steps of the work in the records of leases;
 `request_steps.py` sends a request by these steps. `starts.py` has what hosts wait to start,
 `line.py` waits for their units. `known_hosts.py` says which hosts can have been deleted, `pools.py`
-checks that pools can hold the units.
+checks that pools can hold the units; `rules.py` says which units a host needs, by a file.
 May import: `client`, `wire`.
 """

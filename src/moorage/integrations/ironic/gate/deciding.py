@@ -25,7 +25,7 @@ from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.ironic.nodes import VERSION_HEADER, Node, fault_of
 from moorage.integrations.ironic.reconcile import host_of_node
-from moorage.integrations.ironic.rules import Needs, Rules, is_forced, value_of
+from moorage.integrations.ironic.rules import Rules, is_forced
 from moorage.integrations.ironic.states import (
     BUSY,
     EVENTS,
@@ -35,6 +35,7 @@ from moorage.integrations.ironic.states import (
 )
 from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError, HostLeases
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
+from moorage.integrations.provisioning.rules import Needs, value_of
 from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
 from moorage.wire.admission import Lease
 

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from moorage.integrations.ironic.pass_metrics import PassMetrics
-from moorage.integrations.ironic.rules import value_of
+from moorage.integrations.provisioning.rules import value_of
 from moorage.wire.admission import Lease
 
 

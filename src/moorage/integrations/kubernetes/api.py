@@ -1,0 +1,258 @@
+"""Requests to the API server of a Kubernetes cluster, with limits.
+
+Nothing is sent twice, except what the server has refused because it is busy (429): then it has
+carried out nothing.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import aiohttp
+
+from moorage.client.run.printing import printable
+from moorage.client.transport import shown_url
+from moorage.integrations.answers import json_of, read_answer
+from moorage.integrations.connection_errors import reason_of, without
+from moorage.integrations.no_retry import no_retry
+from moorage.integrations.provisioning.starts import HostSystemError
+
+Object = Mapping[str, Any]
+"""An object of Kubernetes, as its API returns it."""
+
+PAGE = 500
+"""Objects in one page of a list, as in `kubectl`."""
+
+LIST_MAX = 100_000
+"""Objects in one list."""
+
+LIST_BYTES_MAX = 512 << 20
+"""Bytes of all pages of one list: 5 KiB for each object of the longest."""
+
+SECONDS_MAX = 60.0
+"""How long to wait for one answer."""
+
+CONNECT_SECONDS = 10.0
+
+BUSY_TRIES = 5
+"""How often a request is sent, if the server answers each time that it is busy."""
+
+RETRY_SECONDS_MAX = 30.0
+"""The longest `Retry-After` that is followed."""
+
+MESSAGE_LENGTH_MAX = 300
+"""Characters of an error of the server's that are repeated to people."""
+
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class KubernetesError(HostSystemError):
+    """The server refused a request, or did not answer; the message says what happened.
+
+    Attributes:
+        status: of the answer; None: there was none, and the request may have been carried out.
+        reason: Kubernetes' word for a refusal, such as `Conflict` or `Expired`; empty: none.
+    """
+
+    def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+def no_headers() -> Mapping[str, str]:
+    """Return no credentials."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to reach a cluster.
+
+    `headers` returns the credentials, for each request: service accounts get new tokens. `tls`
+    None: the authorities of the system are trusted.
+    """
+
+    server: str
+    headers: Callable[[], Mapping[str, str]] = no_headers
+    tls: ssl.SSLContext | None = None
+
+
+class KubernetesApi:
+    """Requests to one cluster. An async context manager: it has open connections.
+
+    Paths begin with `/api` or `/apis`. Every call raises KubernetesError.
+    """
+
+    def __init__(self, connection: Connection, name: str = "moorage") -> None:
+        """Prepare to send; `name` is the field manager of what is written."""
+        self._connection = connection
+        self._server = connection.server.rstrip("/")
+        self.url = shown_url(self._server)
+        """The address for people: without passwords."""
+        self._name = name
+
+    async def __aenter__(self) -> Self:
+        self._reading = self._opened(force_close=False)
+        # Each on a connection of its own: it cannot meet one that the server is closing.
+        self._writing = self._opened(force_close=True)
+        return self
+
+    def _opened(self, *, force_close: bool) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                ssl=self._connection.tls or True, force_close=force_close
+            ),
+            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX, connect=CONNECT_SECONDS),
+            middlewares=(no_retry,) if force_close else (),
+        )
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._reading.close()
+        await self._writing.close()
+
+    async def get(self, path: str) -> Object | None:
+        """Return the newest version of an object; None: there is none."""
+        try:
+            return await self._call("GET", path)
+        except KubernetesError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    async def all(self, path: str, **query: str) -> list[Object]:
+        """Return all objects of a list, in one state of the cluster.
+
+        If the server forgets that state while it is read (410), the error's reason is `Expired`.
+        """
+        return [one async for page in self._pages(path, query) for one in page]
+
+    async def create(self, path: str, body: Object) -> Object:
+        """Create an object; `path` is that of the list."""
+        return await self._call("POST", f"{path}?{self._manager}", body)
+
+    async def merge(self, path: str, patch: Object) -> Object:
+        """Change an object by a merge patch, and return it.
+
+        With `metadata.resourceVersion` in the patch it is refused (409) if the object has another
+        version.
+        """
+        return await self._call("PATCH", f"{path}?{self._manager}", patch, MERGE_PATCH)
+
+    async def delete(self, path: str) -> bool:
+        """Delete an object; return whether it was there."""
+        try:
+            await self._call("DELETE", path)
+        except KubernetesError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return False
+            raise
+        return True
+
+    @property
+    def _manager(self) -> str:
+        return urlencode({"fieldManager": self._name})
+
+    async def _pages(self, path: str, query: Mapping[str, str]) -> AsyncIterator[list[Object]]:
+        following, size, objects = "", 0, 0
+        while True:
+            more = {"continue": following} if following else {}
+            asked = urlencode({**query, "limit": str(PAGE), **more})
+            status, body = await self._ask("GET", f"{path}?{asked}", None, "")
+            page = self._object(status, body)
+            items = page.get("items")
+            if not isinstance(items, list) or not all(map(_is_object, items)):
+                raise KubernetesError(f"{self.url} is not Kubernetes: its answer is no list")
+            size, objects = size + len(body), objects + len(items)
+            if size > LIST_BYTES_MAX or objects > LIST_MAX:
+                raise KubernetesError(
+                    f"the list {path} of {self.url} is longer than {LIST_BYTES_MAX >> 20} MiB or"
+                    f" {LIST_MAX} objects"
+                )
+            metadata = page.get("metadata")
+            before, following = following, ""
+            if isinstance(metadata, Mapping):
+                following = str(metadata.get("continue") or "")
+            yield items
+            if not following:
+                return
+            if following == before:
+                raise KubernetesError(f"the list {path} of {self.url} repeats itself")
+
+    async def _call(
+        self, method: str, path: str, body: Object | None = None, kind: str = "application/json"
+    ) -> Object:
+        status, answer = await self._ask(method, path, body, kind)
+        return self._object(status, answer)
+
+    async def _ask(
+        self, method: str, path: str, body: Object | None, kind: str
+    ) -> tuple[int, bytes]:
+        """Send a request, again if the server is busy; return status and body."""
+        for _ in range(BUSY_TRIES - 1):
+            status, answer, wait = await self._send(method, path, body, kind)
+            if status != HTTPStatus.TOO_MANY_REQUESTS:
+                return status, answer
+            await asyncio.sleep(wait)
+        status, answer, _ = await self._send(method, path, body, kind)
+        return status, answer
+
+    async def _send(
+        self, method: str, path: str, body: Object | None, kind: str
+    ) -> tuple[int, bytes, float]:
+        session = self._reading if method == "GET" else self._writing
+        headers = {"Accept": "application/json", **self._connection.headers()}
+        if body is not None:
+            headers["Content-Type"] = kind
+        try:
+            async with session.request(
+                method,
+                f"{self._server}{path}",
+                data=None if body is None else json.dumps(body),
+                headers=headers,
+                allow_redirects=False,
+            ) as answer:
+                wait = _seconds_of(answer.headers.get("Retry-After", ""))
+                return answer.status, await read_answer(answer), wait
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise KubernetesError(f"no answer from {self.url}: {reason_of(error)}") from error
+
+    def _object(self, status: int, body: bytes) -> Object:
+        """Return the object in an answer. Raises KubernetesError for a refusal."""
+        content, problem = None, "no JSON object"
+        try:
+            content = json_of(body)
+        except ValueError as error:
+            problem = f"no JSON: {error}"
+        if isinstance(content, dict) and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            return content
+        said, reason = problem, ""
+        if isinstance(content, dict):
+            said, reason = str(content.get("message") or said), str(content.get("reason") or "")
+        secrets = [value.rpartition(" ")[2] for value in self._connection.headers().values()]
+        said = printable(without(said, secrets))
+        if len(said) > MESSAGE_LENGTH_MAX:
+            said = f"{said[:MESSAGE_LENGTH_MAX]}..."
+        raise KubernetesError(f"{self.url} answered {status}: {said}", status, reason)
+
+
+def _is_object(one: Any) -> bool:
+    """Return whether an entry of a list has what names an object."""
+    metadata = one.get("metadata") if isinstance(one, dict) else None
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
+def _seconds_of(header: str) -> float:
+    """Return how long to wait by a header `Retry-After`; without one: a second."""
+    return min(float(header), RETRY_SECONDS_MAX) if header.isdecimal() else 1.0

@@ -1,0 +1,133 @@
+"""Which units a BareMetalHost needs for which work: the rules of an operator.
+
+What a rules file looks like: `provisioning/rules.py`. The fields of a host are
+
+    name, namespace, labels.NAME     # of its metadata
+    image, image_format, deploy      # the URL, its format; the method of a custom deployment
+    online                           # true, false
+    bmc                              # how its BMC is reached: redfish-virtualmedia, ipmi
+    boot_mode, architecture, profile, consumer
+    vendor, product                  # as its inspection has found them
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, ValidationError, convert
+
+from moorage.integrations.metal3.hosts import BareMetalHost, Verb
+from moorage.integrations.provisioning import rules
+from moorage.integrations.provisioning.rules import (
+    RULES_MAX,
+    Condition,
+    ExemptTable,
+    Fields,
+    Needs,
+    Rule,
+    RulesError,
+    RuleTable,
+)
+
+FIELDS = (
+    *("name", "namespace", "labels", "image", "image_format", "deploy", "online", "bmc"),
+    *("boot_mode", "architecture", "profile", "consumer", "vendor", "product"),
+)
+"""The names of all fields."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """All rules of an operator."""
+
+    rules: tuple[Rule, ...]
+    exempt: tuple[Condition, ...] = ()
+
+    @classmethod
+    def of_pool(cls, pool: str) -> "Rules":
+        """Return the rules without a file: each busy host has one unit of a pool."""
+        return cls(rules=(Rule(pool=pool),))
+
+    @property
+    def pools(self) -> list[str]:
+        """The names of pools without fields, which must exist when a process starts."""
+        return rules.fixed_pools(self.rules)
+
+    def needs(self, host: BareMetalHost, verb: Verb) -> Needs:
+        """Return what a host needs for a verb."""
+        fields = fields_of(host)
+        matching = (rule for rule in self.rules if rule.matches(fields, {verb.value}))
+        return rules.needs_of(matching, self.exempt, fields)
+
+
+def fields_of(host: BareMetalHost) -> Fields:
+    """Return the fields of a host, for rules; those that it does not have are missing."""
+    metadata, spec = host["metadata"], _object(host.get("spec"))
+    image, hardware = (
+        _object(spec.get("image")),
+        _object(_object(host.get("status")).get("hardware")),
+    )
+    vendor, consumer = _object(hardware.get("systemVendor")), _object(spec.get("consumerRef"))
+    found: dict[str, Any] = {
+        "name": metadata["name"],
+        "namespace": metadata.get("namespace", "default"),
+        "labels": _object(metadata.get("labels")),
+        "image": image.get("url"),
+        "image_format": image.get("format"),
+        "deploy": _object(spec.get("customDeploy")).get("method"),
+        "online": str(bool(spec.get("online"))).lower(),
+        "bmc": str(_object(spec.get("bmc")).get("address") or "").partition(":")[0],
+        "boot_mode": spec.get("bootMode"),
+        "architecture": spec.get("architecture") or _object(hardware.get("cpu")).get("arch"),
+        "profile": spec.get("hardwareProfile"),
+        "consumer": consumer.get("name"),
+        "vendor": vendor.get("manufacturer"),
+        "product": vendor.get("productName"),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def read(path: Path) -> Rules:
+    """Read a rules file. Raises RulesError, OSError."""
+    return rules.read(path, parse)
+
+
+def parse(content: Mapping[str, Any]) -> Rules:
+    """Convert the content of a rules file. Raises RulesError."""
+    try:
+        file = convert(content, type=_File)
+    except ValidationError as error:
+        raise RulesError(str(error)) from error
+    found = Rules(
+        rules=tuple(_rule(one) for one in file.rule), exempt=rules.exemptions(file.exempt)
+    )
+    for name in sorted(rules.fields_of(found.rules, found.exempt)):
+        if name.partition(".")[0] not in FIELDS or (name == "labels"):
+            raise RulesError(
+                f"'{name}' is no field of a host; the fields are"
+                f" {', '.join(FIELDS)}, where labels are like labels.rack."
+            )
+    return found
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    """The whole file."""
+
+    rule: Annotated[list[RuleTable], Meta(min_length=1, max_length=RULES_MAX)]
+    exempt: Annotated[list[ExemptTable], Meta(max_length=RULES_MAX)] = []
+
+
+def _rule(given: RuleTable) -> Rule:
+    rules.check_rule(given, [verb.value for verb in Verb], "metal3")
+    return Rule(
+        pool=given.pool,
+        units=given.units,
+        otherwise=given.otherwise,
+        verbs=None if given.verbs is None else frozenset(given.verbs),
+        where=rules.condition_of(given.where),
+    )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
