@@ -13,7 +13,12 @@ from tests.support.admission_cases import CASES
 from tests.support.kubernetes_double.patches import json_patched
 
 PROCESS = Path(__file__).with_name("policy_process.py")
-VALUES = {"policy_version": "v1", "failure_policy": "Fail", "namespace": "moorage"}
+VALUES = {
+    "policy_version": "v1",
+    "failure_policy": "Fail",
+    "failure_reason": "",
+    "namespace": "moorage",
+}
 
 
 SHELL = (

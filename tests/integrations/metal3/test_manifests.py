@@ -11,6 +11,7 @@ from tests.support.manifest_schemas import SCHEMAS
 
 VALUES = {
     "failure_policy": "Ignore",
+    "failure_reason": "why",
     "image": "registry.example/moorage:1",
     "namespace": "moorage",
     "policy_version": "v1",

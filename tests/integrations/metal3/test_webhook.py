@@ -68,7 +68,7 @@ def test_the_answer_adds_our_pause_and_nothing_else(case: Case) -> None:
 
 def configuration(trusted: Certificate) -> dict[str, Any]:
     """Return the shipped configuration, with the authority that cert-manager would write."""
-    values = {"namespace": "moorage", "failure_policy": "Fail", "image": "i"}
+    values = {"namespace": "moorage", "failure_policy": "Fail", "failure_reason": "", "image": "i"}
     found: dict[str, Any]
     *_, found = yaml.safe_load_all(manifest("webhook", values))
     found["webhooks"][0]["clientConfig"]["caBundle"] = trusted.bundle

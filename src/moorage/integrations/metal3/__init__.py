@@ -2,5 +2,6 @@
 
 `hosts.py` says what a BareMetalHost does and what it waits to start, as the baremetal-operator
 (BMO) reads it, `rules.py` which units that needs. `admission/` decides which writes pause a host,
-`manifests/` has the documents for a cluster. May import: `integrations`, `client`, `wire`.
+`manifests/` has the documents for a cluster, which `install.py` puts together; `uninstall.py`
+leaves no host paused by us. May import: `integrations`, `client`, `wire`.
 """

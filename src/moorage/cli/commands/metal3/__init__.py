@@ -1,11 +1,12 @@
 """`moorage metal3`: limits on how many BareMetalHosts start at once.
 
-`webhook.py` has one command. May import: `support`, `integrations`, `client`, `wire`.
+`webhook.py`, `install.py` and `uninstall.py` have one command each. May import:
+`support`, `integrations`, `client`, `wire`.
 """
 
 import click
 
-from moorage.cli.commands.metal3 import webhook
+from moorage.cli.commands.metal3 import install, uninstall, webhook
 
 
 @click.group("metal3")
@@ -13,4 +14,6 @@ def group() -> None:
     """Limit how many hosts metal3 starts at once."""
 
 
+group.add_command(install.install)
+group.add_command(uninstall.uninstall)
 group.add_command(webhook.webhook)
