@@ -8,10 +8,10 @@ import jsonschema
 import pytest
 import yaml
 
-from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
+from moorage.integrations.kubernetes.api import PAGE, Connection, KubernetesApi, KubernetesError
 from moorage.integrations.metal3.hosts import OWN, PAUSED
 from moorage.integrations.metal3.install import Admission, Installation, InstallError, documents
-from moorage.integrations.metal3.uninstall import uninstall
+from moorage.integrations.metal3.uninstall import UninstallError, uninstall
 from tests.support.kubernetes_client import Kubernetes, host, hosts_in
 from tests.support.kubernetes_double.faults import Fault
 from tests.support.kubernetes_double.server import KubernetesDouble
@@ -156,5 +156,39 @@ def test_uninstall_says_what_the_server_refuses() -> None:
         with pytest.raises(KubernetesError, match="500"):
             await uninstall(api, dry_run=False, settle=0)
         assert (await uninstall(api, dry_run=False, settle=0)).pauses == 2
+
+    play(scene)
+
+
+def test_uninstall_removes_the_pauses_of_many_hosts() -> None:
+    """Hosts of all pages lose our pause."""
+
+    async def scene(double: KubernetesDouble, client: Kubernetes, api: KubernetesApi) -> None:
+        for number in range(PAGE + 1):
+            await client.create(ALL, host(f"h{number}", annotations={PAUSED: OWN}))
+        assert (await uninstall(api, dry_run=False, settle=0)).pauses == PAGE + 1
+        assert {*(await pauses(client)).values()} == {None}
+
+    play(scene)
+
+
+def test_uninstall_says_that_something_pauses_hosts_again() -> None:
+    """While something adds our pause to each write, it ends with an error after some rounds."""
+
+    def pausing(_policy: dict[str, Any], _asked: object, wanted: dict[str, Any]) -> dict[str, Any]:
+        wanted["metadata"].setdefault("annotations", {})[PAUSED] = OWN
+        return wanted
+
+    async def scene(double: KubernetesDouble, client: Kubernetes, api: KubernetesApi) -> None:
+        await installed(client)
+        other = {"kind": "MutatingAdmissionPolicy", "metadata": {"name": "other"}, "spec": {}}
+        await client.create(f"{ADMISSION}/mutatingadmissionpolicies", other)
+        binding = {"metadata": {"name": "other"}, "spec": {"policyName": "other"}}
+        kind = {"kind": "MutatingAdmissionPolicyBinding"}
+        await client.create(f"{ADMISSION}/mutatingadmissionpolicybindings", {**kind, **binding})
+        double.admission.engine = pausing
+        with pytest.raises(UninstallError, match="2 hosts are paused again and again"):
+            await uninstall(api, dry_run=False, settle=0)
+        assert (await pauses(client))["c"] == "metal3.io/capm3"
 
     play(scene)
