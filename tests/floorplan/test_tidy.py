@@ -20,6 +20,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/cli/commands/ironic/",  # integrations hold many requests at once
     f"{PACKAGE}/cli/commands/metal3/",
     f"{PACKAGE}/cli/support/backend.py",
+    f"{PACKAGE}/cli/commands/metal3/",
     f"{PACKAGE}/cli/support/ironic.py",
     f"{PACKAGE}/faces/",
     f"{PACKAGE}/integrations/",

@@ -32,6 +32,7 @@ HOMES = {
     "ironic": "group",
     "metal3": "group",
     "lease": "group",
+    "metal3": "group",
     "pool": "group",
     "report": "report",
     "serve": "serve",

@@ -38,7 +38,7 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 UNDECODED = "\ufffd"
 """In place of what is not UTF-8."""
 
-MISSING = "this command needs aiohttp: pip install 'moorage[ironic]'"
+MISSING = "this command needs aiohttp: pip install 'moorage[{}]'"
 
 
 @dataclass(frozen=True)
@@ -269,12 +269,12 @@ class _OneLine(logging.Formatter):
         return printable(super().formatMessage(record))
 
 
-def carried_out(work: Callable[[], Any]) -> Any:
-    """Run asynchronous work of a command that needs aiohttp."""
+def carried_out(work: Callable[[], Any], extra: str = "ironic") -> Any:
+    """Run asynchronous work of a command that needs aiohttp, which an extra installs."""
     try:
         import aiohttp  # noqa: F401 # to say which extra is missing
     except ImportError:
-        raise Failure(USAGE, MISSING) from None
+        raise Failure(USAGE, MISSING.format(extra)) from None
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine("moorage: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -87,7 +87,7 @@ def govern(
             governor = Governor(HostLeases(leases, cluster_name), requests, rules)
             await _passes(governor, api.url, stop, None if once else interval)
 
-    carried_out(work)
+    carried_out(work, "kubernetes")
 
 
 def _rules(pool: str | None, path: str | None) -> "Rules":

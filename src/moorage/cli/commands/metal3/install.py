@@ -1,0 +1,66 @@
+"""`moorage metal3 install`: prints what limits metal3 in a cluster."""
+
+import click
+
+from moorage.cli.support.ironic import moorage_url
+from moorage.cli.support.options import example
+from moorage.cli.support.output import USAGE, Failure, say
+
+
+@click.command(
+    epilog=example(
+        "moorage metal3 install --print --image registry.example/moorage:1.0 --pool deploy"
+        " --url https://moorage.example"
+    )
+)
+@click.option("--print", "printing", is_flag=True, help="Print the manifests as YAML.")
+@click.option("--image", required=True, metavar="IMAGE", help="Container image with Moorage.")
+@click.option("--pool", required=True, metavar="NAME", help="Each busy host has one unit of it.")
+@click.option("--url", required=True, metavar="URL", help="Moorage's address, for the governor.")
+@click.option("--namespace", default="moorage", show_default=True, metavar="NAME")
+@click.option(
+    "--admission",
+    type=click.Choice(["policy", "policy-v1beta1", "webhook"]),
+    default="policy",
+    show_default=True,
+    help="What adds the pause: a policy of Kubernetes 1.36, of 1.34 and 1.35, or a webhook.",
+)
+@click.option(
+    "--gate", is_flag=True, help="The gate stands before Ironic: an error of the policy is ignored."
+)
+def install(
+    printing: bool,
+    image: str,
+    pool: str,
+    url: str,
+    namespace: str,
+    admission: str,
+    gate: bool,
+) -> None:
+    """Print the manifests: governor, rights, and what pauses hosts.
+
+    It does not touch the cluster: read the manifests, then apply them with kubectl.
+    """
+    from moorage.integrations.metal3.install import (
+        Admission,
+        Installation,
+        InstallError,
+        documents,
+    )
+
+    if not printing:
+        raise Failure(USAGE, "give --print, and apply what it prints with kubectl apply -f -")
+    wanted = Installation(
+        image=image,
+        pool=pool,
+        url=moorage_url(url),
+        namespace=namespace,
+        admission=Admission(admission),
+        gated=gate,
+    )
+    try:
+        lines = documents(wanted).splitlines()
+    except InstallError as error:
+        raise Failure(USAGE, str(error)) from None
+    for line in lines:
+        say(line)

@@ -1,0 +1,47 @@
+"""Which writes of a BareMetalHost get our pause.
+
+A write that lets a host start something that it could not start before, so that the pause is
+stored together with the reason to start. What Ironic already does is never paused: its unit stays.
+The same rule stands in CEL in `manifests/policy.yaml`; tests hold both to one table of cases.
+"""
+
+from typing import Any
+
+from moorage.integrations.metal3.hosts import (
+    OWN,
+    BareMetalHost,
+    Verb,
+    pause_of,
+    start_of,
+)
+
+HELD = (Verb.INSPECT, Verb.PREPARE, Verb.PROVISION)
+"""What is held back; removing an image is counted, but never held."""
+
+
+def pauses(new: BareMetalHost, old: BareMetalHost | None, user: str, governor: str) -> bool:
+    """Return whether a write gets our pause. `old` None: the host is created.
+
+    `governor` is the user name of the governor: what it writes is never changed.
+    """
+    if user == governor or pause_of(new) is not None:
+        return False
+    if start_of(_as_stored(new, old)) not in HELD:
+        return False
+    if old is None or pause_of(old) not in (None, OWN):
+        return True  # another pause has held it back until now
+    # Without our pause it has its unit; if people remove our pause by hand, they mean it.
+    return start_of(old) not in HELD
+
+
+def _as_stored(new: BareMetalHost, old: BareMetalHost | None) -> dict[str, Any]:
+    """Return a host as it will be stored.
+
+    Admission sees the status and the time of deletion that the client has sent; the API server
+    drops them later and keeps its own.
+    """
+    metadata = dict(new["metadata"])
+    metadata.pop("deletionTimestamp", None)
+    if old is not None and "deletionTimestamp" in old["metadata"]:
+        metadata["deletionTimestamp"] = old["metadata"]["deletionTimestamp"]
+    return {**new, "metadata": metadata, "status": (old or {}).get("status") or {}}
