@@ -30,7 +30,6 @@ HOMES = {
     "gate": "ironic.gate.group",
     "group": "group",
     "ironic": "group",
-    "metal3": "group",
     "lease": "group",
     "metal3": "group",
     "pool": "group",

@@ -141,10 +141,8 @@ def test_hosts_are_provisioned_within_the_limit(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_pausing_afterwards_is_too_late(tmp_path: Path) -> None:
-    """Hosts that are paused by a write of their own, after the one that creates them, exceed the
-    limit; the governor counts those that work.
-    """
+def test_hosts_without_our_pause_exceed_the_limit(tmp_path: Path) -> None:
+    """Nothing holds a host back that has no pause, and the governor counts those that work."""
     names = [f"host-{number}" for number in range(16)]
 
     async def scene(world: World) -> None:
