@@ -71,6 +71,7 @@ class ReporterFuzzer(Chance):
         self.routes: list[tuple[str, str, Callable[[], Any] | None]] = [
             ("GET", "/v1/reporter-groups", None),
             ("GET", one, None),
+            ("DELETE", one, None),
             *[("PUT", f"{one}/members/{{member}}", self._joining)] * 4,
             ("DELETE", f"{one}/members/{{member}}", None),
             ("PUT", f"{one}/observed", self._observed),

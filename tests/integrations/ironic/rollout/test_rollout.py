@@ -49,7 +49,8 @@ async def played_out(it: World, wave: Rollout, together: int = 1) -> None:
     async def on() -> bool:
         status = await wave.tick()
         left = sum(status.counts[one] for one in (Phase.NEW, Phase.WAITING, Phase.WORKING))
-        if len(it.double.fleet.busy) >= max(1, min(together, left)):
+        enough = len(it.double.fleet.busy) >= max(1, min(together, left))
+        if enough and not wave._line.is_sending:  # an answer that is not stored yet is not judged
             await it.double.advance(DEPLOY_SECONDS)
         return wave.is_over(status)
 
