@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from multidict import CIMultiDict
 
-from moorage.integrations.ironic import nodes
+from moorage.integrations import connections
 from moorage.integrations.ironic.gate import upstream
 from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
 from moorage.integrations.ironic.nodes import NodeReader
@@ -41,7 +41,7 @@ def test_a_governor_does_not_wait_for_a_turn_among_its_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """While Ironic answers nothing and all connections are in use, a request has no answer."""
-    monkeypatch.setattr(nodes, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "CONNECT_SECONDS", 0.1)
 
     async def run() -> None:
         async with (

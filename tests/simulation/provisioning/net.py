@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from multidict import CIMultiDict
 
 from moorage.client.transport import UnreachableError, refusal_of
+from moorage.integrations.connections import SECONDS_MAX as IRONIC_SECONDS
 from moorage.integrations.ironic.gate.answers import VERSIONS, HttpAnswer
 from moorage.integrations.ironic.gate.upstream import (
     ANSWER_SECONDS,
@@ -21,7 +22,6 @@ from moorage.integrations.ironic.gate.upstream import (
     Body,
     Upstream,
 )
-from moorage.integrations.ironic.nodes import SECONDS_MAX as IRONIC_SECONDS
 from moorage.integrations.ironic.nodes import VERSION_HEADER, IronicError, NodeReader
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.native_api import SECONDS_MAX

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import aiohttp
@@ -17,7 +16,7 @@ from moorage.client.run.printing import printable
 from moorage.client.transport import shown_url
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
-from moorage.integrations.no_retry import no_retry
+from moorage.integrations.connections import Connections
 from moorage.integrations.provisioning.starts import HostSystemError
 
 Node = Mapping[str, Any]
@@ -57,13 +56,6 @@ and one of these."""
 SINCE = {"owner": (1, 50), "lessee": (1, 65)}
 """The API versions from which some fields can be asked for; before, no node has them."""
 
-SECONDS_MAX = 60.0
-"""How long to wait for one answer."""
-
-CONNECT_SECONDS = 10.0
-"""How long to wait for a connection: what is sent later could start work after its unit was
-released, see `provisioning/unit_release.py`."""
-
 
 class IronicError(HostSystemError):
     """Ironic did not answer, or not as Ironic does; the message says what happened."""
@@ -73,7 +65,7 @@ class LongListError(IronicError):
     """A list is longer than is read."""
 
 
-class NodeReader:
+class NodeReader(Connections):
     """The nodes of one Ironic. An async context manager: it has open connections.
 
     Every call raises IronicError.
@@ -93,39 +85,17 @@ class NodeReader:
                 they may change.
             tls: whom to trust; None: the authorities of the system.
         """
+        super().__init__(tls)
         self._url = url.rstrip("/")
         self.url = shown_url(self._url)
         """The address for people: without passwords."""
         self._given = headers or {}
-        self._tls: ssl.SSLContext | bool = tls or True
         self._version: str | None = None
         self.answered_at: datetime | None = None
         """When Ironic last answered, by its own clock, in whole seconds; None: it did not say."""
 
-    async def __aenter__(self) -> Self:
-        self._reading = self._opened(force_close=False)
-        # Each on a connection of its own: it cannot meet one that Ironic is closing.
-        self._writing = self._opened(force_close=True)
-        return self
-
     def _headers(self) -> CIMultiDict[str]:
         return CIMultiDict(self._given() if callable(self._given) else self._given)
-
-    def _opened(self, *, force_close: bool) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls, force_close=force_close),
-            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX, connect=CONNECT_SECONDS),
-            middlewares=(no_retry,) if force_close else (),
-        )
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._reading.close()
-        await self._writing.close()
 
     async def all(self, fields: Sequence[str]) -> list[Node]:
         """Return all nodes, over all pages, with at least these fields."""
@@ -253,11 +223,10 @@ class NodeReader:
     async def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         if self._version is None:
             self._version = await self._negotiated()
-        session = self._reading if method == "GET" else self._writing
         headers = self._headers()
         headers[VERSION_HEADER] = self._version
         try:
-            async with session.request(
+            async with self._session(method).request(
                 method,
                 f"{self._url}{path}",
                 json=body,
@@ -280,7 +249,7 @@ class NodeReader:
     async def _negotiated(self) -> str:
         """Return the API version to ask for."""
         try:
-            async with self._reading.get(
+            async with self._session("GET").get(
                 f"{self._url}/v1", headers=self._headers(), allow_redirects=False
             ) as answer:
                 await read_answer(answer)

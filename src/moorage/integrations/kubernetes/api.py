@@ -10,8 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
@@ -20,7 +19,7 @@ from moorage.client.run.printing import printable
 from moorage.client.transport import shown_url
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
-from moorage.integrations.no_retry import no_retry
+from moorage.integrations.connections import Connections
 from moorage.integrations.provisioning.starts import HostSystemError
 
 Object = Mapping[str, Any]
@@ -34,11 +33,6 @@ LIST_MAX = 100_000
 
 LIST_BYTES_MAX = 512 << 20
 """Bytes of all pages of one list: 5 KiB for each object of the longest."""
-
-SECONDS_MAX = 60.0
-"""How long to wait for one answer."""
-
-CONNECT_SECONDS = 10.0
 
 BUSY_TRIES = 5
 """How often a request is sent, if the server answers each time that it is busy."""
@@ -84,7 +78,7 @@ class Connection:
     tls: ssl.SSLContext | None = None
 
 
-class KubernetesApi:
+class KubernetesApi(Connections):
     """Requests to one cluster. An async context manager: it has open connections.
 
     Paths begin with `/api` or `/apis`. Every call raises KubernetesError.
@@ -92,35 +86,12 @@ class KubernetesApi:
 
     def __init__(self, connection: Connection, name: str = "moorage") -> None:
         """Prepare to send; `name` is the field manager of what is written."""
+        super().__init__(connection.tls)
         self._connection = connection
         self._server = connection.server.rstrip("/")
         self.url = shown_url(self._server)
         """The address for people: without passwords."""
         self._name = name
-
-    async def __aenter__(self) -> Self:
-        self._reading = self._opened(force_close=False)
-        # Each on a connection of its own: it cannot meet one that the server is closing.
-        self._writing = self._opened(force_close=True)
-        return self
-
-    def _opened(self, *, force_close: bool) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=self._connection.tls or True, force_close=force_close
-            ),
-            timeout=aiohttp.ClientTimeout(total=SECONDS_MAX, connect=CONNECT_SECONDS),
-            middlewares=(no_retry,) if force_close else (),
-        )
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._reading.close()
-        await self._writing.close()
 
     async def get(self, path: str) -> Object | None:
         """Return the newest version of an object; None: there is none."""
@@ -211,12 +182,11 @@ class KubernetesApi:
     async def _send(
         self, method: str, path: str, body: Object | None, kind: str
     ) -> tuple[int, bytes, float]:
-        session = self._reading if method == "GET" else self._writing
         headers = {"Accept": "application/json", **self._connection.headers()}
         if body is not None:
             headers["Content-Type"] = kind
         try:
-            async with session.request(
+            async with self._session(method).request(
                 method,
                 f"{self._server}{path}",
                 data=None if body is None else json.dumps(body),

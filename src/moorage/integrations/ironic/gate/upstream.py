@@ -13,10 +13,10 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from moorage.integrations.connection_errors import reason_of
+from moorage.integrations.connections import CONNECT_SECONDS
 from moorage.integrations.ironic.gate.answers import VERSIONS, HttpAnswer
 from moorage.integrations.ironic.gate.heads import end_to_end
 from moorage.integrations.ironic.nodes import (
-    CONNECT_SECONDS,
     VERSION,
     VERSION_HEADER,
     node_target,
