@@ -10,7 +10,12 @@ import yaml
 
 from moorage.integrations.kubernetes.api import PAGE, Connection, KubernetesApi, KubernetesError
 from moorage.integrations.metal3.hosts import OWN, PAUSED
-from moorage.integrations.metal3.install import Admission, Installation, InstallError, documents
+from moorage.integrations.metal3.install import (
+    AdmissionMethod,
+    Installation,
+    InstallError,
+    documents,
+)
 from moorage.integrations.metal3.uninstall import UninstallError, uninstall
 from tests.support.kubernetes_client import Kubernetes, host, hosts_in
 from tests.support.kubernetes_double.faults import Fault
@@ -23,10 +28,10 @@ WANTED: dict[str, Any] = {"image": "registry.example/moorage:1", "pool": "deploy
 URL = "https://moorage.example"
 
 
-@pytest.mark.parametrize("admission", Admission)
+@pytest.mark.parametrize("admission", AdmissionMethod)
 @pytest.mark.parametrize(("gated", "policy"), [(True, "Ignore"), (False, "Fail")])
 def test_a_failure_lets_writes_pass_only_where_the_gate_limits(
-    admission: Admission, gated: bool, policy: str
+    admission: AdmissionMethod, gated: bool, policy: str
 ) -> None:
     """All documents are valid; without the gate a write that cannot be paused is refused."""
     text = documents(Installation(**WANTED, url=URL, admission=admission, gated=gated))
@@ -35,8 +40,8 @@ def test_a_failure_lets_writes_pass_only_where_the_gate_limits(
         jsonschema.validate(one, SCHEMAS[one["kind"]])
     assert f"failurePolicy: {policy}" in text
     kinds = {one["kind"] for one in found}
-    assert ("MutatingWebhookConfiguration" in kinds) is (admission is Admission.WEBHOOK)
-    assert ("MutatingAdmissionPolicyBinding" in kinds) is (admission is not Admission.WEBHOOK)
+    assert ("MutatingWebhookConfiguration" in kinds) is (admission is AdmissionMethod.WEBHOOK)
+    assert ("MutatingAdmissionPolicyBinding" in kinds) is (admission is not AdmissionMethod.WEBHOOK)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What `moorage gate` and `moorage ironic` share: addresses, tokens, rules, signals."""
+"""What `moorage gate`, `ironic` and `metal3` share: addresses, tokens, rules, signals."""
 
 import asyncio
 import functools
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from moorage.integrations.ironic.rules import Rules
     from moorage.integrations.lease_api import LeaseApi
     from moorage.integrations.rereading import FileValue
+
+R = TypeVar("R")
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 """The name of an Ironic: a label of leases and of metrics."""
@@ -125,28 +127,43 @@ def addressing(command: Callable[..., None]) -> Callable[..., None]:
 def target_of(words: dict[str, Any]) -> Target:
     """Take the options of `target_options` out of those of a command. Raises Failure."""
     from moorage.integrations.ironic.rules import Rules, read
-    from moorage.integrations.provisioning.rules import RulesError
 
     pool, rules, name = (words.pop(one) for one in ("pool", "rules", "ironic_name"))
     addresses = addresses_of(words)
-    if bool(pool) == bool(rules):
-        raise Failure(USAGE, "give either --pool or --rules")
-    try:
-        found = read(Path(rules)) if rules else Rules.of_pool(pool)
-    except (RulesError, OSError) as error:
-        raise Failure(USAGE, fault_text(error)) from None
+    found = rules_of(pool, rules, Rules.of_pool, read)
     if name is not None and not NAME.fullmatch(name):
         raise Failure(USAGE, "--ironic-name: 1 to 63 letters, digits, '.', '_' and '-'")
     return Target(**vars(addresses), rules=found, ironic_name=name)
 
 
-def addresses_of(words: dict[str, Any]) -> Addresses:
-    """Take the options of addresses and tokens out of those of a command. Raises Failure."""
-    ironic, url = words.pop("ironic"), words.pop("url") or os.environ.get(URL_VARIABLE)
-    if not ironic:
-        raise Failure(USAGE, "--ironic is missing: Ironic's own address")
+def rules_of(
+    pool: str | None, path: str | None, of_pool: Callable[[str], R], read: Callable[[Path], R]
+) -> R:
+    """Return the rules of --pool or of --rules, of which one must be given. Raises Failure."""
+    from moorage.integrations.provisioning.rules import RulesError
+
+    if bool(pool) == bool(path):
+        raise Failure(USAGE, "give either --pool or --rules")
+    try:
+        return read(Path(path)) if path else of_pool(str(pool))
+    except (RulesError, OSError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
+
+
+def server_of(words: dict[str, Any]) -> str:
+    """Take Moorage's address out of the options of a command. Raises Failure."""
+    url = words.pop("url") or os.environ.get(URL_VARIABLE)
     if not url:
         raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
+    return str(url)
+
+
+def addresses_of(words: dict[str, Any]) -> Addresses:
+    """Take the options of addresses and tokens out of those of a command. Raises Failure."""
+    ironic = words.pop("ironic")
+    if not ironic:
+        raise Failure(USAGE, "--ironic is missing: Ironic's own address")
+    url = server_of(words)
     own = {name: words.pop(name) for name in ("token", "token_file")}
     ca_file = words.pop("ca_file")
     try:
@@ -247,18 +264,18 @@ async def opened(target: Target) -> "AsyncIterator[tuple[LeaseApi, NodeReader]]"
         yield api, nodes
 
 
-async def pools_checked(api: "LeaseApi", target: Target) -> None:
-    """Check the pools of the rules. Raises Failure."""
+async def pools_checked(api: "LeaseApi", pools: Sequence[str], url: str) -> None:
+    """Check the pools of rules at the server with this address. Raises Failure."""
     from moorage.integrations.provisioning.pools import PoolError, check
 
     try:
-        await check(api, target.rules.pools)
+        await check(api, pools)
     except PoolError as error:
         raise Failure(USAGE, str(error)) from None
     except UnreachableError as error:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
-        raise Failure(USAGE, f"{shown_url(target.url)}: {error}", error.code) from None
+        raise Failure(USAGE, f"{shown_url(url)}: {error}", error.code) from None
 
 
 class _OneLine(logging.Formatter):

@@ -11,21 +11,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
+from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.rules import IMAGE, Rules, verbs_of, warm_of
 from moorage.integrations.ironic.states import FAILED, is_busy
 from moorage.integrations.ironic.wishes import WANT, is_begun
 from moorage.integrations.provisioning.host_leases import (
     ADOPTED,
-    CrowdedError,
     EndedError,
     Host,
     HostLeases,
     host_of,
     installation_of,
+    label_text,
     work_state_of,
 )
 from moorage.integrations.provisioning.known_hosts import KnownHosts
@@ -35,18 +34,6 @@ from moorage.wire.admission import Lease
 
 SYSTEM = "ironic"
 """The first word of the keys of its leases."""
-
-LABEL_LENGTH_MAX = 255
-
-PASS_ERRORS = (
-    IronicError,
-    UnreachableError,
-    UndecodableError,
-    RefusedError,
-    EndedError,
-    CrowdedError,
-)
-"""Why a pass may fail: the next one tries again."""
 
 RENEWALS = 3
 """How many times a lease is renewed within its TTL, so that it is shown as `unheard` only if no
@@ -88,7 +75,7 @@ def host_of_node(node: Node, verb: str) -> Host:
         "conductor": value_of(node, "conductor") or "",
         "image": value_of(node, IMAGE) or "",
     }
-    plain = {name: _plain(text) for name, text in labels.items()}
+    plain = {name: label_text(text) for name, text in labels.items()}
     return Host(SYSTEM, uuid, {name: text for name, text in plain.items() if text})
 
 
@@ -190,7 +177,7 @@ class Reconciler:
                 return False
             if state.begun and lease.outcome is None:
                 failed = node.get("provision_state") in FAILED
-                detail = _plain(str(node.get("last_error") or "")) if failed else ""
+                detail = label_text(str(node.get("last_error") or "")) if failed else ""
                 await self._host_leases.report(lease, "failed" if failed else "ok", detail)
         return await self._host_leases.release_after_reading(lease, busy=busy)
 
@@ -252,8 +239,3 @@ def _units(leases: Iterable[Lease]) -> Mapping[str, int]:
     for lease in leases:
         units.update({need.pool: need.units for need in lease.needs})
     return units
-
-
-def _plain(text: str) -> str:
-    """Return text that may be a label."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:LABEL_LENGTH_MAX]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct
 
 from moorage.integrations.ironic.clients import ClientPolicy, ClientTable
 from moorage.integrations.ironic.states import EVENTS, VERBS_OF_STATE, Requirement
@@ -34,7 +34,6 @@ from moorage.integrations.provisioning.rules import (
     ExemptTable,
     Needs,
     Rule,
-    RulesError,
     RuleTable,
     value_of,
 )
@@ -136,10 +135,7 @@ def read(path: Path) -> Rules:
 
 def parse(content: Mapping[str, Any]) -> Rules:
     """Convert the content of a rules file. Raises RulesError."""
-    try:
-        file = convert(content, type=_File)
-    except ValidationError as error:
-        raise RulesError(str(error)) from error
+    file = rules.converted(content, _File)
     return Rules(
         exempt=rules.exemptions(file.exempt),
         rules=tuple(_rule(one) for one in file.rule),
@@ -162,12 +158,5 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def _rule(given: _NodeRuleTable) -> NodeRule:
-    rules.check_rule(given, EVENTS, "Ironic")
-    return NodeRule(
-        pool=given.pool,
-        units=given.units,
-        otherwise=given.otherwise,
-        verbs=None if given.verbs is None else frozenset(given.verbs),
-        where=rules.condition_of(given.where),
-        first_of_image=given.first_of_image,
-    )
+    settings = rules.settings_of(given, EVENTS, "Ironic")
+    return NodeRule(**settings, first_of_image=given.first_of_image)

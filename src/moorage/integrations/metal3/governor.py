@@ -6,26 +6,14 @@ have something to start. A granted host loses our pause; the pauses of others st
 
 import logging
 
-from moorage.client.decoding import UndecodableError
-from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of, start_of, work_of
 from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
-from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError, HostLeases
+from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import HostSystemError, Start
-
-PASS_ERRORS = (
-    HostSystemError,
-    UnreachableError,
-    UndecodableError,
-    RefusedError,
-    EndedError,
-    CrowdedError,
-)
-"""Why a pass may fail: the next one tries again."""
+from moorage.integrations.provisioning.starts import PASS_ERRORS, Start
 
 log = logging.getLogger("moorage.metal3")
 
@@ -74,7 +62,9 @@ class Governor:
             start = self._start_of(host)
             if start is None:
                 await self._let_go(picture, uid, host)
-            elif picture.uncounted.isdisjoint(start.needs) and not _works(picture, uid, start):
+            elif picture.uncounted.isdisjoint(start.needs) and not start.must_wait(
+                picture.leases.get(uid, ())
+            ):
                 starts.append(start)
         await self._line.follow(starts, tickets)
         self.picture = picture
@@ -96,9 +86,3 @@ class Governor:
             body=body_of(host),
             forced=needs.exempt,
         )
-
-
-def _works(picture: Picture, uid: str, start: Start) -> bool:
-    """Return whether a host still has a unit for which a request was sent, or for another verb."""
-    key = f"{start.host.keys}{start.verb}"
-    return any(lease.record_version or lease.key != key for lease in picture.leases.get(uid, ()))

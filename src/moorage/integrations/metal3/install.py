@@ -11,7 +11,7 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@%~+-]{0,499}")
 """What needs no quotes in YAML: images, pools and addresses."""
 
 
-class Admission(StrEnum):
+class AdmissionMethod(StrEnum):
     """What adds the pause."""
 
     POLICY = "policy"
@@ -33,7 +33,7 @@ class Installation:
     pool: str
     url: str
     namespace: str = "moorage"
-    admission: Admission = Admission.POLICY
+    admission: AdmissionMethod = AdmissionMethod.POLICY
     gated: bool = False
 
 
@@ -48,7 +48,7 @@ def documents(wanted: Installation) -> str:
         failing = ("Ignore", "The gate before Ironic still limits what is written without a pause.")
     else:
         failing = ("Fail", "Nothing else limits a host that is written without a pause.")
-    beta = wanted.admission is Admission.POLICY_V1BETA1
+    beta = wanted.admission is AdmissionMethod.POLICY_V1BETA1
     values = {
         "failure_policy": failing[0],
         "failure_reason": failing[1],
@@ -58,5 +58,5 @@ def documents(wanted: Installation) -> str:
         "pool": wanted.pool,
         "url": wanted.url,
     }
-    second = "webhook" if wanted.admission is Admission.WEBHOOK else "policy"
+    second = "webhook" if wanted.admission is AdmissionMethod.WEBHOOK else "policy"
     return "---\n".join(manifest(name, values) for name in ("governor", second))

@@ -24,6 +24,7 @@ from moorage.integrations.provisioning.host_leases import (
     Host,
     HostLeases,
     host_of,
+    label_text,
     work_state_of,
 )
 from moorage.integrations.provisioning.known_hosts import KnownHosts
@@ -32,8 +33,6 @@ from moorage.wire.admission import Lease
 
 SYSTEM = "metal3"
 """The first word of the keys of its leases."""
-
-LABEL_LENGTH_MAX = 255
 
 log = logging.getLogger("moorage.metal3")
 
@@ -57,7 +56,7 @@ class Picture:
 def host_of_object(host: BareMetalHost, verb: str) -> Host:
     """Return a host as the holder of a lease, with labels for people."""
     labels = {"holder": name_of(host), "verb": verb}
-    return Host(SYSTEM, uid_of(host), {name: _plain(text) for name, text in labels.items()})
+    return Host(SYSTEM, uid_of(host), {name: label_text(text) for name, text in labels.items()})
 
 
 class Reconciler:
@@ -127,8 +126,3 @@ class Reconciler:
                 log.info("host %s: counted (%s)", name_of(host), verb)
                 adopted += 1
         return adopted, frozenset(refused)
-
-
-def _plain(text: str) -> str:
-    """Return text that may be a label."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:LABEL_LENGTH_MAX]

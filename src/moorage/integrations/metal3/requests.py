@@ -55,13 +55,15 @@ class HostRequests:
             return StartResult(outcome_of(error.status), str(error), soon=soon)
         return StartResult(outcome_of(HTTPStatus.OK))
 
-    async def unpause(self, host: BareMetalHost) -> None:
-        """Remove our pause from a host that has nothing to start, if it still is as it was read."""
+    async def unpause(self, host: BareMetalHost) -> bool:
+        """Remove our pause from a host; False: it is no longer as it was read, or gone."""
         try:
             await self._unpause(_path_of(host), str(host["metadata"]["resourceVersion"]))
         except KubernetesError as error:
             if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
                 raise
+            return False
+        return True
 
     async def _unpause(self, path: str, version: str) -> None:
         metadata = {"annotations": {PAUSED: None}, "resourceVersion": version}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct
 
 from moorage.integrations.metal3.hosts import BareMetalHost, Verb
 from moorage.integrations.provisioning import rules
@@ -95,10 +95,7 @@ def read(path: Path) -> Rules:
 
 def parse(content: Mapping[str, Any]) -> Rules:
     """Convert the content of a rules file. Raises RulesError."""
-    try:
-        file = convert(content, type=_File)
-    except ValidationError as error:
-        raise RulesError(str(error)) from error
+    file = rules.converted(content, _File)
     found = Rules(
         rules=tuple(_rule(one) for one in file.rule), exempt=rules.exemptions(file.exempt)
     )
@@ -119,14 +116,8 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def _rule(given: RuleTable) -> Rule:
-    rules.check_rule(given, [verb.value for verb in Verb], "metal3")
-    return Rule(
-        pool=given.pool,
-        units=given.units,
-        otherwise=given.otherwise,
-        verbs=None if given.verbs is None else frozenset(given.verbs),
-        where=rules.condition_of(given.where),
-    )
+    settings = rules.settings_of(given, [verb.value for verb in Verb], "metal3")
+    return Rule(**settings)
 
 
 def _object(value: Any) -> Mapping[str, Any]:

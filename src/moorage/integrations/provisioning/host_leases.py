@@ -42,6 +42,8 @@ HOLDS = "pool_has_hold"
 REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
 
+LABEL_LENGTH_MAX = 255
+
 Step = Callable[[WorkState], WorkState]
 
 log = logging.getLogger("moorage.provisioning")
@@ -83,6 +85,11 @@ class Host:
     def keys(self) -> str:
         """The beginning of the keys of all its leases."""
         return f"{self.system}/{self.uuid}/"
+
+
+def label_text(text: str) -> str:
+    """Return text that may be the value of a label."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)[:LABEL_LENGTH_MAX]
 
 
 def work_state_of(lease: Lease) -> WorkState:

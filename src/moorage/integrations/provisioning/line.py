@@ -19,11 +19,11 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.starting import HostStarter
 from moorage.integrations.provisioning.starts import (
     NOT_SENT,
     HostSystemError,
     Start,
-    Starter,
     StartResult,
 )
 from moorage.integrations.provisioning.unit_release import RequestOutcome
@@ -75,7 +75,7 @@ class Line:
     def __init__(
         self,
         host_leases: HostLeases,
-        starter: Starter,
+        starter: HostStarter[Any],
         is_own: Callable[[Lease], bool],
         answered: Callable[[Start, StartResult], None] = lambda start, answer: None,
     ) -> None:

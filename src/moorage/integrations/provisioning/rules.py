@@ -24,7 +24,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, ValidationError, convert
 
 R = TypeVar("R")
 
@@ -126,6 +126,14 @@ def value_of(host: Fields, name: str) -> str | None:
     return str(value) if isinstance(value, str | int | float) and value != "" else None
 
 
+def converted(content: Mapping[str, Any], kind: type[R]) -> R:
+    """Return the content of a rules file as a Struct. Raises RulesError."""
+    try:
+        return convert(content, type=kind)
+    except ValidationError as error:
+        raise RulesError(str(error)) from error
+
+
 def read(path: Path, parse: Callable[[Mapping[str, Any]], R]) -> R:
     """Read a rules file; `parse` converts its content. Raises RulesError, OSError."""
     try:
@@ -154,8 +162,8 @@ class ExemptTable(Struct, forbid_unknown_fields=True):
     where: Where
 
 
-def check_rule(given: RuleTable, verbs: Collection[str], system: str) -> None:
-    """Check the pool and the verbs of a rule. Raises RulesError.
+def settings_of(given: RuleTable, verbs: Collection[str], system: str) -> dict[str, Any]:
+    """Return what a table states, checked, as arguments of `Rule`. Raises RulesError.
 
     Args:
         given: the rule.
@@ -167,6 +175,13 @@ def check_rule(given: RuleTable, verbs: Collection[str], system: str) -> None:
     for verb in given.verbs or ():
         if verb not in verbs:
             raise RulesError(f"'{verb}' is no verb of {system}; the verbs are {', '.join(verbs)}.")
+    return {
+        "pool": given.pool,
+        "units": given.units,
+        "otherwise": given.otherwise,
+        "verbs": None if given.verbs is None else frozenset(given.verbs),
+        "where": condition_of(given.where),
+    }
 
 
 def exemptions(given: Iterable[ExemptTable]) -> tuple[Condition, ...]:

@@ -1,16 +1,29 @@
 """Work that hosts wait to start, and what came of starting it; whatever system the hosts are of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from moorage.integrations.provisioning.host_leases import Host
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError, Host
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
 
 class HostSystemError(Exception):
     """The system of the hosts did not answer, or not as it does; the message says what happened."""
+
+
+PASS_ERRORS = (
+    HostSystemError,
+    UnreachableError,
+    UndecodableError,
+    RefusedError,
+    EndedError,
+    CrowdedError,
+)
+"""Why a pass over all hosts may fail: the next one tries again."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,14 @@ class Start:
         """What it needs: of two starts of one kind, the first in line can always be granted."""
         return tuple(sorted(self.needs.items()))
 
+    def must_wait(self, leases: Iterable[Lease]) -> bool:
+        """Return whether its host, with these leases, still has a unit of other work.
+
+        That is one for which a request was sent, or one for another verb.
+        """
+        key = f"{self.host.keys}{self.verb}"
+        return any(lease.record_version or lease.key != key for lease in leases)
+
 
 @dataclass(frozen=True)
 class StartResult:
@@ -48,18 +69,3 @@ class StartResult:
 
 
 NOT_SENT = StartResult(None)
-
-
-class Starter(Protocol):
-    """Starts work. Every call raises HostSystemError, UnreachableError and RefusedError."""
-
-    async def begin(self, start: Start, lease: Lease) -> StartResult:
-        """Send the request of a start which has its units, unless it is out of date.
-
-        Raises CrowdedError.
-        """
-        ...
-
-    async def begin_without_units(self, start: Start) -> StartResult:
-        """Send the request of a start that is not limited."""
-        ...

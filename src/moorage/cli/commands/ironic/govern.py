@@ -70,7 +70,7 @@ def govern(
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with opened(target) as (api, nodes):
-            await pools_checked(api, target)
+            await pools_checked(api, target.rules.pools, target.url)
             governor = Governor(
                 HostLeases(api, target.ironic_name),
                 nodes,

@@ -147,7 +147,7 @@ async def _reported(asked: _Asked) -> "RolloutReport":
     from moorage.integrations.provisioning.host_leases import HostLeases
 
     async with opened(asked.target) as (api, nodes):
-        await pools_checked(api, asked.target)
+        await pools_checked(api, asked.target.rules.pools, asked.target.url)
         limits = Limits(asked.limit, asked.failures)
         wave = Rollout(
             HostLeases(api, asked.target.ironic_name),

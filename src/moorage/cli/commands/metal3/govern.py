@@ -3,22 +3,27 @@
 import asyncio
 import os
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.support.ironic import carried_out, either, fault_text, moorage_url, on_signals
+from moorage.cli.support.ironic import (
+    carried_out,
+    either,
+    fault_text,
+    moorage_url,
+    on_signals,
+    pools_checked,
+    rules_of,
+    server_of,
+)
 from moorage.cli.support.options import example
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
-from moorage.client.run.parse import URL_VARIABLE, token_named
-from moorage.client.transport import RefusedError, UnreachableError, shown_url
+from moorage.client.run.parse import token_named
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import Connection
-    from moorage.integrations.lease_api import LeaseApi
     from moorage.integrations.metal3.governor import Governor
-    from moorage.integrations.metal3.rules import Rules
 
 MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
 
@@ -61,11 +66,10 @@ def govern(
     A host waits while it has our pause, baremetalhost.metal3.io/paused: moorage, which is removed
     as soon as there is room. Runs until Ctrl-C or SIGTERM.
     """
-    url = words["url"] or os.environ.get(URL_VARIABLE)
-    if not url:
-        raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
-    url = moorage_url(url)
-    rules = _rules(words["pool"], words["rules"])
+    from moorage.integrations.metal3.rules import Rules, read
+
+    url = moorage_url(server_of(words))
+    rules = rules_of(words["pool"], words["rules"], Rules.of_pool, read)
     try:
         token = token_named({name: words[name] for name in ("token", "token_file")})
     except (OSError, ValueError) as error:
@@ -82,24 +86,12 @@ def govern(
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
-            await _pools_checked(leases, rules, url)
+            await pools_checked(leases, rules.pools, url)
             requests = HostRequests(api, namespace)
             governor = Governor(HostLeases(leases, cluster_name), requests, rules)
             await _passes(governor, api.url, stop, None if once else interval)
 
     carried_out(work, "kubernetes")
-
-
-def _rules(pool: str | None, path: str | None) -> "Rules":
-    from moorage.integrations.metal3.rules import Rules, read
-    from moorage.integrations.provisioning.rules import RulesError
-
-    if bool(pool) == bool(path):
-        raise Failure(USAGE, "give either --pool or --rules")
-    try:
-        return read(Path(path)) if path else Rules.of_pool(str(pool))
-    except (RulesError, OSError) as error:
-        raise Failure(USAGE, fault_text(error)) from None
 
 
 def _connection(kubeconfig: str | None) -> "Connection":
@@ -118,19 +110,6 @@ def _connection(kubeconfig: str | None) -> "Connection":
         return by_kubeconfig(path) if path else in_cluster()
     except UnusableError as error:
         raise Failure(USAGE, str(error)) from None
-
-
-async def _pools_checked(api: "LeaseApi", rules: "Rules", url: str) -> None:
-    from moorage.integrations.provisioning.pools import PoolError, check
-
-    try:
-        await check(api, rules.pools)
-    except PoolError as error:
-        raise Failure(USAGE, str(error)) from None
-    except UnreachableError as error:
-        raise Failure(UNREACHABLE, str(error)) from None
-    except RefusedError as error:
-        raise Failure(USAGE, f"{shown_url(url)}: {error}", error.code) from None
 
 
 async def _passes(

@@ -42,7 +42,7 @@ def install(
     It does not touch the cluster: read the manifests, then apply them with kubectl.
     """
     from moorage.integrations.metal3.install import (
-        Admission,
+        AdmissionMethod,
         Installation,
         InstallError,
         documents,
@@ -55,7 +55,7 @@ def install(
         pool=pool,
         url=moorage_url(url),
         namespace=namespace,
-        admission=Admission(admission),
+        admission=AdmissionMethod(admission),
         gated=gate,
     )
     try:

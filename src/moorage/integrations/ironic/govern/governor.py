@@ -12,7 +12,6 @@ from moorage.integrations.ironic.govern.metrics import GovernorMetrics
 from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import (
-    PASS_ERRORS,
     SYSTEM,
     Picture,
     Reconciler,
@@ -32,7 +31,7 @@ from moorage.integrations.ironic.wishes import (
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.starts import PASS_ERRORS, Start
 from moorage.wire.admission import Lease
 
 WISH = "wish"
@@ -132,7 +131,9 @@ class Governor:
                 remarks[uuid] = hindrance
                 continue
             start = self._start(node, wish)
-            if picture.uncounted.isdisjoint(start.needs) and not _works(picture, uuid, start):
+            if picture.uncounted.isdisjoint(start.needs) and not start.must_wait(
+                picture.leases.get(uuid, ())
+            ):
                 starts.append(start)
         return starts, remarks
 
@@ -148,9 +149,3 @@ class Governor:
     def _start(self, node: Node, wish: Wish) -> Start:
         needs = self._rules.needs(node, {wish.verb}, self._picture.warm)
         return start_of(node, wish.verb, needs, wish.body, (WISH, wish.digest))
-
-
-def _works(picture: Picture, uuid: str, start: Start) -> bool:
-    """Return whether a node still has a unit for which a request was sent, or for another verb."""
-    key = f"{start.host.keys}{start.verb}"
-    return any(lease.record_version or lease.key != key for lease in picture.leases.get(uuid, ()))

@@ -10,7 +10,6 @@ from typing import Any
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import (
-    PASS_ERRORS,
     SYSTEM,
     Picture,
     Reconciler,
@@ -23,7 +22,7 @@ from moorage.integrations.ironic.wishes import hindrance_of, is_needless
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import Start, StartResult
+from moorage.integrations.provisioning.starts import PASS_ERRORS, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
