@@ -146,7 +146,8 @@ class Pieces:
     async def each(self, items: Iterable[T]) -> AsyncIterator[T]:
         """Yield the items, with pauses in between."""
         for item in items:
-            await self.rest()
+            if perf_counter() >= self._end:
+                await self.rest()
             yield item
 
 

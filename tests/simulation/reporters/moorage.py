@@ -5,7 +5,7 @@ after a commit; then its clients get no answer.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -191,7 +191,7 @@ class Service(Reporters):
             world.fleet.apply(made.fleet)
         return made
 
-    async def _shared(self, group: str, nodes: Sequence[ProviderId] = ()) -> Shared:
+    async def _shared(self, group: str, nodes: Collection[ProviderId] = ()) -> Shared:
         await passed(self._world.random.choice([0.0, 0.002]))
         fleet = self._memory.fleet
         return Shared(

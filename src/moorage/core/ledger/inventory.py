@@ -209,9 +209,13 @@ def check_figures(uuid: ProviderId, name: str, spec: InventorySpec) -> None:
 
 def offers(held: Mapping[str, Inventory], specs: Specs) -> bool:
     """Do these inventories match the specs exactly?"""
-    return held.keys() == specs.keys() and all(
-        _figures(inventory) == _figures(specs[name]) for name, inventory in held.items()
-    )
+    if len(held) != len(specs):
+        return False
+    for name, inventory in held.items():  # a loop: reports compare thousands at a time
+        spec = specs.get(name)
+        if spec is None or _figures(inventory) != _figures(spec):
+            return False
+    return True
 
 
 def _figures(of: Inventory | InventorySpec) -> tuple[float, ...]:

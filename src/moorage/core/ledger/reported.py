@@ -56,7 +56,7 @@ class Node(Struct, frozen=True):
     @property
     def names(self) -> int:
         """How many classes, traits and aggregates it names."""
-        return sum(len(each or ()) for each in (self.inventories, self.traits, self.aggregates))
+        return len(self.inventories or ()) + len(self.traits or ()) + len(self.aggregates or ())
 
 
 class NodeAnswer(Struct, frozen=True):

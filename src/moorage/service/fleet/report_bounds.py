@@ -18,26 +18,30 @@ UNIT_NAMES = 1_000
 are new."""
 
 
-class Bounds:
-    """Counts the nodes of a report and their names while they are read."""
+class ReportedNodes:
+    """The nodes of one report, in their order: bounded while they are read."""
 
-    def __init__(self) -> None:
-        self._uuids: set[ProviderId] = set()
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        """Take some nodes. Raises what `add` raises."""
+        self.by_uuid: dict[ProviderId, Node] = {}
         self._names = 0
+        for node in nodes:
+            self.add(node)
 
     def add(self, node: Node) -> None:
-        """Count one more node. Raises LIMIT_EXCEEDED; INVALID for one that is named twice."""
-        if node.uuid in self._uuids:
+        """Take one more node. Raises LIMIT_EXCEEDED; INVALID for one that is named twice."""
+        if node.uuid in self.by_uuid:
             raise Error(Code.INVALID, f"Node '{node.uuid}' is named twice.")
-        self._uuids.add(node.uuid)
-        check_count(len(self._uuids))
-        if node.names > REPORTED_NAMES_MAX:
+        self.by_uuid[node.uuid] = node
+        check_count(len(self.by_uuid))
+        names = node.names
+        if names > REPORTED_NAMES_MAX:
             raise Error(
                 Code.LIMIT_EXCEEDED,
-                f"Node {node.uuid} has {node.names} classes, traits and aggregates, but at most "
+                f"Node {node.uuid} has {names} classes, traits and aggregates, but at most "
                 f"{REPORTED_NAMES_MAX} may be reported of one: report fewer.",
             )
-        self._names += node.names
+        self._names += names
         if self._names > REPORT_NAMES_MAX:
             raise Error(
                 Code.LIMIT_EXCEEDED,

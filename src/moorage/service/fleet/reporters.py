@@ -5,7 +5,7 @@ nodes that differ go through the transactor, in small units, each in a spare tur
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -32,7 +32,7 @@ from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed.index import Index
 from moorage.service.fleet.deletion_cases import GroupDelete
 from moorage.service.fleet.group_clearing import GroupClearing
-from moorage.service.fleet.report_bounds import Bounds, check_new, units
+from moorage.service.fleet.report_bounds import ReportedNodes, check_new, units
 from moorage.service.fleet.reporter_cases import (
     Join,
     Leave,
@@ -130,27 +130,24 @@ class Reporters:
             self.reported_at.pop(group, None)
 
     async def report(
-        self, sender: Sender, nodes: Sequence[Node], pieces: Pieces, by: Actor
+        self, sender: Sender, sent: ReportedNodes, pieces: Pieces, by: Actor
     ) -> list[NodeAnswer]:
         """Apply a report; return the answer for each node, in their order.
 
         If the sender is fenced, or the database fails, in between, the remaining nodes are refused.
 
-        Raises LIMIT_EXCEEDED; INVALID for a node that is named twice; FENCED, UNAVAILABLE and
-        OVERLOADED if nothing was done at all.
+        Raises LIMIT_EXCEEDED; FENCED, UNAVAILABLE and OVERLOADED if nothing was done at all.
         """
-        bounds = Bounds()
-        for node in nodes:
-            bounds.add(node)
-        shared = await self._shared(sender.group, [node.uuid for node in nodes])
+        nodes = sent.by_uuid
+        shared = await self._shared(sender.group, nodes)
         owners = _owners(shared, self._moment(shared), sender)
         await self._index.current()
         answers: dict[ProviderId, NodeAnswer] = {}
-        async for node in pieces.each(nodes):
+        async for node in pieces.each(nodes.values()):
             answer = self._known(node, owners, sender)
             if answer is not None:
                 answers[node.uuid] = answer
-        rest = [node for node in nodes if node.uuid not in answers]
+        rest = [node for uuid, node in nodes.items() if uuid not in answers]
         await check_new(rest, self._index.catalog, pieces)
         for unit in units(rest):
             try:
@@ -164,7 +161,7 @@ class Reporters:
                 answers |= {uuid: reported.refused(uuid, error) for uuid in left}
                 break
             answers.update((each.uuid, each) for each in done)
-        found = [answers[node.uuid] for node in nodes]
+        found = [answers[uuid] for uuid in nodes]
         self.reported_at[sender.group] = self._clock.now()
         self.outcomes.update(each.refusal.code if each.refusal else each.outcome for each in found)
         return found
@@ -245,7 +242,7 @@ class Reporters:
             raise members.group_not_found(group)
         return found
 
-    async def _shared(self, group: str, nodes: Sequence[ProviderId] = ()) -> Shared:
+    async def _shared(self, group: str, nodes: Collection[ProviderId] = ()) -> Shared:
         with errors.translated():
             return await self._engine.read(reporter_reads.shared_load(group, nodes))
 

@@ -326,3 +326,19 @@ def test_a_group_is_deleted(group: Group, native: Native) -> None:
     group.instance = str(uuid4())
     while (joined := group.join()).status != 200:
         assert joined.body["code"] == "group_being_deleted"
+
+
+def test_nodes_that_are_decoded_together(group: Group) -> None:
+    """A report's nodes are answered in order, and an invalid one is named as if it were alone."""
+    group.join()
+    many = [node(traits=[f"CUSTOM_{n}_{'X' * (n * 37 % 250)}"]) for n in range(100)]
+    answers = group.report(*many).body["results"]
+    assert [each["uuid"] for each in answers] == [each["uuid"] for each in many]
+    for n in (0, 40, 99):
+        wrong = [*many]
+        wrong[n] = {**many[n], "name": 7}
+        refused = group.report(*wrong)
+        assert (refused.status, refused.body["detail"]) == (
+            400,
+            "The body is invalid: Expected `str | null`, got `int` - at `$.name`",
+        )

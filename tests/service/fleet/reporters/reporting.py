@@ -10,6 +10,7 @@ from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.service.app import Service
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import Pieces
+from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Membership, Sender
 from moorage.store.api import Plan, Write
 from tests.service.running import TESTER, provider_id
@@ -51,7 +52,9 @@ async def report(
 ) -> list[NodeAnswer]:
     """Send a report."""
     sender = Sender(GROUP, member, token, mode)
-    return await service.reporters.report(sender, sent, Pieces(service.turns), TESTER)
+    return await service.reporters.report(
+        sender, ReportedNodes(sent), Pieces(service.turns), TESTER
+    )
 
 
 def outcomes(answers: Iterable[NodeAnswer]) -> list[str]:

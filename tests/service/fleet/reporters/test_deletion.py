@@ -19,6 +19,7 @@ from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.deletion_cases import ClearUnit
 from moorage.service.fleet.group_clearing import PINS_AT_ONCE
+from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Sender
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.changelog import changes_load
@@ -120,7 +121,9 @@ def test_providers_stay_and_nothing_else(url: str) -> None:
 
 
 async def _send(service: Service, sender: Sender, sent: list[Node]) -> list[str]:
-    return outcomes(await service.reporters.report(sender, sent, Pieces(service.turns), TESTER))
+    return outcomes(
+        await service.reporters.report(sender, ReportedNodes(sent), Pieces(service.turns), TESTER)
+    )
 
 
 def test_ghosts_stay_closed(url: str) -> None:

@@ -20,6 +20,7 @@ from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
+from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Sender
 from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from moorage.store.open import open_engine
@@ -162,13 +163,17 @@ class Explorer:
         before = await self.records()
         sender = Sender(group, "m", self.tokens[group], mode)
         service = self.service()
-        answers = await service.reporters.report(sender, sent, Pieces(service.turns), TESTER)
+        answers = await service.reporters.report(
+            sender, ReportedNodes(sent), Pieces(service.turns), TESTER
+        )
         after = await self.records()
         for node, answer in zip(sent, answers, strict=True):
             self.follow(node, answer, before, after, sender)
         revision = await self.pair.revision()
         service = self.service()
-        again = await service.reporters.report(sender, sent, Pieces(service.turns), TESTER)
+        again = await service.reporters.report(
+            sender, ReportedNodes(sent), Pieces(service.turns), TESTER
+        )
         retried = False
         for node, first, second in zip(sent, answers, again, strict=True):
             if first.refusal is None:

@@ -14,7 +14,7 @@ from moorage.core.limits import (
     REPORT_NEW_NAMES_MAX,
     REPORTED_NAMES_MAX,
 )
-from moorage.service.fleet.report_bounds import UNIT_NAMES, Bounds, units
+from moorage.service.fleet.report_bounds import UNIT_NAMES, ReportedNodes, units
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from tests.service.fleet.alone import play as alone
 from tests.service.fleet.reporters.reporting import join, node, nodes, outcomes, report
@@ -30,15 +30,15 @@ def test_a_node_with_too_many_names_is_refused() -> None:
     """Inventories, traits and aggregates count together; the message says how many there are."""
     aggregates = frozenset(AggregateId(str(n)) for n in range(9))
     most = replace(named(1, REPORTED_NAMES_MAX - 10), aggregates=aggregates)
-    Bounds().add(most)
+    ReportedNodes().add(most)
     with pytest.raises(Error, match=f"has {REPORTED_NAMES_MAX + 1} classes") as refused:
-        Bounds().add(replace(named(1, REPORTED_NAMES_MAX - 9), aggregates=aggregates))
+        ReportedNodes().add(replace(named(1, REPORTED_NAMES_MAX - 9), aggregates=aggregates))
     assert refused.value.code is Code.LIMIT_EXCEEDED
 
 
 def test_a_report_with_too_many_names_is_refused() -> None:
     """The limit is that of all nodes together."""
-    bounds = Bounds()
+    bounds = ReportedNodes()
     for n in range(REPORT_NAMES_MAX // REPORTED_NAMES_MAX):
         bounds.add(named(n, REPORTED_NAMES_MAX - 1))
     with pytest.raises(Error, match="send several") as refused:

@@ -13,6 +13,7 @@ from moorage.core.errors import Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer
 from moorage.service.fair_turns import Pieces
+from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Sender
 from moorage.service.ledger import allocation_cases as allocations
 from moorage.service.ledger import provider_cases as providers
@@ -80,7 +81,9 @@ class Together(Explorer):
         """Send a report to some service."""
         service = self.service()
         sender = Sender(group, "m", self.tokens[group], mode)
-        answers = await service.reporters.report(sender, sent, Pieces(service.turns), TESTER)
+        answers = await service.reporters.report(
+            sender, ReportedNodes(sent), Pieces(service.turns), TESTER
+        )
         codes = {answer.refusal.code for answer in answers if answer.refusal is not None}
         assert not codes & FAULTS
         return answers

@@ -10,11 +10,12 @@ from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.fleet.reporters import OWN
 from moorage.faces.v1.ledger.providers import inventory_of
-from moorage.faces.v1.long_lists import misfit, parts_of
+from moorage.faces.v1.long_lists import Run, misfit, parts_of, runs_of
 from moorage.faces.v1.routing import Request, Route
+from moorage.faces.web import RefusalError
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
-from moorage.service.fleet.report_bounds import Bounds
+from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Sender
 from moorage.service.native.bounds import uuid_of
 from moorage.wire.reporting import NodeOutcome, NodeOutcomes, NodeReported, ReportWanted
@@ -26,13 +27,11 @@ async def send(request: Request[bytes, None]) -> NodeOutcomes:
     parts = await parts_of(request.body, pieces, "nodes", _envelope)
     wanted = _envelope(parts.around)
     roles.check_scope(request.scope, [wanted.group])
-    nodes: list[Node] = []
-    bounds = Bounds()
-    async for begin, end in pieces.each(parts.members):
-        item = request.body[begin:end]
-        node = await decoded(item, partial(_read, item))
-        bounds.add(node)  # before the next one is in memory
-        nodes.append(node)
+    nodes = ReportedNodes()
+    async for run in pieces.each(runs_of(parts.members)):
+        text = request.body[run[0][0] : run[-1][1]]
+        for node in await decoded(text, partial(_read, request.body, run)):
+            nodes.add(node)  # before the next ones are in memory
     sender = Sender(wanted.group, wanted.member, wanted.token, Mode(wanted.mode))
     answers = await request.service.reporters.report(sender, nodes, pieces, request.actor)
     return await _shown(answers, pieces)
@@ -61,8 +60,15 @@ def _envelope(around: bytes) -> ReportWanted:
     return wanted
 
 
-def _read(item: bytes) -> Node:
-    return _node(body_decode(item, NodeReported))
+def _read(body: bytes, run: Run) -> list[Node]:
+    """Decode adjacent members of the list. Raises RefusalError, which says what one of them has."""
+    try:
+        sent = body_decode(b"[%b]" % body[run[0][0] : run[-1][1]], list[NodeReported])
+    except RefusalError:
+        sent = []
+    if len(sent) != len(run):
+        sent = [body_decode(body[begin:end], NodeReported) for begin, end in run]
+    return [_node(each) for each in sent]
 
 
 def _node(sent: NodeReported) -> Node:

@@ -102,7 +102,8 @@ WHERE reporter_group = ANY (ARRAY(SELECT json_array_elements_text($1)));
 -- The parameter is a JSON array of [group, node].
 -- name: pins_load --
 SELECT reporter_group, node, member FROM json_array_elements($1) AS asked(value) JOIN reporter_pin
-    ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1;
+    ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1
+WHERE EXISTS (SELECT 1 FROM reporter_pin);
 
 -- name: reporter_group_upsert --
 INSERT INTO reporter_group (name, seen_at, body)

@@ -81,7 +81,8 @@ WHERE reporter_group IN (SELECT value FROM json_each(?));
 -- The parameter is a JSON array of [group, node].
 -- name: pins_load --
 SELECT reporter_group, node, member FROM json_each(?) AS asked JOIN reporter_pin
-    ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1;
+    ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1
+WHERE EXISTS (SELECT 1 FROM reporter_pin);
 
 -- name: reporter_group_upsert --
 INSERT INTO reporter_group (name, seen_at, body) VALUES (?, ?, ?)
