@@ -146,8 +146,7 @@ class Pieces:
     async def each(self, items: Iterable[T]) -> AsyncIterator[T]:
         """Yield the items, with pauses in between."""
         for item in items:
-            if perf_counter() >= self._end:
-                await self.rest()
+            await self.rest()
             yield item
 
 

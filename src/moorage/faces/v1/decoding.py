@@ -18,7 +18,11 @@ Check = Callable[[Any], None]
 
 def body_decode(raw: bytes, kind: type[T]) -> T:
     """Decode a request's JSON body. Raises RefusalError."""
-    value = json_decode(raw)
+    return fitted(json_decode(raw), kind)
+
+
+def fitted(value: Any, kind: type[T]) -> T:
+    """Convert decoded JSON to a type; it may have no other names. Raises RefusalError."""
     try:
         decoded = msgspec.convert(value, kind)
         check = _check_of(kind)  # type: ignore[arg-type] # types are hashable

@@ -1,9 +1,13 @@
-"""Bodies with one long list, which is cut into members that are decoded one by one."""
+"""Bodies with one long list, which is cut into members that are decoded a few at a time."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
+from typing import Any, TypeVar
 
 from moorage.core.limits import AROUND_BYTES_MAX, BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX
+from moorage.faces.json_decoding import decoded, json_decode
 from moorage.faces.json_lists import (
     Cut,
     LongMemberError,
@@ -11,12 +15,13 @@ from moorage.faces.json_lists import (
     NoListError,
     cut,
 )
+from moorage.faces.v1.decoding import fitted
 from moorage.faces.web import RefusalError
 from moorage.service.fair_turns import Pieces
 from moorage.service.ledger.bulk import check_count
 
-Run = list[tuple[int, int]]
-"""Start and end of adjacent members of a list."""
+T = TypeVar("T")
+W = TypeVar("W")
 
 RUN_BYTES = 8_192
 """Members of this many bytes are decoded together: less than half a millisecond."""
@@ -51,16 +56,44 @@ async def parts_of(body: bytes, pieces: Pieces, name: str, check: Callable[[byte
         raise misfit(str(error)) from None
 
 
-def runs_of(members: Iterable[tuple[int, int]]) -> Iterator[Run]:
+async def members_of(
+    body: bytes, parts: Cut, pieces: Pieces, kind: type[W], convert: Callable[[W], T]
+) -> AsyncIterator[T]:
+    """Decode the members of a list in their order, at most `RUN_BYTES` before the first is yielded.
+
+    Raises RefusalError, and what `convert` raises.
+    """
+
+    def converted(text: bytes, run: list[bytes]) -> list[T]:
+        return [convert(fitted(value, kind)) for value in _values(text, run)]
+
+    async for run in pieces.each(_runs(body, parts.members)):
+        text = b"[%b]" % b",".join(run)
+        for member in await decoded(text, partial(converted, text, run)):
+            yield member
+
+
+def _runs(body: bytes, members: Iterable[tuple[int, int]]) -> Iterator[list[bytes]]:
     """Divide members into those that are decoded together; a long one is alone."""
-    run: Run = []
+    run: list[bytes] = []
+    size = 0
     for begin, end in members:
-        if run and end - run[0][0] > RUN_BYTES:
+        if run and size + end - begin > RUN_BYTES:
             yield run
-            run = []
-        run.append((begin, end))
+            run, size = [], 0
+        run.append(body[begin:end])
+        size += end - begin
     if run:
         yield run
+
+
+def _values(text: bytes, run: list[bytes]) -> list[Any]:
+    """Decode members: as one text or, so that an error is about one of them, one by one."""
+    with suppress(RefusalError):
+        values: list[Any] = json_decode(text)
+        if len(values) == len(run):
+            return values
+    return [json_decode(member) for member in run]
 
 
 def misfit(reason: str) -> RefusalError:

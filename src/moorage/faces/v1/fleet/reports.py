@@ -1,18 +1,15 @@
 """Reports of groups of reporters: what a source of nodes has, and what it has no more."""
 
 from collections import Counter
-from functools import partial
 
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
-from moorage.faces.json_decoding import decoded
 from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.fleet.reporters import OWN
 from moorage.faces.v1.ledger.providers import inventory_of
-from moorage.faces.v1.long_lists import Run, misfit, parts_of, runs_of
+from moorage.faces.v1.long_lists import members_of, misfit, parts_of
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.web import RefusalError
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.report_bounds import ReportedNodes
@@ -28,10 +25,8 @@ async def send(request: Request[bytes, None]) -> NodeOutcomes:
     wanted = _envelope(parts.around)
     roles.check_scope(request.scope, [wanted.group])
     nodes = ReportedNodes()
-    async for run in pieces.each(runs_of(parts.members)):
-        text = request.body[run[0][0] : run[-1][1]]
-        for node in await decoded(text, partial(_read, request.body, run)):
-            nodes.add(node)  # before the next ones are in memory
+    async for node in members_of(request.body, parts, pieces, NodeReported, _node):
+        nodes.add(node)  # before the next ones are in memory
     sender = Sender(wanted.group, wanted.member, wanted.token, Mode(wanted.mode))
     answers = await request.service.reporters.report(sender, nodes, pieces, request.actor)
     return await _shown(answers, pieces)
@@ -58,17 +53,6 @@ def _envelope(around: bytes) -> ReportWanted:
     if wanted.nodes:
         raise misfit("`nodes` is given more than once")
     return wanted
-
-
-def _read(body: bytes, run: Run) -> list[Node]:
-    """Decode adjacent members of the list. Raises RefusalError, which says what one of them has."""
-    try:
-        sent = body_decode(b"[%b]" % body[run[0][0] : run[-1][1]], list[NodeReported])
-    except RefusalError:
-        sent = []
-    if len(sent) != len(run):
-        sent = [body_decode(body[begin:end], NodeReported) for begin, end in run]
-    return [_node(each) for each in sent]
 
 
 def _node(sent: NodeReported) -> Node:

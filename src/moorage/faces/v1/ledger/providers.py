@@ -1,7 +1,6 @@
 """Bulk upsert: creates or updates many providers in one request."""
 
 from collections import Counter
-from functools import partial
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -9,9 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.faces.json_decoding import decoded
-from moorage.faces.v1.decoding import body_decode
-from moorage.faces.v1.long_lists import misfit, parts_of
+from moorage.faces.v1.long_lists import members_of, misfit, parts_of
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
@@ -27,7 +24,7 @@ from moorage.wire.ledger import (
 
 
 class Envelope(Struct, forbid_unknown_fields=True):
-    """`wire.ledger.ProvidersWanted` with its providers left raw: they are decoded one by one."""
+    """`wire.ledger.ProvidersWanted` with its providers left raw: they are decoded separately."""
 
     providers: list[Raw]
     create_vocabulary: bool | UnsetType = UNSET
@@ -82,15 +79,8 @@ async def _described(body: bytes, pieces: Pieces) -> tuple[list[ProviderSpec], b
     """
     parts = await parts_of(body, pieces, "providers", _envelope)
     envelope = _envelope(parts.around)
-    specs: list[ProviderSpec] = []
-    async for begin, end in pieces.each(parts.members):
-        item = body[begin:end]
-        specs.append(await decoded(item, partial(_read, item)))
-    return specs, envelope.create_vocabulary is True
-
-
-def _read(item: bytes) -> ProviderSpec:
-    return _spec(body_decode(item, ProviderWanted))
+    described = members_of(body, parts, pieces, ProviderWanted, _spec)
+    return [spec async for spec in described], envelope.create_vocabulary is True
 
 
 def _envelope(around: bytes) -> Envelope:

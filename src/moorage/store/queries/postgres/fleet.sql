@@ -99,7 +99,8 @@ DELETE FROM deleted_reporter_group USING unnest($1::text[]) AS r(gone) WHERE nam
 SELECT reporter_group, name, heard_until, last_pass, body FROM reporter
 WHERE reporter_group = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
--- The parameter is a JSON array of [group, node].
+-- The parameter is a JSON array of [group, node]. It may be long, so it is not read if there are no
+-- pins at all, as is usual.
 -- name: pins_load --
 SELECT reporter_group, node, member FROM json_array_elements($1) AS asked(value) JOIN reporter_pin
     ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1

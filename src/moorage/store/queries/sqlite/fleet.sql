@@ -78,7 +78,8 @@ DELETE FROM deleted_reporter_group WHERE name = ?;
 SELECT reporter_group, name, heard_until, last_pass, body FROM reporter
 WHERE reporter_group IN (SELECT value FROM json_each(?));
 
--- The parameter is a JSON array of [group, node].
+-- The parameter is a JSON array of [group, node]. It may be long, so it is not read if there are no
+-- pins at all, as is usual.
 -- name: pins_load --
 SELECT reporter_group, node, member FROM json_each(?) AS asked JOIN reporter_pin
     ON reporter_group = asked.value ->> 0 AND node = asked.value ->> 1
