@@ -127,8 +127,6 @@ async def _passes(
         if succeeded and not ready:
             ready = True
             seen = governor.picture
-            say(
-                f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.occupied)} busy)"
-            )
+            say(f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)")
         await either(stop, interval)
     await governor.close()
