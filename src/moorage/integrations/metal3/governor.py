@@ -113,7 +113,8 @@ class Governor:
         if not leases or not cannot_start(host):
             return
         stuck = all(
-            (lease.record_age or 0.0) >= self._stuck_seconds
+            lease.record_version
+            and (lease.record_age or 0.0) >= self._stuck_seconds
             and has_looked_since(host, lease.record)
             for lease in leases
         )

@@ -1,6 +1,7 @@
 """How a pass sees BareMetalHosts: which need units, and what becomes of their work."""
 
 import logging
+from collections.abc import Mapping
 
 from moorage.integrations.metal3.failures import result_of
 from moorage.integrations.metal3.hosts import (
@@ -81,14 +82,19 @@ class _Cluster:
         return next((host for host in hosts if uid_of(host) == uid), None)
 
     async def without_unit(self, listed: BareMetalHost) -> Busy | None:
-        host = await self._requests.again(listed)
-        verb = None if host is None or not occupies(host) else work_of(host) or start_of(host)
-        if host is None or verb is None:
+        if not self._units(listed):
             return None
-        units = self._rules.needs(host, verb).units
-        return (
-            Busy(host_of_object(host, ADOPTED), units, state_of(host) or "new") if units else None
-        )
+        host = await self._requests.again(listed)
+        if host is None or not (units := self._units(host)):
+            return None
+        return Busy(host_of_object(host, ADOPTED), units, state_of(host) or "new")
+
+    def _units(self, host: BareMetalHost) -> Mapping[str, int]:
+        """Return the units that a host needs for what it does, or may start at any moment."""
+        verb = work_of(host) or start_of(host)
+        if verb is None or not occupies(host):
+            return {}
+        return self._rules.needs(host, verb).units
 
     async def before_release(self, lease: Lease, host: BareMetalHost) -> bool:
         """Return True: nothing needs to be done."""
