@@ -22,6 +22,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/cli/support/backend.py",
     f"{PACKAGE}/cli/commands/metal3/",
     f"{PACKAGE}/cli/support/ironic.py",
+    f"{PACKAGE}/cli/support/provisioning.py",
     f"{PACKAGE}/faces/",
     f"{PACKAGE}/integrations/",
     f"{PACKAGE}/serve/",

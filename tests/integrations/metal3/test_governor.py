@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
@@ -44,17 +45,18 @@ class World:
     double: KubernetesDouble
     api: Kubernetes
     nodes: MemoryNodes
+    bmo: Operator
     operator: Admission
 
     @asynccontextmanager
-    async def governor(self) -> AsyncIterator[Governor]:
+    async def governor(self, **words: Any) -> AsyncIterator[Governor]:
         """Yield one more governor, which ends as after SIGTERM."""
         async with (
             LeaseApi(self.url, self.token) as leases,
             KubernetesApi(Connection(self.double.url)) as api,
         ):
             requests = HostRequests(api)
-            governor = Governor(HostLeases(leases), requests, Rules.of_pool(POOL))
+            governor = Governor(HostLeases(leases), requests, Rules.of_pool(POOL), **words)
             try:
                 yield governor
             finally:
@@ -81,18 +83,29 @@ class World:
         return len(list(self.operator.leases(POOL, "granted")))
 
 
-def play(folder: Path, scene: Callable[[World], Awaitable[None]]) -> None:
-    """Run a scene; one in five first deployments fails, and time runs a hundred times faster."""
+def play(
+    folder: Path,
+    scene: Callable[[World], Awaitable[None]],
+    *,
+    limit: int = LIMIT,
+    ttl: float = 60.0,
+    failing: float = 0.2,
+    retries: int = 5,
+) -> None:
+    """Run a scene; one in five first deployments fails, and time runs a hundred times faster.
+
+    `retries`: this often may one image fail, then the operator gives up.
+    """
 
     async def run(url: str, token: str, operator: Admission) -> None:
         agenda = Agenda(SCALE)
-        nodes = MemoryNodes(agenda, failing=0.2)
+        nodes = MemoryNodes(agenda, failing=failing)
         async with (
             KubernetesDouble() as double,
             Kubernetes(double.url, name="bmo") as api,
-            Operator(api, agenda, nodes, Settings(workers=8)),
+            Operator(api, agenda, nodes, Settings(workers=8, retries=retries)) as bmo,
         ):
-            it = World(url, token, double, api, nodes, operator)
+            it = World(url, token, double, api, nodes, bmo, operator)
             await asyncio.wait_for(scene(it), PATIENCE)
 
     database = folder / "moorage.sqlite"
@@ -100,7 +113,7 @@ def play(folder: Path, scene: Callable[[World], Awaitable[None]]) -> None:
         secret = Path(f"{database}.token").read_text().strip()
         transport = Transport(server.url, secret)
         operator = Admission(transport)
-        operator.pool_put(POOL, PoolWanted(limit=LIMIT, expire="keep", ttl=60.0))
+        operator.pool_put(POOL, PoolWanted(limit=limit, expire="keep", ttl=ttl))
         wanted = {"name": "govern", "role": "governor", "scope": {"pool": [POOL]}}
         made = transport.request("POST", "/v1/tokens", wanted)
         asyncio.run(run(server.url, made["token"], operator))

@@ -10,6 +10,7 @@ HOST_LEASES = "src/moorage/integrations/provisioning/host_leases.py"
 KNOWN_HOSTS = "src/moorage/integrations/provisioning/known_hosts.py"
 REQUEST_STEPS = "src/moorage/integrations/provisioning/request_steps.py"
 IRONIC = "src/moorage/integrations/ironic"
+RECONCILE = "src/moorage/integrations/provisioning/reconcile.py"
 STARTING = "src/moorage/integrations/provisioning/starting.py"
 CORE = "src/moorage/core/admission"
 
@@ -85,13 +86,11 @@ PROVISIONING_BUGS = (
     _bug(
         "P2",
         "nodes are read before the leases",
-        f"{IRONIC}/reconcile.py",
-        "        noted = await self._host_leases.working(SYSTEM)\n"
-        '        nodes = {str(node["uuid"]): node for node in'
-        " await self._nodes.all(self._rules.listed)}\n",
-        '        nodes = {str(node["uuid"]): node for node in'
-        " await self._nodes.all(self._rules.listed)}\n"
-        "        noted = await self._host_leases.working(SYSTEM)\n",
+        RECONCILE,
+        "        noted = await self._host_leases.working(self._words.system)\n"
+        "        hosts = await self._system.hosts()\n",
+        "        hosts = await self._system.hosts()\n"
+        "        noted = await self._host_leases.working(self._words.system)\n",
     ),
     _bug(
         "P2",
@@ -110,9 +109,9 @@ PROVISIONING_BUGS = (
     _bug(
         "P3",
         "the first look counts nothing",
-        f"{IRONIC}/reconcile.py",
-        "        if not nodes:\n            return 0, 0, frozenset()\n",
-        "        if not nodes or not self._renewed:\n            return 0, 0, frozenset()\n",
+        RECONCILE,
+        "        if not hosts:\n            return 0, 0, frozenset()\n",
+        "        if not hosts or not self._renewed:\n            return 0, 0, frozenset()\n",
     ),
     _bug(
         "P4",
@@ -125,16 +124,16 @@ PROVISIONING_BUGS = (
     _bug(
         "P4",
         "a unit is released before its wish is removed",
-        f"{IRONIC}/reconcile.py",
-        "            if is_begun(lease.record, node) and not await self._remove_wish(node):\n"
+        RECONCILE,
+        "            if not await self._system.before_release(lease, host):\n"
         "                return False\n",
         "",
     ),
     _bug(
         "P5",
         "what is busy without a unit is never counted",
-        f"{IRONIC}/reconcile.py",
-        "        if not nodes:\n            return 0, 0, frozenset()\n",
+        RECONCILE,
+        "        if not hosts:\n            return 0, 0, frozenset()\n",
         "        if True:\n            return 0, 0, frozenset()\n",
     ),
     _bug(

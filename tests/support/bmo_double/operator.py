@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import aiohttp
@@ -20,6 +21,9 @@ from tests.support.bmo_double.state_machine import StateMachine
 from tests.support.bmo_double.throttle import Bucket
 from tests.support.ironic_double.agenda import Agenda
 from tests.support.kubernetes_client import CORE, Answered, Kubernetes, hosts_in
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+"""Second 0 of the agenda."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,11 @@ class Operator:
         for found in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(found, Exception):
                 raise found
+
+    def now(self) -> datetime:
+        """Return the time of the agenda."""
+        self._agenda.catch_up()
+        return BEGAN + timedelta(seconds=self._agenda.now)
 
     def _changed(self, key: str, before: Object | None, after: Object | None) -> None:
         """Queue a host, unless only its status changed: `updateEventHandler`."""
@@ -120,6 +129,7 @@ class Operator:
         if actions.changed_metadata:
             await self._save(host)
         elif result.dirty:
+            host["status"]["lastUpdated"] = f"{self.now():%Y-%m-%dT%H:%M:%SZ}"
             await self._save(host, "/status")
         for reason, message in actions.events:
             await self._post(host, reason, message)

@@ -1,46 +1,36 @@
-"""What `moorage gate`, `ironic` and `metal3` share: addresses, tokens, rules, signals."""
+"""What `moorage gate` and the commands of `moorage ironic` share: addresses, tokens, rules."""
 
-import asyncio
 import functools
-import logging
-import os
 import re
-import signal
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
-from moorage.client.run.parse import URL_VARIABLE, token_named
-from moorage.client.run.printing import printable
-from moorage.client.transport import (
-    RefusedError,
-    UnreachableError,
-    server_url,
-    shown_url,
-    token_of,
+from moorage.cli.support.output import USAGE, Failure
+from moorage.cli.support.provisioning import (
+    fault_text,
+    moorage_url,
+    rules_of,
+    server_of,
+    token_in,
+    token_to_use,
 )
+from moorage.client.transport import shown_url, token_of
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
     from moorage.integrations.ironic.rules import Rules
     from moorage.integrations.lease_api import LeaseApi
-    from moorage.integrations.rereading import FileValue
-
-R = TypeVar("R")
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 """The name of an Ironic: a label of leases and of metrics."""
 
 UNDECODED = "\ufffd"
 """In place of what is not UTF-8."""
-
-MISSING = "this command needs aiohttp: pip install 'moorage[{}]'"
 
 
 @dataclass(frozen=True)
@@ -136,35 +126,12 @@ def target_of(words: dict[str, Any]) -> Target:
     return Target(**vars(addresses), rules=found, ironic_name=name)
 
 
-def rules_of(
-    pool: str | None, path: str | None, of_pool: Callable[[str], R], read: Callable[[Path], R]
-) -> R:
-    """Return the rules of --pool or of --rules, of which one must be given. Raises Failure."""
-    from moorage.integrations.provisioning.rules import RulesError
-
-    if bool(pool) == bool(path):
-        raise Failure(USAGE, "give either --pool or --rules")
-    try:
-        return read(Path(path)) if path else of_pool(str(pool))
-    except (RulesError, OSError) as error:
-        raise Failure(USAGE, fault_text(error)) from None
-
-
-def server_of(words: dict[str, Any]) -> str:
-    """Take Moorage's address out of the options of a command. Raises Failure."""
-    url = words.pop("url") or os.environ.get(URL_VARIABLE)
-    if not url:
-        raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
-    return str(url)
-
-
 def addresses_of(words: dict[str, Any]) -> Addresses:
     """Take the options of addresses and tokens out of those of a command. Raises Failure."""
     ironic = words.pop("ironic")
     if not ironic:
         raise Failure(USAGE, "--ironic is missing: Ironic's own address")
     url = server_of(words)
-    own = {name: words.pop(name) for name in ("token", "token_file")}
     ca_file = words.pop("ca_file")
     try:
         return Addresses(
@@ -174,7 +141,7 @@ def addresses_of(words: dict[str, Any]) -> Addresses:
             ),
             trusted=None if ca_file is None else _trusted(ca_file),
             url=moorage_url(url),
-            token=_token_in(own["token_file"]) if own["token_file"] else token_named(own),
+            token=token_to_use(words),
         )
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
@@ -197,21 +164,6 @@ def ironic_url(url: str, option: str) -> str:
     return moorage_url(url)
 
 
-def moorage_url(url: str) -> str:
-    """Return the address of a server. Raises Failure: it cannot be one."""
-    try:
-        return server_url(url)
-    except ValueError as error:
-        raise Failure(USAGE, str(error)) from None
-
-
-def fault_text(error: Exception) -> str:
-    """Return what is wrong with a file that the command line names."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot read {error.filename}: {error.strerror}"
-    return str(error)
-
-
 def _trusted(path: str) -> ssl.SSLContext:
     """Read the authorities to trust. Raises OSError with the name of the file."""
     try:
@@ -220,19 +172,12 @@ def _trusted(path: str) -> ssl.SSLContext:
         raise OSError(f"{path}: {error.strerror or error}") from error
 
 
-def _token_in(path: str) -> "FileValue[str]":
-    """Return the token in a file. Raises OSError, ValueError."""
-    from moorage.integrations.rereading import FileValue
-
-    return FileValue(path, lambda text: token_of(text, path))
-
-
 def _ironic_headers(path: str | None, token_path: str | None) -> Callable[[], dict[str, str]]:
     """Return what reads headers from a file, and a token. Raises OSError, ValueError."""
     from moorage.integrations.rereading import FileValue
 
     headers = FileValue(path, lambda text: _headers(text, path)) if path else dict
-    token = _token_in(token_path) if token_path else None
+    token = token_in(token_path) if token_path else None
 
     def now() -> dict[str, str]:
         return {**headers(), **({} if token is None else {"X-Auth-Token": token()})}
@@ -262,53 +207,3 @@ async def opened(target: Target) -> "AsyncIterator[tuple[LeaseApi, NodeReader]]"
         NodeReader(target.ironic, target.ironic_headers, target.trusted) as nodes,
     ):
         yield api, nodes
-
-
-async def pools_checked(api: "LeaseApi", pools: Sequence[str], url: str) -> None:
-    """Check the pools of rules at the server with this address. Raises Failure."""
-    from moorage.integrations.provisioning.pools import PoolError, check
-
-    try:
-        await check(api, pools)
-    except PoolError as error:
-        raise Failure(USAGE, str(error)) from None
-    except UnreachableError as error:
-        raise Failure(UNREACHABLE, str(error)) from None
-    except RefusedError as error:
-        raise Failure(USAGE, f"{shown_url(url)}: {error}", error.code) from None
-
-
-class _OneLine(logging.Formatter):
-    """Log lines: errors of Ironic, and names of nodes, have text of others."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Return exactly one line, whatever the message contains."""
-        return printable(super().formatMessage(record))
-
-
-def carried_out(work: Callable[[], Any], extra: str = "ironic") -> Any:
-    """Run asynchronous work of a command that needs aiohttp, which an extra installs."""
-    try:
-        import aiohttp  # noqa: F401 # to say which extra is missing
-    except ImportError:
-        raise Failure(USAGE, MISSING.format(extra)) from None
-    handler = logging.StreamHandler()
-    handler.setFormatter(_OneLine("moorage: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    return asyncio.run(work())
-
-
-def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -> None:
-    """Call a function at each of these signals, in place of what they do."""
-    loop = asyncio.get_running_loop()
-    for number in numbers:
-        loop.add_signal_handler(number, react)
-
-
-async def either(stop: asyncio.Event, seconds: float) -> None:
-    """Return at `stop`, or after a time."""
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return

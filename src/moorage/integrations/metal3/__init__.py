@@ -1,9 +1,10 @@
 """Provisioning limits for metal3: BareMetalHosts start when they have their units.
 
 `hosts.py` says what a BareMetalHost does and what it waits to start, as the baremetal-operator
-(BMO) reads it, `rules.py` which units that needs. `governor.py` passes over all hosts with
-`reconcile.py`, and starts them; `requests.py` sends its requests to Kubernetes. `admission/`
-decides which writes pause a host, `manifests/` has the documents for a cluster, which `install.py`
-puts together; `uninstall.py` leaves no host paused by us.
+(BMO) reads it, `failures.py` what has failed and when it may try again, `rules.py` which units a
+host needs. `governor.py` passes over all hosts with `reconcile.py`, and starts them; `requests.py`
+sends its requests to Kubernetes. `admission/` decides which writes pause a host, `manifests/` has
+the documents for a cluster, which `install.py` puts together; `uninstall.py` leaves no host paused
+by us.
 May import: `integrations`, `client`, `wire`.
 """

@@ -1,52 +1,84 @@
 """The governor: one pass after the other, each from what Kubernetes and Moorage say now.
 
 A pass adopts what works and releases what is over; then it asks for the hosts with our pause that
-have something to start. A granted host loses our pause; the pauses of others stay.
+have something to start. A granted host loses our pause; the pauses of others stay. A host that
+could not start gets our pause again, so that it gives its units back, and waits for some time.
 """
 
 import logging
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
 
-from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of, start_of, work_of
+from moorage.integrations.metal3.failures import (
+    again_at,
+    cannot_start,
+    error_of,
+    has_looked_since,
+    mark_of,
+)
+from moorage.integrations.metal3.hosts import (
+    OWN,
+    BareMetalHost,
+    name_of,
+    pause_of,
+    start_of,
+    work_of,
+)
 from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.passes import Passes
 from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import PASS_ERRORS, Start
+from moorage.integrations.provisioning.starts import Start
+from moorage.wire.admission import Lease
+
+STUCK_SECONDS = 60.0
+"""How long a host that cannot start keeps its units: people may mend it, and BMO may be slow."""
 
 log = logging.getLogger("moorage.metal3")
+
+
+def utc_now() -> datetime:
+    """Return the time of this machine."""
+    return datetime.now(UTC)  # noqa: TID251 - a time to compare with those of BMO is meant
 
 
 class Governor:
     """Governs the BareMetalHosts of one cluster."""
 
-    def __init__(self, host_leases: HostLeases, requests: HostRequests, rules: Rules) -> None:
-        """Prepare to govern."""
+    def __init__(
+        self,
+        host_leases: HostLeases,
+        requests: HostRequests,
+        rules: Rules,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        stuck_seconds: float = STUCK_SECONDS,
+    ) -> None:
+        """Prepare to govern; `now` returns the time, which is compared with that of BMO's clock."""
         self._host_leases = host_leases
         self._requests = requests
         self._rules = rules
+        self._now = now
+        self._stuck_seconds = stuck_seconds
         self._reconciler = Reconciler(host_leases, requests, rules)
         starter = HostStarter(host_leases, requests, self._start_of)
         self._line = Line(host_leases, starter, self._reconciler.governs)
-        self._trouble: str | None = None
+        self._passes = Passes(self._pass, self._line, log)
+        self._waits: dict[str, str] = {}
         self.picture = Picture()
         """What the last pass that succeeded has seen."""
 
+    @property
+    def remarks(self) -> dict[str, str]:
+        """Why hosts with our pause have no place in line, by UID."""
+        return {**self._line.remarks, **self._waits}
+
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
-        try:
-            await self._pass()
-        except PASS_ERRORS as error:
-            self._line.pause()
-            if self._trouble is None:
-                log.warning("nothing is started or released: %s", error)
-            self._trouble = str(error)
-            return False
-        if self._trouble is not None:
-            log.warning("works again")
-        self._trouble = None
-        return True
+        return await self._passes.tick()
 
     async def close(self) -> None:
         """Wait for nothing more; return when requests that are being sent are answered."""
@@ -55,24 +87,53 @@ class Governor:
     async def _pass(self) -> None:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
-        starts = []
+        starts, waits = [], {}
         for uid, host in picture.hosts.items():
+            leases = picture.leases.get(uid, ())
+            if pause_of(host) is None:
+                await self._hold_back(host, leases)
             if pause_of(host) != OWN:
                 continue
             start = self._start_of(host)
             if start is None:
-                await self._let_go(picture, uid, host)
-            elif picture.uncounted.isdisjoint(start.needs) and not start.must_wait(
-                picture.leases.get(uid, ())
-            ):
+                await self._let_go(host, leases)
+            elif (wait := self._wait_of(host)) is not None:
+                waits[uid] = wait
+            elif picture.uncounted.isdisjoint(start.needs) and not start.must_wait(leases):
                 starts.append(start)
+        self._waits = waits
         await self._line.follow(starts, tickets)
         self.picture = picture
 
-    async def _let_go(self, picture: Picture, uid: str, host: BareMetalHost) -> None:
+    async def _hold_back(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
+        """Store our pause in a host that cannot start, so that the next pass releases its units.
+
+        If BMO has begun meanwhile, the version of the host is another one, and nothing is stored.
+        """
+        if not leases or not cannot_start(host):
+            return
+        stuck = all(
+            lease.record_version
+            and (lease.record_age or 0.0) >= self._stuck_seconds
+            and has_looked_since(host, lease.record)
+            for lease in leases
+        )
+        if stuck and await self._requests.pause(host):
+            log.warning(
+                "%s cannot start, and gives its units back: %s", name_of(host), error_of(host)
+            )
+
+    async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        if work_of(host) is None or uid in picture.leases:
+        if work_of(host) is None or leases:
             await self._requests.unpause(host)
+
+    def _wait_of(self, host: BareMetalHost) -> str | None:
+        """Return why a host does not ask yet that could not start; None: it may ask."""
+        again = again_at(host)
+        if again is None or again <= self._now():
+            return None
+        return f"it could not start: {error_of(host)}; it waits in line again from {again:%F %T %Z}"
 
     def _start_of(self, host: BareMetalHost) -> Start | None:
         verb = start_of(host) if pause_of(host) == OWN else None
@@ -85,4 +146,5 @@ class Governor:
             needs=needs.units,
             body=body_of(host),
             forced=needs.exempt,
+            marks=mark_of(host),
         )

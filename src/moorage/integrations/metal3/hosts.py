@@ -36,6 +36,9 @@ class Verb(StrEnum):
     """The image is removed, and the host is cleaned; no limit can prevent this."""
 
 
+HELD = (Verb.INSPECT, Verb.PREPARE, Verb.PROVISION)
+"""What is held back; removing an image is counted, but never held."""
+
 WORK = {
     "inspecting": Verb.INSPECT,
     "preparing": Verb.PREPARE,

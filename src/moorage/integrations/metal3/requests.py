@@ -1,11 +1,11 @@
-"""Reads BareMetalHosts, and removes our own pauses: nothing else of a host is ever changed."""
+"""Reads BareMetalHosts, and removes and stores our own pauses: nothing else of a host changes."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
-from moorage.integrations.metal3.hosts import PAUSED, BareMetalHost, name_of, occupies
+from moorage.integrations.metal3.hosts import OWN, PAUSED, BareMetalHost, name_of, occupies
 from moorage.integrations.provisioning.starts import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
 
@@ -28,7 +28,11 @@ class HostRequests:
 
     async def again(self, host: BareMetalHost) -> BareMetalHost | None:
         """Return a host as it is now; None: it is gone, also if another one has its name."""
-        return await self._same(_path_of(host), str(host["metadata"]["uid"]))
+        return await self.named(name_of(host), str(host["metadata"]["uid"]))
+
+    async def named(self, name: str, uid: str) -> BareMetalHost | None:
+        """Return the host with this name (`namespace/name`) and UID as it is now; None: gone."""
+        return await self._same(_path(name), uid)
 
     async def read(self, start: Start) -> BareMetalHost | None:
         """Return the host of a start as it is now."""
@@ -49,7 +53,7 @@ class HostRequests:
     async def send(self, start: Start) -> StartResult:
         """Remove our pause, unless the host was changed since it was read."""
         try:
-            await self._unpause(str(start.body["path"]), str(start.body["version"]))
+            await self._set_pause(str(start.body["path"]), str(start.body["version"]), None)
         except KubernetesError as error:
             soon = error.status == HTTPStatus.CONFLICT
             return StartResult(outcome_of(error.status), str(error), soon=soon)
@@ -57,16 +61,23 @@ class HostRequests:
 
     async def unpause(self, host: BareMetalHost) -> bool:
         """Remove our pause from a host; False: it is no longer as it was read, or gone."""
+        return await self._changed(host, None)
+
+    async def pause(self, host: BareMetalHost) -> bool:
+        """Store our pause in a host; False: it is no longer as it was read, or gone."""
+        return await self._changed(host, OWN)
+
+    async def _changed(self, host: BareMetalHost, pause: str | None) -> bool:
         try:
-            await self._unpause(_path_of(host), str(host["metadata"]["resourceVersion"]))
+            await self._set_pause(_path_of(host), str(host["metadata"]["resourceVersion"]), pause)
         except KubernetesError as error:
             if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
                 raise
             return False
         return True
 
-    async def _unpause(self, path: str, version: str) -> None:
-        metadata = {"annotations": {PAUSED: None}, "resourceVersion": version}
+    async def _set_pause(self, path: str, version: str, pause: str | None) -> None:
+        metadata = {"annotations": {PAUSED: pause}, "resourceVersion": version}
         await self._api.merge(path, {"metadata": metadata})
 
 
@@ -76,5 +87,9 @@ def body_of(host: BareMetalHost) -> Mapping[str, Any]:
 
 
 def _path_of(host: BareMetalHost) -> str:
-    namespace, _, name = name_of(host).partition("/")
+    return _path(name_of(host))
+
+
+def _path(name: str) -> str:
+    namespace, _, name = name.partition("/")
     return f"{GROUP}/namespaces/{namespace}/baremetalhosts/{name}"

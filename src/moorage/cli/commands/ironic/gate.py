@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.support.ironic import MISSING, ironic_url, target_of, target_options
+from moorage.cli.support.ironic import ironic_url, target_of, target_options
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
+from moorage.cli.support.provisioning import MISSING
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.gate.process import Settings

@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.support.ironic import (
-    Target,
-    carried_out,
-    either,
-    on_signals,
-    opened,
-    pools_checked,
-    targeting,
-)
+from moorage.cli.support.ironic import Target, opened, targeting
 from moorage.cli.support.options import example
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
+from moorage.cli.support.provisioning import carried_out, either, on_signals, pools_checked
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.govern.governor import Governor

@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.cli.support.durations import DurationType
-from moorage.cli.support.ironic import (
-    Target,
-    carried_out,
-    on_signals,
-    opened,
-    pools_checked,
-    targeting,
-)
+from moorage.cli.support.ironic import Target, opened, targeting
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
+from moorage.cli.support.provisioning import carried_out, on_signals, pools_checked
 from moorage.cli.support.rollout_view import view
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.support.ironic import (
+from moorage.cli.support.options import example
+from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
+from moorage.cli.support.provisioning import (
     carried_out,
     either,
     fault_text,
@@ -16,10 +18,8 @@ from moorage.cli.support.ironic import (
     pools_checked,
     rules_of,
     server_of,
+    token_to_use,
 )
-from moorage.cli.support.options import example
-from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
-from moorage.client.run.parse import token_named
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import Connection
@@ -71,7 +71,7 @@ def govern(
     url = moorage_url(server_of(words))
     rules = rules_of(words["pool"], words["rules"], Rules.of_pool, read)
     try:
-        token = token_named({name: words[name] for name in ("token", "token_file")})
+        token = token_to_use(words)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
 
@@ -127,8 +127,6 @@ async def _passes(
         if succeeded and not ready:
             ready = True
             seen = governor.picture
-            say(
-                f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.occupied)} busy)"
-            )
+            say(f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)")
         await either(stop, interval)
     await governor.close()

@@ -2,9 +2,9 @@
 
 import click
 
-from moorage.cli.support.ironic import moorage_url
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure, say
+from moorage.cli.support.provisioning import moorage_url
 
 
 @click.command(

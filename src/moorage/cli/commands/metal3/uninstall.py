@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from moorage.cli.support.ironic import carried_out, fault_text, moorage_url
 from moorage.cli.support.options import example
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say
+from moorage.cli.support.provisioning import carried_out, fault_text, moorage_url
 from moorage.client.transport import token_of
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from moorage.cli.support.ironic import carried_out, on_signals
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure, say
+from moorage.cli.support.provisioning import carried_out, on_signals
 
 
 @click.command(

@@ -1,8 +1,7 @@
 """The governor: one pass after the other, each from what Ironic and Moorage say now.
 
 A pass adopts what is busy and releases what is over; then it asks for the nodes that wish to start.
-So nothing is asked before everything that works is counted. If Ironic or Moorage does not answer,
-no request waits for a unit until a pass has succeeded again.
+So nothing is asked before everything that works is counted.
 """
 
 import logging
@@ -11,11 +10,7 @@ from http import HTTPStatus
 from moorage.integrations.ironic.govern.metrics import GovernorMetrics
 from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
 from moorage.integrations.ironic.nodes import Node, NodeReader
-from moorage.integrations.ironic.reconcile import (
-    SYSTEM,
-    Picture,
-    Reconciler,
-)
+from moorage.integrations.ironic.reconcile import SYSTEM, Picture, Reconciler
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.starting import NodeRequests, start_of
 from moorage.integrations.ironic.wishes import (
@@ -30,8 +25,9 @@ from moorage.integrations.ironic.wishes import (
 )
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.passes import Passes
 from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import PASS_ERRORS, Start
+from moorage.integrations.provisioning.starts import Start
 from moorage.wire.admission import Lease
 
 WISH = "wish"
@@ -63,24 +59,12 @@ class Governor:
         self._line = Line(host_leases, starter, self._is_own)
         self._notes = Notes(nodes)
         self._picture = Picture()
-        self._trouble: str | None = None
         self.metrics = GovernorMetrics()
+        self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
-        try:
-            await self._pass()
-        except PASS_ERRORS as error:
-            self._line.pause()
-            self.metrics.failed()
-            if self._trouble is None:
-                log.warning("nothing is started or released: %s", error)
-            self._trouble = str(error)
-            return False
-        if self._trouble is not None:
-            log.warning("works again")
-        self._trouble = None
-        return True
+        return await self._passes.tick()
 
     async def close(self) -> None:
         """Wait for nothing more; return when requests that are being sent are answered."""

@@ -7,16 +7,7 @@ The same rule stands in CEL in `manifests/policy.yaml`; tests hold both to one t
 
 from typing import Any
 
-from moorage.integrations.metal3.hosts import (
-    OWN,
-    BareMetalHost,
-    Verb,
-    pause_of,
-    start_of,
-)
-
-HELD = (Verb.INSPECT, Verb.PREPARE, Verb.PROVISION)
-"""What is held back; removing an image is counted, but never held."""
+from moorage.integrations.metal3.hosts import HELD, OWN, BareMetalHost, pause_of, start_of
 
 
 def pauses(new: BareMetalHost, old: BareMetalHost | None, user: str, governor: str) -> bool:

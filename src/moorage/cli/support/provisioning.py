@@ -1,0 +1,131 @@
+"""What commands share that limit hosts: addresses, tokens, rules, pools, signals."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
+from moorage.client.run.parse import URL_VARIABLE, token_named
+from moorage.client.run.printing import printable
+from moorage.client.transport import (
+    RefusedError,
+    UnreachableError,
+    server_url,
+    shown_url,
+    token_of,
+)
+
+if TYPE_CHECKING:
+    from moorage.integrations.lease_api import LeaseApi
+    from moorage.integrations.rereading import FileValue
+
+R = TypeVar("R")
+
+MISSING = "this command needs aiohttp: pip install 'moorage[{}]'"
+
+
+def rules_of(
+    pool: str | None, path: str | None, of_pool: Callable[[str], R], read: Callable[[Path], R]
+) -> R:
+    """Return the rules of --pool or of --rules, of which one must be given. Raises Failure."""
+    from moorage.integrations.provisioning.rules import RulesError
+
+    if bool(pool) == bool(path):
+        raise Failure(USAGE, "give either --pool or --rules")
+    try:
+        return read(Path(path)) if path else of_pool(str(pool))
+    except (RulesError, OSError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
+
+
+def server_of(words: dict[str, Any]) -> str:
+    """Take Moorage's address out of the options of a command. Raises Failure."""
+    url = words.pop("url") or os.environ.get(URL_VARIABLE)
+    if not url:
+        raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
+    return str(url)
+
+
+def moorage_url(url: str) -> str:
+    """Return the address of a server. Raises Failure: it cannot be one."""
+    try:
+        return server_url(url)
+    except ValueError as error:
+        raise Failure(USAGE, str(error)) from None
+
+
+def fault_text(error: Exception) -> str:
+    """Return what is wrong with a file that the command line names."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot read {error.filename}: {error.strerror}"
+    return str(error)
+
+
+def token_to_use(words: dict[str, Any]) -> "str | FileValue[str] | None":
+    """Take Moorage's token out of the options of a command: that of a file follows the file.
+
+    Raises OSError, ValueError.
+    """
+    own = {name: words.pop(name) for name in ("token", "token_file")}
+    return token_in(own["token_file"]) if own["token_file"] else token_named(own)
+
+
+def token_in(path: str) -> "FileValue[str]":
+    """Return the token in a file. Raises OSError, ValueError."""
+    from moorage.integrations.rereading import FileValue
+
+    return FileValue(path, lambda text: token_of(text, path))
+
+
+async def pools_checked(api: "LeaseApi", pools: Sequence[str], url: str) -> None:
+    """Check the pools of rules at the server with this address. Raises Failure."""
+    from moorage.integrations.provisioning.pools import PoolError, check
+
+    try:
+        await check(api, pools)
+    except PoolError as error:
+        raise Failure(USAGE, str(error)) from None
+    except UnreachableError as error:
+        raise Failure(UNREACHABLE, str(error)) from None
+    except RefusedError as error:
+        raise Failure(USAGE, f"{shown_url(url)}: {error}", error.code) from None
+
+
+class _OneLine(logging.Formatter):
+    """Log lines: errors of Ironic, and names of nodes, have text of others."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return exactly one line, whatever the message contains."""
+        return printable(super().formatMessage(record))
+
+
+def carried_out(work: Callable[[], Any], extra: str = "ironic") -> Any:
+    """Run asynchronous work of a command that needs aiohttp, which an extra installs."""
+    try:
+        import aiohttp  # noqa: F401 # to say which extra is missing
+    except ImportError:
+        raise Failure(USAGE, MISSING.format(extra)) from None
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("moorage: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    return asyncio.run(work())
+
+
+def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -> None:
+    """Call a function at each of these signals, in place of what they do."""
+    loop = asyncio.get_running_loop()
+    for number in numbers:
+        loop.add_signal_handler(number, react)
+
+
+async def either(stop: asyncio.Event, seconds: float) -> None:
+    """Return at `stop`, or after a time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return

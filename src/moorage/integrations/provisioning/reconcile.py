@@ -1,0 +1,272 @@
+"""Compares the hosts of a system with their leases: adopts what is busy, releases what is not.
+
+One pass reads everything again, and remembers nothing of earlier ones. Any number of processes may
+run it side by side: a release counts only if nobody has taken a step meanwhile, and who is adopted
+twice has one lease.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.clock import monotonic
+from moorage.integrations.provisioning.host_leases import (
+    EndedError,
+    Host,
+    HostLeases,
+    host_of,
+    installation_of,
+    label_text,
+    work_state_of,
+)
+from moorage.integrations.provisioning.known_hosts import KnownHosts
+from moorage.integrations.provisioning.unit_release import is_over_after_reading
+from moorage.wire.admission import Lease
+
+H = TypeVar("H")
+
+RENEWALS = 3
+"""How many times a lease is renewed within its TTL, so that it is shown as `unheard` only if no
+process governs its host."""
+
+
+@dataclass(frozen=True)
+class Picture(Generic[H]):
+    """What a pass has seen and done."""
+
+    hosts: dict[str, H] = field(default_factory=dict)
+    """By UUID."""
+    busy: frozenset[str] = frozenset()
+    """Those that occupy their units."""
+    leases: dict[str, list[Lease]] = field(default_factory=dict)
+    """The leases that were not released, as they were before the hosts were read."""
+    adopted: int = 0
+    released: int = 0
+    failed: int = 0
+    """Hosts that are busy without a unit because Moorage refused to count them."""
+    uncounted: frozenset[str] = frozenset()
+    """The pools of which these need units: nothing else can be started from them."""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """Units that its hosts had when the pass began, by pool."""
+    foreign: Sequence[Lease] = ()
+    """The leases of hosts that were never here: another installation's, or unknown."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a system is named: `system` in the keys of leases, the others in the log."""
+
+    system: str
+    host: str
+    """What one of its hosts is called, such as `node`."""
+    installation: str
+    """What has the hosts, such as `this Ironic`."""
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A host that is busy without a unit: `doing` says with what, for the log."""
+
+    host: Host
+    units: Mapping[str, int]
+    doing: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the work of a lease: `result` is ok or failed."""
+
+    result: str
+    detail: str = ""
+
+
+class System(Protocol[H]):
+    """A system of hosts, such as an Ironic. Requests to it raise HostSystemError."""
+
+    words: Words
+    log: logging.Logger
+
+    async def hosts(self) -> dict[str, H]:
+        """Return all hosts, by UUID; the list may lack hosts, or be out of date."""
+        ...
+
+    def name_of(self, uuid: str, host: H) -> str:
+        """Return the name of a host for the log."""
+        ...
+
+    def lease_name_of(self, lease: Lease) -> str:
+        """Return the name of the host of a lease for the log; the host may be gone."""
+        ...
+
+    def occupies(self, host: H) -> bool:
+        """Return whether a host needs its units."""
+        ...
+
+    async def confirmed(self, lease: Lease, listed: H | None) -> H | None:
+        """Return the host of a lease as a reading shows it that began after leases were noted.
+
+        None: it is gone. `listed` is the host in the list; None: the list lacks it.
+        """
+        ...
+
+    async def without_unit(self, listed: H) -> Busy | None:
+        """Return what a listed host needs that is busy without a unit; None: no units.
+
+        The host is read again: its unit may have been released since the list was read.
+        """
+        ...
+
+    async def before_release(self, lease: Lease, host: H) -> bool:
+        """Do what must be done before a lease is released; False: it must stay for now."""
+        ...
+
+    def outcome(self, host: H) -> Outcome | None:
+        """Return what became of the work of a host that is over; None: nothing can be said."""
+        ...
+
+
+class Reconciler(Generic[H]):
+    """Passes over the hosts of one installation of a system."""
+
+    def __init__(self, host_leases: HostLeases, system: System[H]) -> None:
+        """Prepare to pass over the hosts of a system."""
+        self._host_leases = host_leases
+        self._system = system
+        self._words = system.words
+        self._log = system.log
+        self._known = KnownHosts(host_leases.installation)
+        self._unknown: set[str] = set()
+        """Leases of which the log says that nobody can tell whose they are."""
+        self._renewed: dict[str, float] = {}
+        """When this process renewed each lease."""
+
+    async def run_once(self) -> Picture[H]:
+        """Make one pass. Raises HostSystemError, UnreachableError, RefusedError."""
+        # The leases first: what is released must have been noted before the reading began.
+        noted = await self._host_leases.working(self._words.system)
+        hosts = await self._system.hosts()
+        busy = {uuid for uuid, host in hosts.items() if self._system.occupies(host)}
+        self._known.look(hosts, noted)
+        own = [lease for leases in noted.values() for lease in leases if self.governs(lease)]
+        left: dict[str, list[Lease]] = {}
+        released = 0
+        for lease in own:
+            uuid = str(host_of(lease))
+            if await self._judged(lease, hosts.get(uuid)):
+                released += 1
+                continue
+            left.setdefault(uuid, []).append(lease)
+            await self._renew(lease)
+        adopted, failed, uncounted = await self._adopt(
+            {uuid: host for uuid, host in hosts.items() if uuid in busy and uuid not in noted}
+        )
+        live = {lease.id for leases in left.values() for lease in leases}
+        self._renewed = {one: at for one, at in self._renewed.items() if one in live}
+        foreign = [one for leases in noted.values() for one in leases if not self.governs(one)]
+        self._tell_unknown(foreign)
+        return Picture(
+            hosts,
+            frozenset(busy),
+            left,
+            adopted=adopted,
+            released=released,
+            failed=failed,
+            uncounted=uncounted,
+            units=_units(own),
+            foreign=foreign,
+        )
+
+    def governs(self, lease: Lease) -> bool:
+        """Return whether a lease or ticket is of a host that is here, or was."""
+        return self._known.has(lease)
+
+    def _tell_unknown(self, foreign: Iterable[Lease]) -> None:
+        """Log, once for each, which units nobody may ever release."""
+        unknown = {one.id: one for one in foreign if installation_of(one) is None}
+        for lease_id in unknown.keys() - self._unknown:
+            self._log.warning(
+                "the unit of %s %s stays: %s has never had it. If it was deleted, run"
+                " `moorage lease revoke %s`",
+                self._words.host,
+                self._system.lease_name_of(unknown[lease_id]),
+                self._words.installation,
+                lease_id,
+            )
+        self._unknown = {*unknown}
+
+    async def _judged(self, lease: Lease, listed: H | None) -> bool:
+        """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""
+        busy = listed is not None and self._system.occupies(listed)
+        if not is_over_after_reading(work_state_of(lease), busy=busy):
+            return False
+        host = await self._system.confirmed(lease, listed)
+        try:
+            return await self._release(lease, host)
+        except RefusedError as refusal:
+            name = self._system.lease_name_of(lease)
+            self._log.error("the lease of %s %s stays: %s", self._words.host, name, refusal)
+            return False
+
+    async def _release(self, lease: Lease, host: H | None) -> bool:
+        """Release the lease of a host whose work is over; return whether it was released."""
+        state = work_state_of(lease)
+        busy = host is not None and self._system.occupies(host)
+        if not is_over_after_reading(state, busy=busy):
+            return False
+        if host is not None:
+            if not await self._system.before_release(lease, host):
+                return False
+            outcome = self._system.outcome(host)
+            if state.begun and lease.outcome is None and outcome is not None:
+                detail = label_text(outcome.detail)
+                await self._host_leases.report(lease, outcome.result, detail)
+        return await self._host_leases.release_after_reading(lease, busy=busy)
+
+    async def _adopt(self, hosts: Mapping[str, H]) -> tuple[int, int, frozenset[str]]:
+        """Count hosts that are busy without a unit.
+
+        Returns how many are counted, how many are not, and the pools of those.
+        """
+        if not hosts:
+            return 0, 0, frozenset()
+        # Again: a unit may have been granted after the first look, and before the host was read.
+        working = await self._host_leases.working(self._words.system)
+        adopted = failed = 0
+        refused: set[str] = set()
+        for uuid, host in hosts.items():
+            found = None if uuid in working else await self._system.without_unit(host)
+            if found is None:
+                continue
+            word, name = self._words.host, self._system.name_of(uuid, host)
+            try:
+                await self._host_leases.adopt(found.host, found.units)
+            except (RefusedError, EndedError) as error:
+                self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
+                refused |= found.units.keys()
+                failed += 1
+            else:
+                self._log.info("%s %s is %s: counted", word, name, found.doing)
+                adopted += 1
+        return adopted, failed, frozenset(refused)
+
+    async def _renew(self, lease: Lease) -> None:
+        last = self._renewed.get(lease.id, float("-inf"))
+        if lease.ttl is None or monotonic() - last < lease.ttl / RENEWALS:
+            return
+        try:
+            await self._host_leases.renew(lease)
+        except (RefusedError, UnreachableError) as error:
+            self._log.debug("lease %s is not renewed: %s", lease.id, error)
+            return
+        self._renewed[lease.id] = monotonic()
+
+
+def _units(leases: Iterable[Lease]) -> Mapping[str, int]:
+    """Return the units of leases, by pool."""
+    units: Counter[str] = Counter()
+    for lease in leases:
+        units.update({need.pool: need.units for need in lease.needs})
+    return units
