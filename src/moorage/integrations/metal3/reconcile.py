@@ -83,7 +83,7 @@ class Reconciler:
         released = 0
         for lease in (one for leases in noted.values() for one in leases if self.governs(one)):
             uid = str(host_of(lease))
-            if await self._released(lease, busy=uid in occupied):
+            if await self._released(lease, hosts.get(uid)):
                 released += 1
             else:
                 left.setdefault(uid, []).append(lease)
@@ -91,16 +91,27 @@ class Reconciler:
         adopted, uncounted = await self._adopt(missing)
         return Picture(hosts, frozenset(occupied), left, adopted, released, uncounted)
 
-    async def _released(self, lease: Lease, *, busy: bool) -> bool:
+    async def _released(self, lease: Lease, listed: BareMetalHost | None) -> bool:
         """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""
-        state = work_state_of(lease)
+        state, busy = work_state_of(lease), listed is not None and occupies(listed)
         if not is_over_after_reading(state, busy=busy):
+            return False
+        # The mirror may be older than the lease: only a reading that begins now is evidence.
+        host = await self._confirmed(lease, listed)
+        if busy := host is not None and occupies(host):
             return False
         try:
             return await self._host_leases.release_after_reading(lease, busy=busy)
         except RefusedError as refusal:
             log.error("the lease of host %s stays: %s", lease.labels.get("holder"), refusal)
             return False
+
+    async def _confirmed(self, lease: Lease, listed: BareMetalHost | None) -> BareMetalHost | None:
+        """Return the host of a lease as it is now; None: it is gone."""
+        if listed is not None:
+            return await self._requests.again(listed)
+        hosts = await self._requests.now()
+        return next((host for host in hosts if uid_of(host) == host_of(lease)), None)
 
     async def _adopt(self, hosts: Collection[BareMetalHost]) -> tuple[int, frozenset[str]]:
         """Count hosts that occupy units without a lease; return how many, and pools in trouble."""
