@@ -77,7 +77,8 @@ class Mirror:
         self._ended = 0.0
         """When the last watch has ended that was no failed attempt."""
         self._trouble = SLOW
-        self._tried = asyncio.Event()
+        self.tried = asyncio.Event()
+        """Is set when the first list was read, or could not be read."""
         self._delays = Backoff(FIRST_DELAY_SECONDS, DELAY_SECONDS_MAX)
         self.changed = asyncio.Event()
         """Is set when something has changed that matters; whoever waits for it clears it."""
@@ -85,7 +86,7 @@ class Mirror:
     async def __aenter__(self) -> Self:
         self._ended = monotonic()
         self._task = asyncio.create_task(self._run(), name="mirror")
-        self._task.add_done_callback(lambda _: self._tried.set())
+        self._task.add_done_callback(lambda _: self.tried.set())
         return self
 
     async def __aexit__(
@@ -96,10 +97,6 @@ class Mirror:
     ) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])
-
-    async def tried(self) -> None:
-        """Return when the first list was read, or could not be read."""
-        await self._tried.wait()
 
     def objects(self) -> list[Object]:
         """Return the objects by their names. Raises StaleError."""
@@ -127,7 +124,7 @@ class Mirror:
         if trouble != self._trouble:
             log.info("%s", trouble)
         self._trouble = trouble
-        self._tried.set()
+        self.tried.set()
         await asyncio.sleep(self._delays.next())
 
     async def _list(self) -> None:
@@ -150,7 +147,7 @@ class Mirror:
             self._differs(before[name], one) for name, one in self._objects.items()
         ):
             self.changed.set()
-        self._tried.set()
+        self.tried.set()
 
     async def _follow(self, until: float) -> None:
         """Watch until a time; a watch that breaks off is continued where it was."""

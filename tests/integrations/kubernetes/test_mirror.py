@@ -1,0 +1,262 @@
+"""The copy of a list: what it has after watches break off, lists get old and servers are away."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from moorage.integrations.kubernetes import api as kubernetes
+from moorage.integrations.kubernetes.api import Connection, KubernetesApi
+from moorage.integrations.kubernetes.mirror import (
+    LIST_SECONDS,
+    STALE_SECONDS,
+    STEADY_SECONDS,
+    Mirror,
+    StaleError,
+)
+from tests.support.kubernetes_client import Kubernetes, host, hosts_in
+from tests.support.kubernetes_double.faults import Fault
+from tests.support.kubernetes_double.server import KubernetesDouble
+from tests.support.virtual_loop import VirtualLoop, run
+
+HOSTS = hosts_in("metal3")
+LIST, WATCH = ("list", "baremetalhosts"), ("watch", "baremetalhosts")
+
+
+@dataclass
+class World:
+    """An API server, a client that changes hosts, and a copy of the hosts."""
+
+    loop: VirtualLoop
+    double: KubernetesDouble
+    client: Kubernetes
+    mirror: Mirror
+
+    def names(self) -> str:
+        """Return the names of the hosts in the copy."""
+        return " ".join(one["metadata"]["name"] for one in self.mirror.objects())
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Return when something holds."""
+        while not holds():
+            await asyncio.sleep(0)
+
+    async def until_changed(self, names: str) -> None:
+        """Return when the copy has these hosts; it must say each time that it has changed."""
+        while self.names() != names:
+            await self.mirror.changed.wait()
+            self.mirror.changed.clear()
+
+    async def settle(self) -> None:
+        """Return when the copy is read and watched."""
+        await self.mirror.tried.wait()
+        await self.until(lambda: self.double.counts[WATCH] >= 1)
+        await self.until(lambda: self.mirror.is_watching)
+
+
+def play(scene: Callable[[World], Awaitable[None]], *names: str) -> None:
+    """Run a scene with hosts of these names."""
+
+    async def act(loop: VirtualLoop) -> None:
+        async with (
+            KubernetesDouble() as double,
+            Kubernetes(double.url) as client,
+            KubernetesApi(Connection(double.url)) as api,
+        ):
+            for name in names:
+                await client.create(HOSTS, host(name))
+            double.requests.clear()
+            async with Mirror(api, HOSTS) as mirror:
+                world = World(loop, double, client, mirror)
+                await world.settle()
+                await scene(world)
+
+    run(act)
+
+
+async def pause(client: Kubernetes, name: str, value: str) -> None:
+    """Change a host."""
+    await client.merge(f"{HOSTS}/{name}", {"metadata": {"annotations": {"mine": value}}})
+
+
+def value(mirror: Mirror, name: str) -> str | None:
+    """Return the annotation of a host in the copy."""
+    (found,) = [one for one in mirror.objects() if one["metadata"]["name"] == name]
+    annotations: dict[str, str] = found["metadata"].get("annotations") or {}
+    return annotations.get("mine")
+
+
+def test_it_follows() -> None:
+    """Hosts that come, change and go are seen without another list; one that has the name of an
+    earlier one replaces it; who has written which field is not kept.
+    """
+
+    async def scene(world: World) -> None:
+        assert world.names() == "a"
+        await world.client.create(HOSTS, host("b"))
+        await world.until_changed("a b")
+        await pause(world.client, "b", "1")
+        await world.until(lambda: value(world.mirror, "b") == "1")
+        await world.client.delete(f"{HOSTS}/a")
+        await world.until_changed("b")
+        await world.client.delete(f"{HOSTS}/b")
+        await world.client.create(HOSTS, host("b"))
+        await world.until(lambda: value(world.mirror, "b") is None)
+        assert world.double.counts[LIST] == 1
+        assert all("managedFields" not in one["metadata"] for one in world.mirror.objects())
+
+    play(scene, "a")
+
+
+def test_only_what_matters_is_a_change() -> None:
+    """`changed` is set for what matters of an object, and for no other change of it."""
+
+    async def act(_: VirtualLoop) -> None:
+        async with (
+            KubernetesDouble() as double,
+            Kubernetes(double.url) as client,
+            KubernetesApi(Connection(double.url)) as api,
+        ):
+            await client.create(HOSTS, host("a"))
+            async with Mirror(api, HOSTS, lambda one: one["spec"].get("online")) as mirror:
+                await mirror.tried.wait()
+                mirror.changed.clear()
+                await pause(client, "a", "1")
+                while value(mirror, "a") != "1":
+                    await asyncio.sleep(0)
+                assert not mirror.changed.is_set()
+                await client.merge(f"{HOSTS}/a", {"spec": {"online": False}})
+                await mirror.changed.wait()
+
+    run(act)
+
+
+def test_a_cut_watch_goes_on_where_it_was() -> None:
+    """What happens while a watch is cut is seen by the next one, without another list."""
+
+    async def scene(world: World) -> None:
+        for number in range(3):
+            world.double.drop_watches()
+            await pause(world.client, "a", f"{number}")
+            await world.until(lambda n=number: value(world.mirror, "a") == f"{n}")
+            world.loop.advance(STEADY_SECONDS)
+        assert world.double.counts[LIST] == 1
+        assert world.double.counts[WATCH] >= 3
+
+    play(scene, "a")
+
+
+def test_a_forgotten_version_is_listed_again() -> None:
+    """If the server has forgotten what the next watch would begin with, all hosts are listed; a
+    deletion that no watch has seen is found so.
+    """
+
+    async def scene(world: World) -> None:
+        world.double.faults.pending.append(Fault(*WATCH, answer=503, times=1))
+        world.double.drop_watches()
+        await world.client.delete(f"{HOSTS}/a")
+        await pause(world.client, "b", "1")
+        world.double.compact()
+        await world.until(lambda: world.names() == "b" and value(world.mirror, "b") == "1")
+        assert world.double.counts[LIST] == 2
+
+    play(scene, "a", "b")
+
+
+def test_lists_replace_what_a_silent_watch_has_missed() -> None:
+    """A watch that reports nothing more, without breaking off, is corrected by the next list."""
+
+    async def scene(world: World) -> None:
+        deaf(world.double)
+        await world.client.delete(f"{HOSTS}/a")
+        await world.client.create(HOSTS, host("c"))
+        world.mirror.changed.clear()
+        world.loop.advance(LIST_SECONDS / 2)
+        assert world.names() == "a b"
+        world.loop.advance(LIST_SECONDS)
+        await world.mirror.changed.wait()
+        assert world.names() == "b c"
+        assert world.double.counts[LIST] == 2
+
+    play(scene, "a", "b")
+
+
+def deaf(double: KubernetesDouble) -> None:
+    """Let watches that run send nothing more."""
+
+    async def silent(_: float) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    double.storage.changed = silent  # type: ignore[method-assign]
+    double.storage.wake = lambda: None  # type: ignore[method-assign]
+
+
+def test_a_server_that_is_away_for_a_minute() -> None:
+    """After some seconds the copy cannot be used; it can as soon as the server is back, with what
+    has happened meanwhile; few requests are sent until then.
+    """
+
+    async def scene(world: World) -> None:
+        world.loop.advance(STEADY_SECONDS)
+        await world.double.stop()
+        await world.until(lambda: not world.mirror.is_watching)
+        assert world.names() == "a"
+        world.loop.advance(STALE_SECONDS + 1)
+        with pytest.raises(StaleError, match="was not heard of for 1. s: .*refused"):
+            world.mirror.objects()
+        for _ in range(45):
+            world.loop.advance(1)
+            await asyncio.sleep(0.001)
+        world.double.put(
+            {**host("b"), "metadata": {"name": "b", "namespace": "metal3", "uid": "b"}}
+        )
+        before = world.double.counts[LIST] + world.double.counts[WATCH]
+        await world.double.start()
+        world.loop.advance(20)
+        await world.until(lambda: world.mirror.is_watching)
+        await world.until(lambda: world.names() == "a b")
+        assert world.double.counts[LIST] + world.double.counts[WATCH] - before <= 3
+
+    play(scene, "a")
+
+
+def test_an_idle_minute() -> None:
+    """In ten minutes without changes there are about ten lists and ten watches."""
+
+    async def scene(world: World) -> None:
+        for _ in range(10):
+            lists = world.double.counts[LIST]
+            world.loop.advance(LIST_SECONDS * 1.1)
+            await world.until(lambda n=lists: world.double.counts[LIST] > n)
+            await world.until(lambda: world.mirror.is_watching)
+            assert world.names() == "a"
+        assert world.double.counts[LIST] == 11
+        assert world.double.counts[WATCH] <= 12
+
+    play(scene, "a")
+
+
+def test_not_read_yet() -> None:
+    """Until the first list is read, the copy says why it cannot be used."""
+
+    async def act(loop: VirtualLoop) -> None:
+        async with KubernetesDouble() as double, KubernetesApi(Connection(double.url)) as api:
+            double.faults.pending.append(Fault(*LIST, answer=500, times=1))
+            async with Mirror(api, HOSTS) as mirror:
+                with pytest.raises(StaleError, match="not read yet"):
+                    mirror.objects()
+                await mirror.tried.wait()
+                with pytest.raises(StaleError, match="500"):
+                    mirror.objects()
+                loop.advance(1)
+                await mirror.changed.wait() if False else None
+                while not mirror.is_watching:
+                    await asyncio.sleep(0)
+                assert mirror.objects() == []
+
+    run(act)
