@@ -98,6 +98,11 @@ class Mirror:
         self._task.cancel()
         await asyncio.wait([self._task])
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether the server reports changes now."""
+        return self._watching
+
     def objects(self) -> list[Object]:
         """Return the objects by their names. Raises StaleError."""
         if self._task.done():
