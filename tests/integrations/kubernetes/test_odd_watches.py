@@ -172,7 +172,7 @@ def test_a_list_that_is_older_than_the_watch() -> None:
     )
 
     async def scene(mirror: Mirror, _: VirtualLoop) -> None:
-        names = []
+        names: list[set[str]] = []
         while not names or names[-1] != {"a", "c"}:
             await until(mirror.changed.is_set)
             mirror.changed.clear()
@@ -231,7 +231,7 @@ def test_a_server_that_only_sends_rubbish(
 
 
 def test_a_server_that_answers_nothing() -> None:
-    """A watch that is silent for long is opened again where it was."""
+    """A watch that is silent for long has broken off, and all is listed again."""
     script = Script([(10, [])], [[event("ADDED", "a", 11)], [event("ADDED", "b", 12)]])
 
     async def scene(mirror: Mirror, loop: VirtualLoop) -> None:

@@ -51,7 +51,8 @@ def documents(wanted: Installation) -> str:
     if not NAMESPACE.fullmatch(wanted.namespace):
         raise InstallError("--namespace must be a DNS label: a-z, 0-9 and '-', at most 63")
     for option in ("image", "pool", "url"):
-        if not PLAIN.fullmatch(getattr(wanted, option) or "-"):
+        value = getattr(wanted, option)
+        if value is not None and not PLAIN.fullmatch(value):
             raise InstallError(f"--{option} has a character that is not allowed in a manifest")
     if wanted.gated:
         failing = ("Ignore", "The gate before Ironic still limits what is written without a pause.")

@@ -59,16 +59,16 @@ def uninstall(
         raise Failure(USAGE, "give either --kubernetes, or --kubeconfig and --context")
     if kubernetes is None and (kubernetes_token_file or ca_file):
         raise Failure(USAGE, "--kubernetes-token-file and --ca-file need --kubernetes")
-    if kubernetes is None:
-        connection = connection_of(kubeconfig, context)
-    else:
-        connection = _connection(kubernetes, kubernetes_token_file, ca_file)
 
     async def work() -> None:
         from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
         from moorage.integrations.metal3.uninstall import UninstallError
         from moorage.integrations.metal3.uninstall import uninstall as remove
 
+        if kubernetes is None:
+            connection = connection_of(kubeconfig, context)
+        else:
+            connection = _connection(kubernetes, kubernetes_token_file, ca_file)
         try:
             async with KubernetesApi(connection) as api:
                 removed = await remove(api, dry_run=dry_run, progress=_progress())
