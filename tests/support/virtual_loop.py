@@ -18,6 +18,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.ahead += seconds
 
 
+async def turns(number: int = 50) -> None:
+    """Let the loop turn some times, so that what is due is carried out."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
 def run(scene: Callable[[VirtualLoop], Awaitable[None]]) -> None:
     """Run a scene in such a loop."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

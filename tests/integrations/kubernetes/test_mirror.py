@@ -19,7 +19,7 @@ from moorage.integrations.kubernetes.mirror import (
 from tests.support.kubernetes_client import Kubernetes, host, hosts_in
 from tests.support.kubernetes_double.faults import Fault
 from tests.support.kubernetes_double.server import KubernetesDouble
-from tests.support.virtual_loop import VirtualLoop, run
+from tests.support.virtual_loop import VirtualLoop, run, turns
 
 HOSTS = hosts_in("metal3")
 PATIENCE = 20.0
@@ -210,7 +210,7 @@ def test_a_server_that_is_away_for_a_minute() -> None:
             world.mirror.objects()
         for _ in range(45):
             world.loop.advance(1)
-            await asyncio.sleep(0.001)
+            await turns()
         world.double.put(
             {**host("b"), "metadata": {"name": "b", "namespace": "metal3", "uid": "b"}}
         )

@@ -14,7 +14,7 @@ from aiohttp import web
 from moorage.integrations.kubernetes import api as kubernetes
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi
 from moorage.integrations.kubernetes.mirror import STALE_SECONDS, STEADY_SECONDS, Mirror, StaleError
-from tests.support.virtual_loop import VirtualLoop, run
+from tests.support.virtual_loop import VirtualLoop, run, turns
 
 PATH = "/apis/metal3.io/v1alpha1/baremetalhosts"
 PATIENCE = 20.0
@@ -221,7 +221,7 @@ def test_a_server_that_only_sends_rubbish(
         await until(lambda: len(script.begun) == 1)
         for _ in range(100):
             loop.advance(0.5)
-            await asyncio.sleep(0.001)
+            await turns()
         await until(lambda: not mirror.is_watching)
         with pytest.raises(StaleError, match=words):
             mirror.objects()

@@ -2,7 +2,8 @@
 
 * Target: `command.py` determines the server or database of a command, `credentials.py` its token;
   `local_server.py` finds the server of a local database. `backend.py` carries out administration at
-  that server, or in the database itself. `ironic.py` opens Ironic and Moorage for integrations.
+  that server, or in the database itself. `ironic.py` opens Ironic and Moorage for integrations,
+  `kubernetes.py` finds a cluster.
 * Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `pool_files.py` reads
   files of pools, `jobs.py` the jobs to simulate.
 * Output: `output.py` prints, `pool_text.py` formats properties of pools, `lease_text.py` of leases,

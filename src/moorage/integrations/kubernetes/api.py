@@ -140,7 +140,7 @@ class KubernetesApi(Connections):
             path: that of the list.
             version: the state after which it begins.
             seconds: after this time the server ends it.
-            silent: after so many seconds without an event, not even a bookmark, it has broken off.
+            silent: how many seconds without an event, not even a bookmark, mean that it is broken.
         """
         query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
         asked = urlencode({**query, "timeoutSeconds": str(max(1, int(seconds)))})

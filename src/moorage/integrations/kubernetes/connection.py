@@ -1,6 +1,6 @@
 """How a cluster is reached: as the service account of a pod, or as a kubeconfig file says.
 
-kopf reads both, so that its watches and our own requests have the same credentials.
+Both are read by kopf.
 """
 
 import json

@@ -34,7 +34,7 @@ DELAY_SECONDS_MAX = 20.0
 """Delays after failed attempts."""
 
 OLDER_MAX = 2
-"""After so many lists in a row that are older than the copy, the cluster was restored."""
+"""This many lists in a row that are older than the copy show that the cluster was restored."""
 
 SLOW = "it takes too long"
 """Why the copy is stale, unless an error says it."""
@@ -81,7 +81,7 @@ class Mirror:
         """Is set when the first list was read, or could not be read."""
         self._delays = Backoff(FIRST_DELAY_SECONDS, DELAY_SECONDS_MAX)
         self.changed = asyncio.Event()
-        """Is set when something has changed that matters; whoever waits for it clears it."""
+        """Is set when something has changed that matters; clear it before you use the objects."""
 
     async def __aenter__(self) -> Self:
         self._ended = monotonic()

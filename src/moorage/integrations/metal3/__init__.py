@@ -1,9 +1,9 @@
 """Provisioning limits for metal3: BareMetalHosts start when they have their units.
 
 `hosts.py` says what a BareMetalHost does and what it waits to start, as the baremetal-operator
-(BMO) reads it, `rules.py` which units that needs. `governor.py` passes over all hosts with
-`reconcile.py`, and starts them; `requests.py` sends its requests to Kubernetes. `admission/`
-decides which writes pause a host, `manifests/` has the documents for a cluster, which `install.py`
-puts together; `uninstall.py` leaves no host paused by us.
+(BMO) reads it, `rules.py` which units that needs. `mirror.py` follows all hosts; `governor.py`
+passes over them with `reconcile.py`, and starts them; `requests.py` sends its requests to
+Kubernetes. `admission/` decides which writes pause a host, `manifests/` has the documents for a
+cluster, which `install.py` puts together; `uninstall.py` leaves no host paused by us.
 May import: `integrations`, `client`, `wire`.
 """
