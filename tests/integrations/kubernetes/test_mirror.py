@@ -258,3 +258,26 @@ def test_not_read_yet() -> None:
                 assert mirror.objects() == []
 
     run(act)
+
+
+def test_a_fault_is_not_hidden() -> None:
+    """If the copy cannot go on because of an error of ours, its users get that error."""
+
+    def odd(_: object) -> object:
+        raise ZeroDivisionError
+
+    async def act(_: VirtualLoop) -> None:
+        async with (
+            KubernetesDouble() as double,
+            Kubernetes(double.url) as client,
+            KubernetesApi(Connection(double.url)) as api,
+            Mirror(api, HOSTS, odd) as mirror,
+        ):
+            await mirror.tried.wait()
+            await client.create(HOSTS, host("a"))
+            await pause(client, "a", "1")
+            with pytest.raises(ZeroDivisionError):
+                while mirror.objects() is not None:
+                    await asyncio.sleep(0)
+
+    run(act)

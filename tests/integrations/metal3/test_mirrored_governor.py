@@ -5,10 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from moorage.integrations.kubernetes.api import Connection, KubernetesApi
+import pytest
+import yaml
+
+from moorage.integrations.kubernetes.api import PAGE, Connection, KubernetesApi
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.metal3.governor import Governor
 from moorage.integrations.metal3.hosts import WORK, pause_of
+from moorage.integrations.metal3.install import Installation, documents
 from moorage.integrations.metal3.mirror import HostMirror
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.metal3.rules import Rules
@@ -18,12 +22,14 @@ from tests.integrations.metal3.test_governor import (
     IMAGE,
     LIMIT,
     OWN,
+    PATIENCE,
     POOL,
     World,
     play,
 )
 from tests.support.bmo_double.hosts import PAUSED, state
-from tests.support.kubernetes_client import host
+from tests.support.kubernetes_client import Kubernetes, host, hosts_in
+from tests.support.kubernetes_double.access import ADMIN, service_account
 from tests.support.kubernetes_double.server import KubernetesDouble
 
 LIST = ("list", "baremetalhosts")
@@ -112,12 +118,12 @@ def test_a_thousand_idle_hosts(tmp_path: Path) -> None:
         async with mirrored(world) as (governor, _):
             for _ in range(30):
                 assert await governor.tick()
-            assert world.double.counts.total() - before <= 3  # two pages, and a watch
+            assert world.double.counts.total() - before <= 1_000 / PAGE + 1  # a list, a watch
         async with world.governor() as governor:
             sent = world.double.counts[LIST]
             for _ in range(30):
                 assert await governor.tick()
-            assert world.double.counts[LIST] - sent == 60
+            assert world.double.counts[LIST] - sent == 30 * 1_000 / PAGE
 
     play(tmp_path, scene)
 
@@ -139,3 +145,29 @@ def test_the_copy_says_what_a_pass_waits_for(tmp_path: Path) -> None:
             await mirror.changed.wait()
 
     play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("namespace", [None, "metal3"])
+def test_the_rights_of_the_manifests_suffice(namespace: str | None) -> None:
+    """The service account that is installed may list and watch, in all namespaces or in one."""
+
+    async def scene() -> None:
+        text = documents(Installation(image="i", pool=POOL, url="https://m"))
+        account = service_account(yaml.safe_load_all(text), "moorage", "moorage")
+        async with (
+            KubernetesDouble(accounts={"admin": ADMIN, "own": account}) as double,
+            Kubernetes(double.url, token="admin") as admin,
+            KubernetesApi(Connection(double.url, lambda: {"Authorization": "Bearer own"})) as api,
+            HostMirror(api, namespace) as mirror,
+        ):
+            await mirror.tried.wait()
+            await admin.create(hosts_in("default"), host("elsewhere"))
+            await admin.create(ALL, host("a"))
+            await double.received("watch", "baremetalhosts")
+            wanted = {"a"} if namespace else {"a", "elsewhere"}
+            while {one["metadata"]["name"] for one in mirror.hosts()} != wanted:
+                await mirror.changed.wait()
+                mirror.changed.clear()
+            assert double.access.denied == []
+
+    asyncio.run(asyncio.wait_for(scene(), PATIENCE))

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -100,7 +101,8 @@ def govern(
                 requests = HostRequests(api, namespace, mirror)
                 governor = Governor(host_leases, requests, rules)
                 await first_of(stop, mirror.tried)
-                await _passes(governor, api.url, stop, mirror.changed, interval)
+                await passes(_pass_of(governor, api.url), stop, mirror.changed, interval)
+                await governor.close()
 
     carried_out(work, "kubernetes")
 
@@ -113,17 +115,12 @@ async def _once(governor: "Governor") -> None:
         raise Failure(UNREACHABLE, "the pass has failed")
 
 
-async def _passes(
-    governor: "Governor",
-    cluster: str,
-    stop: asyncio.Event,
-    changed: asyncio.Event,
-    interval: float,
-) -> None:
-    """Make passes until `stop`; print the ready line after the first that succeeds."""
+def _pass_of(governor: "Governor", cluster: str) -> Callable[[], Awaitable[None]]:
+    """Return what makes a pass, and prints the ready line after the first that succeeds."""
     ready = False
-    while not stop.is_set():
-        changed.clear()
+
+    async def make() -> None:
+        nonlocal ready
         succeeded = await governor.tick()
         if succeeded and not ready:
             ready = True
@@ -131,6 +128,19 @@ async def _passes(
             say(
                 f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.occupied)} busy)"
             )
+
+    return make
+
+
+async def passes(
+    make: Callable[[], Awaitable[None]],
+    stop: asyncio.Event,
+    changed: asyncio.Event,
+    interval: float,
+) -> None:
+    """Make passes until `stop`: after each interval, and soon after each change."""
+    while not stop.is_set():
+        changed.clear()
+        await make()
         await either(stop, CHANGES_SECONDS)
         await first_of(stop, changed, seconds=max(0.0, interval - CHANGES_SECONDS))
-    await governor.close()
