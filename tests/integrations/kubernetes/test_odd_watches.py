@@ -148,6 +148,7 @@ def test_events_that_are_older_than_the_list() -> None:
                 event("DELETED", "a", 10),
                 event("ADDED", "b", 12),
                 event("DELETED", "b", 11),
+                event("UNKNOWN", "c", 13),
                 event("BOOKMARK", "", 14),
                 event("MODIFIED", "a", 13),
                 event("MODIFIED", "b", 15),
@@ -203,7 +204,8 @@ def test_a_cluster_that_was_restored() -> None:
     [
         (b"hello\n", "no JSON"),
         (b"[]\n", "no JSON object"),
-        (b"{}\n", "an event has no object"),
+        (b'{"type": "ADDED"}\n', "an event has no object"),
+        (event("ADDED", "a", 10**30), "is no version that can be compared"),
         (b'{"type": "ADDED", "object": {"metadata": {"resourceVersion": "11"}}}\n', "no object"),
         (event("ADDED", "a", -3), "'-3' is no version that can be compared"),
         (error(403), "ends a watch: too old"),

@@ -33,6 +33,9 @@ FIRST_DELAY_SECONDS = 0.5
 DELAY_SECONDS_MAX = 20.0
 """Delays after failed attempts."""
 
+DIGITS_MAX = 20
+"""Of a version, which is a number of 64 bits."""
+
 OLDER_MAX = 2
 """This many lists in a row that are older than the copy show that the cluster was restored."""
 
@@ -193,6 +196,8 @@ class Mirror:
                     status if isinstance(status, int) else HTTPStatus.INTERNAL_SERVER_ERROR,
                     str(one.get("reason") or ""),
                 )
+            if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+                continue  # a newer Kubernetes may have more; the next list shows what came of it
             metadata = one.get("metadata")
             if not isinstance(metadata, dict) or (
                 kind != "BOOKMARK" and not isinstance(metadata.get("name"), str)
@@ -217,7 +222,7 @@ class Mirror:
         return self._matter(before) != self._matter(after)
 
     def _number(self, version: str) -> int:
-        if not version.isdecimal():
+        if not version.isdecimal() or len(version) > DIGITS_MAX:
             raise KubernetesError(
                 f"{self._api.url}: '{version[:40]}' is no version that can be compared"
             )
