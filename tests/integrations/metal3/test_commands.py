@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from moorage.cli.main import cli
 from tests.cli.command import moorage, refusal
 from tests.support.kubernetes_client import Kubernetes, host, hosts_in
 from tests.support.kubernetes_double.access import ADMIN
@@ -105,6 +107,25 @@ def test_uninstall_by_a_kubeconfig_file(tmp_path: Path) -> None:
             assert [one["metadata"].get("annotations") or {} for one in left] == [
                 {},
                 {PAUSED: "metal3.io/capm3"},
+            ]
+
+    asyncio.run(scene())
+
+
+def test_uninstall_shows_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a long run it says how many pauses are removed, of how many."""
+    monkeypatch.setattr("moorage.cli.commands.metal3.uninstall.PROGRESS_SECONDS", 0.0)
+
+    async def scene() -> None:
+        async with KubernetesDouble() as double, Kubernetes(double.url) as client:
+            for name in "abc":
+                paused = host(name, annotations={PAUSED: "moorage"})
+                await client.create(hosts_in("metal3"), paused)
+            words = ["metal3", "uninstall", "--kubernetes", double.url]
+            done = await asyncio.to_thread(CliRunner().invoke, cli, words)
+            assert [line for line in done.output.splitlines() if line.startswith("removed")] == [
+                *(f"removed {number} of 3 pauses of hosts" for number in (1, 2, 3)),
+                "removed: 0 admission objects, 3 pauses of hosts",
             ]
 
     asyncio.run(scene())

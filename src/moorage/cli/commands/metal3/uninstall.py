@@ -11,7 +11,6 @@ from moorage.cli.support.ironic import carried_out, fault_text, moorage_url
 from moorage.cli.support.kubernetes import cluster_options, connection_of
 from moorage.cli.support.options import example
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say
-from moorage.client.run.printing import printable
 from moorage.client.transport import token_of
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _progress() -> "Callable[[Removed], None]":
         nonlocal last
         if time.monotonic() - last >= PROGRESS_SECONDS:
             last = time.monotonic()
-            say(f"removed {removed.pauses} of {removed.found} pauses of hosts")
+            say(f"removed {removed.pauses} of {removed.found} pauses of hosts", err=True)
 
     return show
 
@@ -99,7 +98,7 @@ def _progress() -> "Callable[[Removed], None]":
 def _name_others(removed: "Removed") -> None:
     """Name the hosts that other controllers still pause."""
     for name, pause in sorted(removed.others.items())[:NAMED_MAX]:
-        say(printable(f"{name} stays paused by another controller: {pause}"))
+        say(f"{name} stays paused by another controller: {pause}")
     if (more := len(removed.others) - NAMED_MAX) > 0:
         say(f"{more} more hosts stay paused by other controllers")
 
