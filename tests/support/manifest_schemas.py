@@ -118,13 +118,26 @@ POD = fields(
         seccompProfile=fields("type", type={"enum": ["RuntimeDefault"]}),
     ),
     containers=some(CONTAINER),
-    volumes=some(fields("name secret", name=NAME, secret=fields("secretName", secretName=NAME))),
+    volumes=some(
+        {
+            "oneOf": [
+                fields("name secret", name=NAME, secret=fields("secretName", secretName=NAME)),
+                fields(
+                    "name configMap",
+                    name=NAME,
+                    configMap=fields("name", name=NAME, optional=FLAG),
+                ),
+            ]
+        }
+    ),
 )
 DEPLOYMENT = fields(
     "selector template",
     replicas=NUMBER,
     selector=fields("matchLabels", matchLabels=MAP),
-    template=fields("metadata spec", metadata=fields("labels", labels=MAP), spec=POD),
+    template=fields(
+        "metadata spec", metadata=fields("labels", labels=MAP, annotations=MAP), spec=POD
+    ),
 )
 REFERENCE = fields("kind name", apiGroup=TEXT, kind=TEXT, name=NAME)
 
@@ -156,6 +169,16 @@ SCHEMAS = {
         ["rbac.authorization.k8s.io/v1"],
         roleRef=REFERENCE,
         subjects=some(fields("kind name", kind=TEXT, name=NAME, namespace=NAME)),
+    ),
+    "ConfigMap": kind(
+        "ConfigMap",
+        ["v1"],
+        data={
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"pattern": r"^[A-Za-z0-9._-]{1,253}$"},
+            "additionalProperties": {"type": "string"},
+        },
     ),
     "Deployment": kind("Deployment", ["apps/v1"], spec=DEPLOYMENT),
     "Issuer": kind("Issuer", ["cert-manager.io/v1"], spec=fields("selfSigned", selfSigned=EMPTY)),

@@ -82,3 +82,31 @@ def test_no_file_and_no_pod(tmp_path: Path) -> None:
         by_kubeconfig(str(tmp_path / "none"))
     with pytest.raises(UnusableError, match="--kubeconfig"):
         in_cluster()
+
+
+def named(url: str, name: str, token: str) -> dict[str, Any]:
+    """Return a configuration in which all names are the same, without a current context."""
+    return {
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": {"server": url}}],
+        "users": [{"name": name, "user": {"token": token}}],
+    }
+
+
+def test_a_context_of_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context is found in any of the files, before their current one; an unknown one is named."""
+    paths = []
+    for name in ("one", "two"):
+        content = {**named(f"http://{name}", name, f"of-{name}"), "current-context": "one"}
+        (tmp_path / name).write_text(json.dumps(content))
+        paths.append(str(tmp_path / name))
+    both = os.pathsep.join(paths)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert by_kubeconfig(both).server == "http://one"
+    found = by_kubeconfig(both, "two")
+    assert (found.server, found.headers()["Authorization"]) == ("http://two", "Bearer of-two")
+    with pytest.raises(UnusableError, match="there is no context 'three'"):
+        by_kubeconfig(both, "three")
+    with pytest.raises(UnusableError, match="none: there is no such file"):
+        by_kubeconfig(os.pathsep.join([*paths, str(tmp_path / "none")]))
+    assert "KUBECONFIG" not in os.environ

@@ -60,6 +60,66 @@ def test_a_value_cannot_change_the_documents(more: dict[str, str]) -> None:
         documents(Installation(**{**WANTED, "url": URL, **more}))
 
 
+def only(text: str, kind: str) -> Any:
+    """Return the one document of a kind."""
+    (found,) = [one for one in yaml.safe_load_all(text) if one["kind"] == kind]
+    return found
+
+
+RULES = """  # a comment
+
+[[rule]]
+pool = 'deploy/{labels.rack}'   # ünïcode: | > ${x} %s
+otherwise = "deploy/other"
+\t
+[[exempt]]
+where = { name = ["a: b", "- c", "#"] }
+
+
+"""
+
+
+def test_rules_are_mounted_as_they_are() -> None:
+    """The governor reads the file from a ConfigMap, which its pods need; the rules that they read
+    are those of the file, and other rules make other pods.
+    """
+    wanted = {"image": WANTED["image"], "url": URL}
+    text = documents(Installation(**wanted, rules=RULES))
+    for one in yaml.safe_load_all(text):
+        jsonschema.validate(one, SCHEMAS[one["kind"]])
+    stored = only(text, "ConfigMap")
+    assert stored["data"] == {"rules.toml": RULES.rstrip() + "\n"}
+    pods = only(text, "Deployment")["spec"]["template"]
+    (container,) = pods["spec"]["containers"]
+    (mount,) = [one for one in container["volumeMounts"] if one["name"] == "rules"]
+    (volume,) = [one for one in pods["spec"]["volumes"] if one["name"] == "rules"]
+    assert volume["configMap"] == {"name": stored["metadata"]["name"], "optional": False}
+    assert f"--rules={mount['mountPath']}/rules.toml" in container["command"]
+    assert not any(word.startswith("--pool") for word in container["command"])
+    other = only(documents(Installation(**wanted, rules=RULES + "# more")), "Deployment")
+    assert pods["metadata"]["annotations"] != other["spec"]["template"]["metadata"]["annotations"]
+    again = only(documents(Installation(**wanted, rules=RULES)), "Deployment")
+    assert pods == again["spec"]["template"]
+    with_pool = only(documents(Installation(**WANTED, url=URL)), "Deployment")
+    (container,) = with_pool["spec"]["template"]["spec"]["containers"]
+    assert "--pool=deploy" in container["command"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("a\n#\u2028kind: Secret", "line 2 has a character"),
+        ("#\x85b", "line 1 has a character"),
+        ("#\x00", "line 1 has a character"),
+        ("# ä" * 100_000, "more than 200000 bytes"),
+    ],
+)
+def test_rules_that_cannot_be_stored(rules: str, said: str) -> None:
+    """The error names the line; no line break of YAML ends the rules early."""
+    with pytest.raises(InstallError, match=said):
+        documents(Installation(image="i", url=URL, rules=rules))
+
+
 def play(scene: Callable[[KubernetesDouble, Kubernetes, KubernetesApi], Awaitable[None]]) -> None:
     """Run a scene with a double, a client, and our client."""
 
@@ -108,7 +168,15 @@ def test_uninstall_leaves_no_host_paused_by_us_and_every_other_pause() -> None:
         foretold = await uninstall(api, dry_run=True)
         assert (await pauses(client))["a"] == OWN
         begun = double.storage.version
-        removed = await uninstall(api, dry_run=False, settle=0)
+        steps: list[tuple[int, int]] = []
+        removed = await uninstall(
+            api,
+            dry_run=False,
+            settle=0,
+            progress=lambda now: steps.append((now.pauses, now.found)),
+        )
+        assert steps == [(1, 2), (2, 2)]
+        assert removed.others == foretold.others == {"metal3/c": "metal3.io/capm3"}
         assert (
             (removed.documents, removed.pauses)
             == (2, 2)

@@ -15,7 +15,10 @@ VALUES = {
     "image": "registry.example/moorage:1",
     "namespace": "moorage",
     "policy_version": "v1",
-    "pool": "deploy",
+    "limits": "--pool=deploy",
+    "rules": "    [[rule]]",
+    "rules_hash": "none",
+    "rules_optional": "true",
     "url": "https://moorage.example",
 }
 

@@ -23,6 +23,12 @@ class Reads:
         self._storage = storage
         self._pages: dict[str, list[Object]] = {}
         self.bookmark_seconds = BOOKMARK_SECONDS
+        self._muted = 0
+
+    def mute(self) -> None:
+        """Let the watches that run send nothing more, without an end."""
+        self._muted += 1
+        self._storage.wake()
 
     def get(self, request: Received) -> Object:
         """Return an object. Raises Refused."""
@@ -111,7 +117,10 @@ class Reads:
         ends = now() + (seconds or LONGEST_WATCH)
         bookmark = now() + self.bookmark_seconds
         chosen, target = _chosen(request), request.target
+        muted = self._muted
         while now() < ends:
+            if muted != self._muted:
+                await asyncio.get_running_loop().create_future()
             for change in self._storage.after(seen):
                 seen = change.version
                 if event := _event(change, target, chosen):

@@ -124,8 +124,14 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
 
 async def either(stop: asyncio.Event, seconds: float) -> None:
     """Return at `stop`, or after a time."""
+    await first_of(stop, seconds=seconds)
+
+
+async def first_of(*events: asyncio.Event, seconds: float | None = None) -> None:
+    """Return at one of these events, or after a time; None: there is no such time."""
+    tasks = [asyncio.create_task(event.wait()) for event in events]
     try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -8,6 +8,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,20 +20,23 @@ from moorage.client.run.printing import printable
 from moorage.client.transport import shown_url
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
-from moorage.integrations.connections import Connections
+from moorage.integrations.connections import CONNECT_SECONDS, Connections
 from moorage.integrations.provisioning.starts import HostSystemError
 
 Object = Mapping[str, Any]
 """An object of Kubernetes, as its API returns it."""
 
-PAGE = 500
-"""Objects in one page of a list, as in `kubectl`."""
+PAGE = 100
+"""Objects in one page of a list: to decode 500 hosts would hold the event loop for 0.1 s."""
 
 LIST_MAX = 100_000
 """Objects in one list."""
 
 LIST_BYTES_MAX = 512 << 20
 """Bytes of all pages of one list: 5 KiB for each object of the longest."""
+
+EVENT_BYTES_MAX = 8 << 20
+"""Bytes of one event of a watch: an object, of which etcd stores at most 1.5 MiB, as JSON."""
 
 BUSY_TRIES = 5
 """How often a request is sent, if the server answers each time that it is busy."""
@@ -63,6 +67,14 @@ class KubernetesError(HostSystemError):
 def no_headers() -> Mapping[str, str]:
     """Return no credentials."""
     return {}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """All objects of a list, and the version of the state of the cluster that they are from."""
+
+    objects: list[Object]
+    version: str
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,46 @@ class KubernetesApi(Connections):
 
         If the server forgets that state while it is read (410), the error's reason is `Expired`.
         """
-        return [one async for page in self._pages(path, query) for one in page]
+        return (await self.listed(path, **query)).objects
+
+    async def listed(self, path: str, **query: str) -> Listed:
+        """Return all objects of a list as `all` does, with the version to watch from."""
+        objects: list[Object] = []
+        first = ""
+        async for page, version in self._pages(path, query):
+            objects += page
+            first = first or version
+        return Listed(objects, first)
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, version: str, seconds: float, silent: float
+    ) -> AsyncIterator[AsyncIterator[Object]]:
+        """Open a watch of a list; yield its events once the server has accepted it.
+
+        Args:
+            path: that of the list.
+            version: the state after which it begins.
+            seconds: after this time the server ends it.
+            silent: how many seconds without an event, not even a bookmark, mean that it is broken.
+        """
+        query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version}
+        asked = urlencode({**query, "timeoutSeconds": str(max(1, int(seconds)))})
+        try:
+            async with self._session("GET").get(
+                f"{self._server}{path}?{asked}",
+                headers={"Accept": "application/json", **self._connection.headers()},
+                timeout=aiohttp.ClientTimeout(
+                    total=None, connect=CONNECT_SECONDS, sock_read=silent
+                ),
+                allow_redirects=False,
+            ) as answer:
+                if answer.status != HTTPStatus.OK:
+                    self._object(answer.status, await read_answer(answer))
+                    raise KubernetesError(f"{self.url} refuses a watch", answer.status)
+                yield self._events(answer)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise KubernetesError(f"no answer from {self.url}: {reason_of(error)}") from error
 
     async def create(self, path: str, body: Object) -> Object:
         """Create an object; `path` is that of the list."""
@@ -135,7 +186,24 @@ class KubernetesApi(Connections):
     def _manager(self) -> str:
         return urlencode({"fieldManager": self._name})
 
-    async def _pages(self, path: str, query: Mapping[str, str]) -> AsyncIterator[list[Object]]:
+    async def _events(self, answer: aiohttp.ClientResponse) -> AsyncIterator[Object]:
+        """Yield the events of a watch; what comes after the last complete line is dropped."""
+        rest = bytearray()
+        async for piece in answer.content.iter_any():
+            rest += piece
+            if b"\n" in piece:
+                *lines, rest = rest.split(b"\n")
+                for line in filter(None, lines):
+                    yield self._object(HTTPStatus.OK, bytes(line))
+            if len(rest) > EVENT_BYTES_MAX:
+                raise KubernetesError(
+                    f"an event of {self.url} is longer than {EVENT_BYTES_MAX >> 20} MiB"
+                )
+
+    async def _pages(
+        self, path: str, query: Mapping[str, str]
+    ) -> AsyncIterator[tuple[list[Object], str]]:
+        """Yield each page of a list with the version of its state."""
         following, size, objects = "", 0, 0
         while True:
             more = {"continue": following} if following else {}
@@ -152,10 +220,11 @@ class KubernetesApi(Connections):
                     f" {LIST_MAX} objects"
                 )
             metadata = page.get("metadata")
-            before, following = following, ""
+            before, following, version = following, "", ""
             if isinstance(metadata, Mapping):
                 following = str(metadata.get("continue") or "")
-            yield items
+                version = str(metadata.get("resourceVersion") or "")
+            yield items, version
             if not following:
                 return
             if following == before:

@@ -1,11 +1,13 @@
 """How a cluster is reached: as the service account of a pod, or as a kubeconfig file says.
 
-kopf reads both, so that its watches and our own requests have the same credentials.
+Both are read by kopf.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import kopf
 import yaml
@@ -44,10 +46,13 @@ def in_cluster() -> Connection:
     return Connection(found.server, headers, tls)
 
 
-def by_kubeconfig(path: str) -> Connection:
-    """Return the connection of the current context of a file. Raises UnusableError."""
+def by_kubeconfig(path: str, context: str | None = None) -> Connection:
+    """Return the connection of a context of a file, by default its current one.
+
+    Several files are separated as in the variable. Raises UnusableError.
+    """
     try:
-        found = _login(path)
+        found = _login(path, context)
         if found is None or not isinstance(found.server, str):
             raise UnusableError(f"{path}: its cluster has no server")
         tls = found.as_ssl_context() if found.server.startswith("https:") else None
@@ -55,6 +60,8 @@ def by_kubeconfig(path: str) -> Connection:
     except kopf.LoginError as error:
         raise UnusableError(f"{path}: {error}") from error
     except KeyError as error:
+        if context is not None and error.args == (context,):
+            raise UnusableError(f"{path}: there is no context '{context}'") from error
         raise UnusableError(f"{path}: there is no {error}, which it refers to") from error
     except OSError as error:
         raise UnusableError(f"{path}: {error.strerror or error}") from error
@@ -68,15 +75,20 @@ def by_kubeconfig(path: str) -> Connection:
     return Connection(found.server, lambda: headers, tls)
 
 
-def _login(path: str) -> kopf.ConnectionInfo | None:
-    """Read the file as kopf does, which takes its path from the environment."""
-    if not Path(path).is_file():
-        raise UnusableError(f"{path}: there is no such file")
+def _login(path: str, context: str | None) -> kopf.ConnectionInfo | None:
+    """Read the files as kopf does, which takes their paths from the environment."""
+    for one in filter(None, path.split(os.pathsep)):
+        if not Path(one).expanduser().is_file():
+            raise UnusableError(f"{one}: there is no such file")
     before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = path
-    try:
-        return kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
-    finally:
-        del os.environ[VARIABLE]
-        if before is not None:
-            os.environ[VARIABLE] = before
+    with NamedTemporaryFile("w", suffix=".json") as first:
+        # Of several files the first one that names a context decides.
+        json.dump({} if context is None else {"current-context": context}, first)
+        first.flush()
+        os.environ[VARIABLE] = f"{first.name}{os.pathsep}{path}"
+        try:
+            return kopf.login_with_kubeconfig(settings=kopf.OperatorSettings())
+        finally:
+            del os.environ[VARIABLE]
+            if before is not None:
+                os.environ[VARIABLE] = before

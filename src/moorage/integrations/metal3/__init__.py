@@ -2,9 +2,9 @@
 
 `hosts.py` says what a BareMetalHost does and what it waits to start, as the baremetal-operator
 (BMO) reads it, `failures.py` what has failed and when it may try again, `rules.py` which units a
-host needs. `governor.py` passes over all hosts with `reconcile.py`, and starts them; `requests.py`
-sends its requests to Kubernetes. `admission/` decides which writes pause a host, `manifests/` has
-the documents for a cluster, which `install.py` puts together; `uninstall.py` leaves no host paused
-by us.
+host needs. `mirror.py` follows all hosts; `governor.py` passes over them with `reconcile.py`, and
+starts them; `requests.py` sends its requests to Kubernetes. `admission/` decides which writes pause
+a host, `manifests/` has the documents for a cluster, which `install.py` puts together;
+`uninstall.py` leaves no host paused by us.
 May import: `integrations`, `client`, `wire`.
 """

@@ -1,14 +1,19 @@
 """Puts the documents together that limit metal3 in a cluster."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 
 from moorage.integrations.metal3.manifests.reading import manifest
 
 NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@%~+-]{0,499}")
 """What needs no quotes in YAML: images, pools and addresses."""
+
+RULES_BYTES_MAX = 200_000
+"""Of a rules file: `kubectl apply` stores each object a second time, in at most 256 KiB."""
 
 
 class AdmissionMethod(StrEnum):
@@ -27,11 +32,15 @@ class InstallError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Installation:
-    """What is installed. `gated`: `moorage gate` stands before Ironic."""
+    """What is installed: `pool`, or `rules`, the text of a valid rules file.
+
+    `gated`: `moorage gate` stands before Ironic.
+    """
 
     image: str
-    pool: str
     url: str
+    pool: str | None = None
+    rules: str | None = None
     namespace: str = "moorage"
     admission: AdmissionMethod = AdmissionMethod.POLICY
     gated: bool = False
@@ -41,8 +50,9 @@ def documents(wanted: Installation) -> str:
     """Return all documents as YAML, in the order to apply them. Raises InstallError."""
     if not NAMESPACE.fullmatch(wanted.namespace):
         raise InstallError("--namespace must be a DNS label: a-z, 0-9 and '-', at most 63")
-    for option, value in (("image", wanted.image), ("pool", wanted.pool), ("url", wanted.url)):
-        if not PLAIN.fullmatch(value):
+    for option in ("image", "pool", "url"):
+        value = getattr(wanted, option)
+        if value is not None and not PLAIN.fullmatch(value):
             raise InstallError(f"--{option} has a character that is not allowed in a manifest")
     if wanted.gated:
         failing = ("Ignore", "The gate before Ironic still limits what is written without a pause.")
@@ -55,8 +65,31 @@ def documents(wanted: Installation) -> str:
         "image": wanted.image,
         "namespace": wanted.namespace,
         "policy_version": "v1beta1" if beta else "v1",
-        "pool": wanted.pool,
         "url": wanted.url,
+        **_limits(wanted),
     }
-    second = "webhook" if wanted.admission is AdmissionMethod.WEBHOOK else "policy"
-    return "---\n".join(manifest(name, values) for name in ("governor", second))
+    rules = () if wanted.rules is None else ("rules",)
+    last = "webhook" if wanted.admission is AdmissionMethod.WEBHOOK else "policy"
+    return "---\n".join(manifest(name, values) for name in ("namespace", *rules, "governor", last))
+
+
+def _limits(wanted: Installation) -> Mapping[str, str]:
+    """Return what the manifests say of the pool or of the rules. Raises InstallError."""
+    if wanted.rules is None:
+        limits = f"--pool={wanted.pool}"
+        return {"limits": limits, "rules": "", "rules_hash": "none", "rules_optional": "true"}
+    lines = wanted.rules.rstrip().split("\n")
+    for number, line in enumerate(lines, 1):
+        # YAML has more line breaks than TOML: one in a comment would end the block.
+        if not line.replace("\t", " ").isprintable():
+            raise InstallError(
+                f"--rules: line {number} has a character that is not allowed in a manifest"
+            )
+    if len(wanted.rules.encode()) > RULES_BYTES_MAX:
+        raise InstallError(f"--rules: the file has more than {RULES_BYTES_MAX} bytes")
+    return {
+        "limits": "--rules=/rules/rules.toml",
+        "rules": "\n".join(f"    {line}" if line else "" for line in lines),
+        "rules_hash": f'"{sha256(wanted.rules.encode()).hexdigest()}"',
+        "rules_optional": "false",
+    }

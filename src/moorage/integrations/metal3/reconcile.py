@@ -78,7 +78,7 @@ class _Cluster:
         if "/" in name and len(name) < LABEL_LENGTH_MAX:
             return await self._requests.named(name, uid)
         # Another process than a governor has made the lease, or its label is cut off.
-        hosts = await self._requests.all()
+        hosts = await self._requests.now()
         return next((host for host in hosts if uid_of(host) == uid), None)
 
     async def without_unit(self, listed: BareMetalHost) -> Busy | None:

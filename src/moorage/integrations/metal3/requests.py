@@ -6,23 +6,27 @@ from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
 from moorage.integrations.metal3.hosts import OWN, PAUSED, BareMetalHost, name_of, occupies
+from moorage.integrations.metal3.mirror import GROUP, HostMirror, list_path
 from moorage.integrations.provisioning.starts import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
-
-GROUP = "/apis/metal3.io/v1alpha1"
 
 
 class HostRequests:
     """Requests about the hosts of one cluster. Every call raises KubernetesError."""
 
-    def __init__(self, api: KubernetesApi, namespace: str | None = None) -> None:
-        """Prepare to ask; `namespace` None: hosts of all namespaces."""
+    def __init__(
+        self, api: KubernetesApi, namespace: str | None = None, mirror: HostMirror | None = None
+    ) -> None:
+        """Prepare to ask; `namespace` None: hosts of all namespaces. `mirror` has the same."""
         self._api = api
-        self._list = f"{GROUP}/baremetalhosts"
-        if namespace is not None:
-            self._list = f"{GROUP}/namespaces/{namespace}/baremetalhosts"
+        self._list = list_path(namespace)
+        self._mirror = mirror
 
     async def all(self) -> list[BareMetalHost]:
+        """Return all hosts: of a moment ago by the mirror, without one as `now` does."""
+        return await self.now() if self._mirror is None else self._mirror.hosts()
+
+    async def now(self) -> list[BareMetalHost]:
         """Return all hosts, in one state of the cluster that is not older than the request."""
         return await self._api.all(self._list)
 

@@ -1,7 +1,8 @@
 """Removes what pauses hosts, then every pause of ours; touches no other pause."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
@@ -39,30 +40,46 @@ class Removed:
 
     documents: int = 0
     pauses: int = 0
+    found: int = 0
+    """Pauses of ours that are known, with those that were removed."""
+    others: dict[str, str] = field(default_factory=dict)
+    """The pauses of others that it had, by the names of hosts: these hosts stay paused."""
+
+
+def nothing(_: Removed) -> None:
+    """Show no progress."""
 
 
 async def uninstall(
-    api: KubernetesApi, *, dry_run: bool, settle: float = SETTLE_SECONDS
+    api: KubernetesApi,
+    *,
+    dry_run: bool,
+    settle: float = SETTLE_SECONDS,
+    progress: Callable[[Removed], None] = nothing,
 ) -> Removed:
-    """Remove everything that pauses hosts. Raises KubernetesError, UninstallError."""
+    """Remove everything that pauses hosts. Raises KubernetesError, UninstallError.
+
+    `progress` is called with what is removed so far, after each host.
+    """
     removed, hosts = Removed(), HostRequests(api)
     for path in ADMISSION:
         there = await (_exists(api, path) if dry_run else api.delete(path))
         removed.documents += there
     if dry_run:
-        removed.pauses = len(await _paused(hosts))
+        removed.pauses = len(await _paused(hosts, removed))
         return removed
     for _ in range(ROUNDS):
         # The last write that a policy changed may come shortly after it was deleted.
-        found = await _paused(hosts)
+        found = await _paused(hosts, removed)
         if not found:
             await asyncio.sleep(settle)
-            found = await _paused(hosts)
+            found = await _paused(hosts, removed)
         if not found:
             return removed
         for host in found:
             removed.pauses += await _unpaused(hosts, host)
-    left = await _paused(hosts)
+            progress(removed)
+    left = await _paused(hosts, removed)
     if left:
         raise UninstallError(
             f"{len(left)} hosts are paused again and again, such as {name_of(left[0])}:"
@@ -75,11 +92,17 @@ async def _exists(api: KubernetesApi, path: str) -> bool:
     return await api.get(path) is not None
 
 
-async def _paused(hosts: HostRequests) -> list[BareMetalHost]:
+async def _paused(hosts: HostRequests, removed: Removed) -> list[BareMetalHost]:
     """Return the hosts with our pause; lists again if the server has forgotten a page."""
     for tries in range(TRIES):
         try:
-            return [one for one in await hosts.all() if pause_of(one) == OWN]
+            paused = [one for one in await hosts.now() if pause_of(one) is not None]
+            own = [one for one in paused if pause_of(one) == OWN]
+            removed.found = removed.pauses + len(own)
+            removed.others = {
+                name_of(one): str(pause_of(one)) for one in paused if pause_of(one) != OWN
+            }
+            return own
         except KubernetesError as error:
             if error.status != HTTPStatus.GONE or tries == TRIES - 1:
                 raise

@@ -1,18 +1,20 @@
 """`moorage metal3 govern`: starts BareMetalHosts when there is room, and counts all other work."""
 
 import asyncio
-import os
 import signal
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage.cli.support.kubernetes import cluster_options, connection_of
 from moorage.cli.support.options import example
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     carried_out,
     either,
     fault_text,
+    first_of,
     moorage_url,
     on_signals,
     pools_checked,
@@ -22,10 +24,10 @@ from moorage.cli.support.provisioning import (
 )
 
 if TYPE_CHECKING:
-    from moorage.integrations.kubernetes.api import Connection
     from moorage.integrations.metal3.governor import Governor
 
-MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
+CHANGES_SECONDS = 0.2
+"""The least time between two passes, however often something changes."""
 
 
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
@@ -34,12 +36,7 @@ MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
 @click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL.")
 @click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN.")
 @click.option("--token-file", type=click.Path(), metavar="FILE", help="File with Moorage's token.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(),
-    metavar="FILE",
-    help="The cluster; by default KUBECONFIG, or that of this pod.",
-)
+@cluster_options
 @click.option("--namespace", metavar="NAME", help="Govern one namespace; by default all.")
 @click.option(
     "--cluster-name",
@@ -51,13 +48,21 @@ MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
     type=click.FloatRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
-    help="Seconds between two passes; 2 by default.",
+    help="Seconds between two passes, if nothing changes; 2 by default.",
+)
+@click.option(
+    "--list-interval",
+    type=click.FloatRange(5, 3600),
+    default=60.0,
+    metavar="SECONDS",
+    help="Seconds between two lists of all hosts, beside the watch; 60 by default.",
 )
 @click.option("--once", is_flag=True, help="Make one pass and exit.")
 def govern(
     namespace: str | None,
     cluster_name: str | None,
     interval: float,
+    list_interval: float,
     once: bool,
     **words: Any,
 ) -> None:
@@ -79,54 +84,61 @@ def govern(
         from moorage.integrations.kubernetes.api import KubernetesApi
         from moorage.integrations.lease_api import LeaseApi
         from moorage.integrations.metal3.governor import Governor
+        from moorage.integrations.metal3.mirror import HostMirror
         from moorage.integrations.metal3.requests import HostRequests
         from moorage.integrations.provisioning.host_leases import HostLeases
 
-        connection = _connection(words["kubeconfig"])
+        connection = connection_of(words["kubeconfig"], words["context"])
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
             await pools_checked(leases, rules.pools, url)
-            requests = HostRequests(api, namespace)
-            governor = Governor(HostLeases(leases, cluster_name), requests, rules)
-            await _passes(governor, api.url, stop, None if once else interval)
+            host_leases = HostLeases(leases, cluster_name)
+            if once:
+                await _once(Governor(host_leases, HostRequests(api, namespace), rules))
+                return
+            async with HostMirror(api, namespace, list_interval) as mirror:
+                requests = HostRequests(api, namespace, mirror)
+                governor = Governor(host_leases, requests, rules)
+                await first_of(stop, mirror.tried)
+                await passes(_pass_of(governor, api.url), stop, mirror.changed, interval)
+                await governor.close()
 
     carried_out(work, "kubernetes")
 
 
-def _connection(kubeconfig: str | None) -> "Connection":
-    """Return how the cluster is reached. Raises Failure."""
-    try:
-        from moorage.integrations.kubernetes.connection import (
-            VARIABLE,
-            UnusableError,
-            by_kubeconfig,
-            in_cluster,
-        )
-    except ImportError:
-        raise Failure(USAGE, MISSING) from None
-    path = kubeconfig or os.environ.get(VARIABLE)
-    try:
-        return by_kubeconfig(path) if path else in_cluster()
-    except UnusableError as error:
-        raise Failure(USAGE, str(error)) from None
+async def _once(governor: "Governor") -> None:
+    """Make one pass. Raises Failure."""
+    succeeded = await governor.tick()
+    await governor.close()
+    if not succeeded:
+        raise Failure(UNREACHABLE, "the pass has failed")
 
 
-async def _passes(
-    governor: "Governor", cluster: str, stop: asyncio.Event, interval: float | None
-) -> None:
-    """Make passes until `stop`, or one; print the ready line after the first that succeeds."""
+def _pass_of(governor: "Governor", cluster: str) -> Callable[[], Awaitable[None]]:
+    """Return what makes a pass, and prints the ready line after the first that succeeds."""
     ready = False
-    while not stop.is_set():
+
+    async def make() -> None:
+        nonlocal ready
         succeeded = await governor.tick()
-        if interval is None:
-            await governor.close()
-            if not succeeded:
-                raise Failure(UNREACHABLE, "the pass has failed")
-            return
         if succeeded and not ready:
             ready = True
             seen = governor.picture
             say(f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)")
-        await either(stop, interval)
-    await governor.close()
+
+    return make
+
+
+async def passes(
+    make: Callable[[], Awaitable[None]],
+    stop: asyncio.Event,
+    changed: asyncio.Event,
+    interval: float,
+) -> None:
+    """Make passes until `stop`: after each interval, and soon after each change."""
+    while not stop.is_set():
+        changed.clear()
+        await make()
+        await either(stop, CHANGES_SECONDS)
+        await first_of(stop, changed, seconds=max(0.0, interval - CHANGES_SECONDS))

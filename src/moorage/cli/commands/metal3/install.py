@@ -1,10 +1,12 @@
 """`moorage metal3 install`: prints what limits metal3 in a cluster."""
 
+from pathlib import Path
+
 import click
 
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure, say
-from moorage.cli.support.provisioning import moorage_url
+from moorage.cli.support.provisioning import moorage_url, rules_of
 
 
 @click.command(
@@ -15,7 +17,8 @@ from moorage.cli.support.provisioning import moorage_url
 )
 @click.option("--print", "printing", is_flag=True, help="Print the manifests as YAML.")
 @click.option("--image", required=True, metavar="IMAGE", help="Container image with Moorage.")
-@click.option("--pool", required=True, metavar="NAME", help="Each busy host has one unit of it.")
+@click.option("--pool", metavar="NAME", help="Each busy host has one unit of it.")
+@click.option("--rules", type=click.Path(), metavar="FILE", help="Rules instead of one pool.")
 @click.option("--url", required=True, metavar="URL", help="Moorage's address, for the governor.")
 @click.option("--namespace", default="moorage", show_default=True, metavar="NAME")
 @click.option(
@@ -31,13 +34,14 @@ from moorage.cli.support.provisioning import moorage_url
 def install(
     printing: bool,
     image: str,
-    pool: str,
+    pool: str | None,
+    rules: str | None,
     url: str,
     namespace: str,
     admission: str,
     gate: bool,
 ) -> None:
-    """Print the manifests: governor, rights, and what pauses hosts.
+    """Print the manifests: governor, rights, rules, and what pauses hosts.
 
     It does not touch the cluster: read the manifests, then apply them with kubectl.
     """
@@ -47,12 +51,15 @@ def install(
         InstallError,
         documents,
     )
+    from moorage.integrations.metal3.rules import Rules, read
 
     if not printing:
         raise Failure(USAGE, "give --print, and apply what it prints with kubectl apply -f -")
+    rules_of(pool, rules, Rules.of_pool, read)  # refuses what the governor would refuse
     wanted = Installation(
         image=image,
         pool=pool,
+        rules=None if rules is None else Path(rules).read_text("utf-8"),
         url=moorage_url(url),
         namespace=namespace,
         admission=AdmissionMethod(admission),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 
-FILES = ("governor", "policy", "webhook")
+FILES = ("namespace", "rules", "governor", "policy", "webhook")
 """The manifests, in the order in which they are applied."""
 
 
