@@ -4,7 +4,7 @@
 `host_leases.py` asks for units and keeps the steps of the work in the records of leases;
 `request_steps.py` sends a request by these steps. `starts.py` has what hosts wait to start,
 `line.py` waits for their units, `starting.py` starts them. `rules.py` says which units a host
-needs, by a file. `known_hosts.py` says which hosts can have been deleted, `pools.py` checks that
-pools can hold the units.
+needs, by a file. `notes.py` says when a host is to say why it waits. `known_hosts.py` says which
+hosts can have been deleted, `pools.py` checks that pools can hold the units.
 May import: `client`, `wire`.
 """
