@@ -6,6 +6,7 @@ have something to start. A granted host loses our pause; the pauses of others st
 
 import logging
 
+from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of, start_of, work_of
 from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
@@ -29,6 +30,7 @@ class Governor:
         self._reconciler = Reconciler(host_leases, requests, rules)
         starter = HostStarter(host_leases, requests, self._start_of)
         self._line = Line(host_leases, starter, self._reconciler.governs)
+        self._explainer = Explainer(requests)
         self._trouble: str | None = None
         self.picture = Picture()
         """What the last pass that succeeded has seen."""
@@ -68,6 +70,9 @@ class Governor:
                 starts.append(start)
         await self._line.follow(starts, tickets)
         self.picture = picture
+        await self._explainer.explain(
+            picture.hosts, tickets, picture.leases, self._line.remarks, picture.refused
+        )
 
     async def _let_go(self, picture: Picture, uid: str, host: BareMetalHost) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""

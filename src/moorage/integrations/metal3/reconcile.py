@@ -4,7 +4,7 @@ One pass reads everything again. Any number of processes may run it side by side
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from moorage.client.transport import RefusedError
@@ -51,6 +51,8 @@ class Picture:
     released: int = 0
     uncounted: frozenset[str] = frozenset()
     """Pools of which hosts need units that they could not be given: nothing else starts there."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why hosts that work could not be counted, by UID."""
 
 
 def host_of_object(host: BareMetalHost, verb: str) -> Host:
@@ -88,8 +90,8 @@ class Reconciler:
             else:
                 left.setdefault(uid, []).append(lease)
         missing = [hosts[uid] for uid in occupied if uid not in noted]
-        adopted, uncounted = await self._adopt(missing)
-        return Picture(hosts, frozenset(occupied), left, adopted, released, uncounted)
+        adopted, uncounted, refused = await self._adopt(missing)
+        return Picture(hosts, frozenset(occupied), left, adopted, released, uncounted, refused)
 
     async def _released(self, lease: Lease, *, busy: bool) -> bool:
         """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""
@@ -102,13 +104,18 @@ class Reconciler:
             log.error("the lease of host %s stays: %s", lease.labels.get("holder"), refusal)
             return False
 
-    async def _adopt(self, hosts: Collection[BareMetalHost]) -> tuple[int, frozenset[str]]:
-        """Count hosts that occupy units without a lease; return how many, and pools in trouble."""
+    async def _adopt(
+        self, hosts: Collection[BareMetalHost]
+    ) -> tuple[int, frozenset[str], dict[str, str]]:
+        """Count hosts that occupy units without a lease.
+
+        Returns how many are counted, and of the others their pools and, by UID, why they are not.
+        """
         if not hosts:
-            return 0, frozenset()
+            return 0, frozenset(), {}
         # Again: a unit may have been granted after the first look, and before the hosts were read.
         working = await self._host_leases.working(SYSTEM)
-        adopted, refused = 0, set[str]()
+        adopted, pools, refused = 0, set[str](), dict[str, str]()
         for before in hosts:
             host = None if uid_of(before) in working else await self._requests.again(before)
             verb = None if host is None or not occupies(host) else work_of(host) or start_of(host)
@@ -121,8 +128,9 @@ class Reconciler:
                 await self._host_leases.adopt(host_of_object(host, ADOPTED), needs.units)
             except (RefusedError, EndedError) as error:
                 log.error("host %s works and cannot be counted: %s", name_of(host), error)
-                refused |= needs.units.keys()
+                pools |= needs.units.keys()
+                refused[uid_of(host)] = str(error)
             else:
                 log.info("host %s: counted (%s)", name_of(host), verb)
                 adopted += 1
-        return adopted, frozenset(refused)
+        return adopted, frozenset(pools), refused

@@ -1,11 +1,18 @@
-"""Reads BareMetalHosts, and removes our own pauses: nothing else of a host is ever changed."""
+"""Reads BareMetalHosts, changes our own annotations of them, and creates events about them."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
-from moorage.integrations.metal3.hosts import PAUSED, BareMetalHost, name_of, occupies
+from moorage.integrations.metal3.hosts import (
+    PAUSED,
+    WAITING,
+    BareMetalHost,
+    is_same_but_for_note,
+    name_of,
+    occupies,
+)
 from moorage.integrations.provisioning.starts import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
 
@@ -49,7 +56,7 @@ class HostRequests:
     async def send(self, start: Start) -> StartResult:
         """Remove our pause, unless the host was changed since it was read."""
         try:
-            await self._unpause(str(start.body["path"]), str(start.body["version"]))
+            await self._unpause_despite_note(start)
         except KubernetesError as error:
             soon = error.status == HTTPStatus.CONFLICT
             return StartResult(outcome_of(error.status), str(error), soon=soon)
@@ -65,14 +72,53 @@ class HostRequests:
             return False
         return True
 
+    async def _unpause_despite_note(self, start: Start) -> None:
+        """Remove our pause from the host of a start, also if a note was written meanwhile."""
+        path, before = str(start.body["path"]), start.body["host"]
+        try:
+            await self._unpause(path, str(start.body["version"]))
+        except KubernetesError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            now = await self._unless_unknown(start)
+            if now is None or not is_same_but_for_note(before, now):
+                raise
+            await self._unpause(path, now["metadata"]["resourceVersion"])
+
+    async def _unless_unknown(self, start: Start) -> BareMetalHost | None:
+        """Return the host of a start as it is now; None: it is gone, or there is no answer."""
+        try:
+            return await self.read(start)
+        except KubernetesError:
+            return None
+
     async def _unpause(self, path: str, version: str) -> None:
-        metadata = {"annotations": {PAUSED: None}, "resourceVersion": version}
+        """Remove our pause, and with it what the host says of why it waits."""
+        metadata = {"annotations": {PAUSED: None, WAITING: None}, "resourceVersion": version}
         await self._api.merge(path, {"metadata": metadata})
+
+    async def note(self, host: BareMetalHost, text: str | None) -> bool:
+        """Let a host say why it waits, or nothing (None); False: it is not as it was read."""
+        version = host["metadata"]["resourceVersion"]
+        metadata = {"annotations": {WAITING: text}, "resourceVersion": version}
+        try:
+            await self._api.merge(_path_of(host), {"metadata": metadata})
+        except KubernetesError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            return False
+        return True
+
+    async def create_event(self, event: Mapping[str, Any]) -> None:
+        """Create an event in the namespace that it names."""
+        namespace = event["metadata"]["namespace"]
+        await self._api.create(f"/api/v1/namespaces/{namespace}/events", event)
 
 
 def body_of(host: BareMetalHost) -> Mapping[str, Any]:
     """Return what a start needs to know of its host."""
-    return {"path": _path_of(host), "version": host["metadata"]["resourceVersion"]}
+    version = host["metadata"]["resourceVersion"]
+    return {"path": _path_of(host), "version": version, "host": host}
 
 
 def _path_of(host: BareMetalHost) -> str:
