@@ -57,21 +57,22 @@ class Governor:
     async def _pass(self) -> None:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
-        starts = []
+        starts, blocked = [], {}
         for uid, host in picture.hosts.items():
             if pause_of(host) != OWN:
                 continue
             start = self._start_of(host)
             if start is None:
                 await self._let_go(picture, uid, host)
-            elif picture.uncounted.isdisjoint(start.needs) and not start.must_wait(
-                picture.leases.get(uid, ())
-            ):
+            elif pools := picture.uncounted.intersection(start.needs):
+                blocked[uid] = f"hosts work that cannot be counted in {', '.join(sorted(pools))}"
+            elif not start.must_wait(picture.leases.get(uid, ())):
                 starts.append(start)
         await self._line.follow(starts, tickets)
         self.picture = picture
+        remarks = {**self._line.remarks, **blocked}
         await self._explainer.explain(
-            picture.hosts, tickets, picture.leases, self._line.remarks, picture.refused
+            picture.hosts, tickets, picture.leases, remarks, picture.refused
         )
 
     async def _let_go(self, picture: Picture, uid: str, host: BareMetalHost) -> None:

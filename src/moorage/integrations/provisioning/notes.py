@@ -87,7 +87,7 @@ class NoteWriter:
         """
         self._put = put
         self._written: dict[str, float] = {}
-        """When each host was written to, to wait before the next time."""
+        """When each host was given a note, to wait before the next one."""
 
     async def write(self, now: Mapping[str, Note | None], wanted: Mapping[str, Note]) -> None:
         """Make hosts say what they should.
@@ -103,7 +103,7 @@ class NoteWriter:
 
         async def put(uuid: str, note: Note | None) -> None:
             async with gate:
-                if await self._put(uuid, note):
+                if await self._put(uuid, note) and note is not None:
                     self._written[uuid] = clock
 
         await asyncio.gather(*(put(uuid, note) for uuid, note in todo[:WRITES_MAX]))
