@@ -110,12 +110,12 @@ def test_what_moorage_refuses_is_shown(tmp_path: Path) -> None:
         await world.api.create(ALL, host("waits", image=IMAGE, annotations=OWN))
         async with governing(world) as governor:
             await world.until(lambda: "be counted" in said(world, "waits"), governor)
-        assert reasons(world.double) == {("works", "NotCounted"): 1, ("waits", "NotStarted"): 1}
+        assert reasons(world.double) == {("works", "Uncounted"): 1, ("waits", "NotStarted"): 1}
         await world.until(lambda: world.reached(["works"], "provisioned"))
         async with governing(world) as governor:
             await world.until(lambda: reasons(world.double)["waits", "NotStarted"] == 2, governor)
             await world.until(lambda: MISSING in said(world, "waits"), governor)
-        assert reasons(world.double) == {("works", "NotCounted"): 1, ("waits", "NotStarted"): 2}
+        assert reasons(world.double) == {("works", "Uncounted"): 1, ("waits", "NotStarted"): 2}
         found = {one["reason"]: one for one in events(world.double)}
         assert {one["type"] for one in found.values()} == {"Warning"}
         assert all(MISSING in one["message"] for one in found.values())
@@ -217,10 +217,10 @@ def test_one_pass_creates_only_some_and_what_matters_most_first() -> None:
         posted = Events(requests)
         wanted = {uid: event(one) for uid, one in hosts.items()}
         last = [*hosts][-1]
-        wanted[last] = event(hosts[last], "x", State.NOT_COUNTED)
+        wanted[last] = event(hosts[last], "x", State.UNCOUNTED)
         await posted.post(hosts, wanted)
         assert len(events(double)) == EVENTS_MAX
-        assert "NotCounted" in {one["reason"] for one in events(double)}
+        assert "Uncounted" in {one["reason"] for one in events(double)}
         await posted.post(hosts, wanted)
         assert len(events(double)) == len(hosts)
 

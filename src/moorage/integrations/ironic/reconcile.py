@@ -64,6 +64,11 @@ class Picture:
     foreign: Sequence[Lease] = ()
     """The leases of nodes that this Ironic has never had: another one's, or unknown."""
 
+    @property
+    def hosts(self) -> dict[str, Node]:
+        """The nodes, by UUID."""
+        return self.nodes
+
 
 def host_of_node(node: Node, verb: str) -> Host:
     """Return a node as the holder of a lease, with labels for people."""

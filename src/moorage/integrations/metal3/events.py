@@ -46,7 +46,7 @@ log = logging.getLogger("moorage.metal3")
 class State(Enum):
     """What an event says of a host, those first that people must know first."""
 
-    NOT_COUNTED = "NotCounted"
+    UNCOUNTED = "Uncounted"
     """It works, and Moorage refuses to count it."""
     NOT_STARTED = "NotStarted"
     """It cannot be started now, or cannot wait in line."""

@@ -72,7 +72,7 @@ def _events(
     for uid, host in hosts.items():
         if (why := refused.get(uid)) is not None:
             text = f"It works, and cannot be counted: {why}"
-            yield uid, Event(host, State.NOT_COUNTED, why, text, now)
+            yield uid, Event(host, State.UNCOUNTED, why, text, now)
         elif pause_of(host) != OWN:
             if (started := _last_start(leases.get(uid, ()), now)) is not None:
                 yield uid, _started(host, started)

@@ -8,6 +8,7 @@ import logging
 
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of, start_of, work_of
+from moorage.integrations.metal3.metrics import GovernorMetrics
 from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
@@ -32,8 +33,12 @@ class Governor:
         self._line = Line(host_leases, starter, self._reconciler.governs)
         self._explainer = Explainer(requests)
         self._trouble: str | None = None
-        self.picture = Picture()
+        self.metrics = GovernorMetrics()
+
+    @property
+    def picture(self) -> Picture:
         """What the last pass that succeeded has seen."""
+        return self.metrics.picture
 
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
@@ -41,6 +46,7 @@ class Governor:
             await self._pass()
         except PASS_ERRORS as error:
             self._line.pause()
+            self.metrics.failed(str(error))
             if self._trouble is None:
                 log.warning("nothing is started or released: %s", error)
             self._trouble = str(error)
@@ -69,7 +75,8 @@ class Governor:
             elif not start.must_wait(picture.leases.get(uid, ())):
                 starts.append(start)
         await self._line.follow(starts, tickets)
-        self.picture = picture
+        self.metrics.passed(picture)
+        self.metrics.waits(tickets)
         remarks = {**self._line.remarks, **blocked}
         await self._explainer.explain(
             picture.hosts, tickets, picture.leases, remarks, picture.refused

@@ -4,7 +4,8 @@ One pass reads everything again. Any number of processes may run it side by side
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moorage.client.transport import RefusedError
@@ -53,6 +54,20 @@ class Picture:
     """Pools of which hosts need units that they could not be given: nothing else starts there."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Why hosts that work could not be counted, by UID."""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """Units that its hosts had when the pass began, by pool."""
+    foreign: Sequence[Lease] = ()
+    """The leases of hosts that this cluster has never had: another one's, or unknown."""
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """Those that occupy their units."""
+        return self.occupied
+
+    @property
+    def failed(self) -> int:
+        """How many hosts that work could not be counted."""
+        return len(self.refused)
 
 
 def host_of_object(host: BareMetalHost, verb: str) -> Host:
@@ -83,7 +98,8 @@ class Reconciler:
         occupied = {uid for uid, host in hosts.items() if occupies(host)}
         left: dict[str, list[Lease]] = {}
         released = 0
-        for lease in (one for leases in noted.values() for one in leases if self.governs(one)):
+        own = [one for leases in noted.values() for one in leases if self.governs(one)]
+        for lease in own:
             uid = str(host_of(lease))
             if await self._released(lease, busy=uid in occupied):
                 released += 1
@@ -91,7 +107,21 @@ class Reconciler:
                 left.setdefault(uid, []).append(lease)
         missing = [hosts[uid] for uid in occupied if uid not in noted]
         adopted, uncounted, refused = await self._adopt(missing)
-        return Picture(hosts, frozenset(occupied), left, adopted, released, uncounted, refused)
+        units: Counter[str] = Counter()
+        for lease in own:
+            units.update({need.pool: need.units for need in lease.needs})
+        foreign = [one for leases in noted.values() for one in leases if not self.governs(one)]
+        return Picture(
+            hosts,
+            frozenset(occupied),
+            left,
+            adopted,
+            released,
+            uncounted,
+            refused,
+            units,
+            foreign,
+        )
 
     async def _released(self, lease: Lease, *, busy: bool) -> bool:
         """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""

@@ -5,6 +5,7 @@
 `request_steps.py` sends a request by these steps. `starts.py` has what hosts wait to start,
 `line.py` waits for their units, `starting.py` starts them. `rules.py` says which units a host
 needs, by a file. `notes.py` says when a host is to say why it waits. `known_hosts.py` says which
-hosts can have been deleted, `pools.py` checks that pools can hold the units.
+hosts can have been deleted, `pools.py` checks that pools can hold the units, `pass_metrics.py`
+shows to Prometheus what passes over hosts have seen.
 May import: `client`, `wire`.
 """

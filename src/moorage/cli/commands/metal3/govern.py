@@ -1,8 +1,11 @@
 """`moorage metal3 govern`: starts BareMetalHosts when there is room, and counts all other work."""
 
 import asyncio
+import logging
 import os
 import signal
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,13 +20,15 @@ from moorage.cli.support.ironic import (
     rules_of,
     server_of,
 )
-from moorage.cli.support.options import example
+from moorage.cli.support.options import example, listening, metrics_option, ready_seconds
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.client.run.parse import token_named
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import Connection
     from moorage.integrations.metal3.governor import Governor
+
+log = logging.getLogger("moorage.metal3")
 
 MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
 
@@ -54,11 +59,13 @@ MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
     help="Seconds between two passes; 2 by default.",
 )
 @click.option("--once", is_flag=True, help="Make one pass and exit.")
+@metrics_option
 def govern(
     namespace: str | None,
     cluster_name: str | None,
     interval: float,
     once: bool,
+    metrics_listen: str | None,
     **words: Any,
 ) -> None:
     """Start hosts when there is room; count all other work.
@@ -80,16 +87,24 @@ def govern(
         from moorage.integrations.lease_api import LeaseApi
         from moorage.integrations.metal3.governor import Governor
         from moorage.integrations.metal3.requests import HostRequests
+        from moorage.integrations.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
 
         connection = _connection(words["kubeconfig"])
+        sockets = listening(metrics_listen)
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
-            await pools_checked(leases, rules.pools, url)
-            requests = HostRequests(api, namespace)
-            governor = Governor(HostLeases(leases, cluster_name), requests, rules)
-            await _passes(governor, api.url, stop, None if once else interval)
+            governor = Governor(
+                HostLeases(leases, cluster_name), HostRequests(api, namespace), rules
+            )
+            metrics = governor.metrics
+            trouble = partial(metrics.trouble, ready_seconds(interval))
+            async with metrics_served(metrics.registry, sockets, trouble):
+                every = None if once else interval
+                check = partial(pools_checked, leases, rules.pools, url)
+                await _until_reached(check, metrics.failed, stop, every)
+                await _passes(governor, api.url, stop, every)
 
     carried_out(work, "kubernetes")
 
@@ -110,6 +125,30 @@ def _connection(kubeconfig: str | None) -> "Connection":
         return by_kubeconfig(path) if path else in_cluster()
     except UnusableError as error:
         raise Failure(USAGE, str(error)) from None
+
+
+async def _until_reached(
+    check: Callable[[], Awaitable[None]],
+    failed: Callable[[str], None],
+    stop: asyncio.Event,
+    interval: float | None,
+) -> None:
+    """Check again and again until Moorage answers, or `stop`; without an interval once.
+
+    A governor that ended because Moorage is away would be started again and again. Raises Failure.
+    """
+    warned = False
+    while not stop.is_set():
+        try:
+            return await check()
+        except Failure as failure:
+            if interval is None or failure.exit_code != UNREACHABLE:
+                raise
+            failed(failure.message)
+            if not warned:
+                log.warning("nothing is started until Moorage can be reached: %s", failure.message)
+            warned = True
+        await either(stop, interval)
 
 
 async def _passes(

@@ -73,7 +73,7 @@ class Governor:
             await self._pass()
         except PASS_ERRORS as error:
             self._line.pause()
-            self.metrics.failed()
+            self.metrics.failed(str(error))
             if self._trouble is None:
                 log.warning("nothing is started or released: %s", error)
             self._trouble = str(error)
