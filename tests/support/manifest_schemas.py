@@ -89,6 +89,7 @@ PROBE = fields(
     tcpSocket=fields("port", port=TEXT),
     failureThreshold=NUMBER,
     periodSeconds=NUMBER,
+    timeoutSeconds=NUMBER,
 )
 CONTAINER = fields(
     "name image",
@@ -124,7 +125,9 @@ DEPLOYMENT = fields(
     "selector template",
     replicas=NUMBER,
     selector=fields("matchLabels", matchLabels=MAP),
-    template=fields("metadata spec", metadata=fields("labels", labels=MAP), spec=POD),
+    template=fields(
+        "metadata spec", metadata=fields("labels", labels=MAP, annotations=MAP), spec=POD
+    ),
 )
 REFERENCE = fields("kind name", apiGroup=TEXT, kind=TEXT, name=NAME)
 
