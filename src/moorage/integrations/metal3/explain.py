@@ -50,7 +50,7 @@ class Explainer:
         waiting = {uid for uid, host in hosts.items() if pause_of(host) == OWN}
         notes = notes_of(tickets, remarks, busy=hosts.keys() - waiting)
         now = datetime.now(UTC)  # noqa: TID251 - a time for people, beside those of the cluster
-        events = dict(_events(hosts, tickets, leases, remarks, refused, now))
+        events = dict(events_of(hosts, tickets, leases, remarks, refused, now))
         try:
             async with asyncio.timeout(EXPLAIN_SECONDS):
                 shown = {uid: note for uid, note in notes.items() if uid in waiting}
@@ -60,7 +60,7 @@ class Explainer:
             log.debug("not all notes and events were written in time")
 
 
-def _events(
+def events_of(
     hosts: Mapping[str, BareMetalHost],
     tickets: Mapping[str, Collection[Lease]],
     leases: Mapping[str, Collection[Lease]],
@@ -68,7 +68,7 @@ def _events(
     refused: Mapping[str, str],
     now: datetime,
 ) -> Iterator[tuple[str, Event]]:
-    """Yield the event that each host is to have, with its UID."""
+    """Yield the event that each host is to have, with its UID; see `Explainer.explain`."""
     for uid, host in hosts.items():
         if (why := refused.get(uid)) is not None:
             text = f"It works, and cannot be counted: {why}"
