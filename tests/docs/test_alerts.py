@@ -12,7 +12,8 @@ from tests.support.alert_rules import MATCHER, METRIC, RULES, alerts
 
 CASES = ROOT / "tests/alerts/moorage.rules.test.yml"
 METRICS = "".join(
-    (ROOT / "docs/reference" / name).read_text() for name in ("metrics.md", "gate.md")
+    (ROOT / "docs/reference" / name).read_text()
+    for name in ("metrics.md", "gate.md", "metal3-governor.md")
 )
 SEVERITIES = {"critical", "warning", "info"}
 RUNBOOK_LABELS = {"job", "instance"}

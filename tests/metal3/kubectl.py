@@ -2,17 +2,23 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from moorage.integrations.metal3.events import Event, State
+from moorage.integrations.metal3.hosts import WAITING
+from moorage.integrations.metal3.notes import text_of
 from tests.support.certificates import Certificate
 from tests.support.kubernetes_client import host
 from tests.support.kubernetes_double.server import KubernetesDouble
 
 TOKEN = "kubectl-token"
 SECONDS = 60.0
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PAUSED = "baremetalhost.metal3.io/paused"
 
 
@@ -60,6 +66,13 @@ class Kubectl:
         path = self._folder / "manifest.json"
         path.write_text(json.dumps(document))
         return str(path)
+
+    async def created(self, name: str, waiting: str) -> bool:
+        """Create a host with a note; return whether that was possible."""
+        code, _ = await self.run(
+            "create", "-f", self.file(host(name, annotations={WAITING: waiting}))
+        )
+        return code == 0
 
     @asynccontextmanager
     async def watching(self, *words: str) -> AsyncIterator[asyncio.StreamReader]:
@@ -109,6 +122,7 @@ async def steps(double: KubernetesDouble, kubectl: Kubectl) -> AsyncIterator[tup
     path = ("-o", "jsonpath={.spec.image.url}")
     yield await step("get a field", "get", "baremetalhost", "a", *path, shows="http://image")
     yield await step("describe", "describe", "bmh", "a", shows="http://image")
+    yield await described(double, kubectl)
     pausing = ("annotate", "bmh", "a", f"{PAUSED}=moorage")
     yield await step("annotate", *pausing, shows="annotated")
     yield "it is paused", annotations(double, "a") == {"mine": "2", PAUSED: "moorage"}, ""
@@ -130,6 +144,27 @@ async def steps(double: KubernetesDouble, kubectl: Kubectl) -> AsyncIterator[tup
         yield "wait sees the delete", b"condition met" in line, line.decode()
     yield await step("get what is gone", "get", "bmh", "a", shows="NotFound", fails=True)
     yield await watched(double, kubectl)
+
+
+async def described(double: KubernetesDouble, kubectl: Kubectl) -> tuple[str, bool, str]:
+    """Describe a host that says why it waits: all of it is shown, and the event about it."""
+    reason = "first in line; limit: 4 of 4 units of deploy are held by metal3/host-0 (1)," * 3
+    note = {"place": 1, "eta_seconds": [40, 90], "reason": reason}
+    stored = await kubectl.created("d", text_of(note, AT))
+    read = double.storage.get(("metal3.io", "baremetalhosts", "metal3", "d"))
+    if not stored or read is None:
+        return "create a host that waits", False, ""
+    event = Event(read, State.WAITING, "ticket", "Place 1 in line of deploy", AT).object()
+    await kubectl.run("create", "-f", kubectl.file(event))
+    _, text = await kubectl.run("describe", "bmh", "d")
+    await kubectl.run("delete", "bmh", "d")
+    shown = " ".join(text.split())
+    right = (
+        "place: 1 eta_seconds: [40, 90]" in shown
+        and reason in shown
+        and re.search(r"Normal Waiting \S+ moorage Place 1 in line of deploy", shown)
+    )
+    return "describe shows why a host waits", bool(right), text
 
 
 async def watched(double: KubernetesDouble, kubectl: Kubectl) -> tuple[str, bool, str]:

@@ -89,6 +89,7 @@ PROBE = fields(
     tcpSocket=fields("port", port=TEXT),
     failureThreshold=NUMBER,
     periodSeconds=NUMBER,
+    timeoutSeconds=NUMBER,
 )
 CONTAINER = fields(
     "name image",

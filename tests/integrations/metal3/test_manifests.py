@@ -43,20 +43,20 @@ def test_every_document_is_as_the_reference_has_it(name: str, version: str) -> N
 
 
 def test_the_governor_may_do_nothing_else() -> None:
-    """It reads and patches hosts, and writes events; no status, no secrets, no deletions."""
+    """It reads and patches hosts, and creates events; no status, no secrets, no deletions."""
     assert only("governor", "ClusterRole")["rules"] == [
         {
             "apiGroups": ["metal3.io"],
             "resources": ["baremetalhosts"],
             "verbs": ["get", "list", "watch", "patch"],
         },
-        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
 
 
 @pytest.mark.parametrize("name", ["governor", "webhook"])
 def test_a_process_can_write_nothing_and_is_not_root(name: str) -> None:
-    """Containers have no privileges and a read-only file system; what serves is probed."""
+    """Containers have no privileges and a read-only file system; both are probed."""
     pod = only(name, "Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -65,7 +65,27 @@ def test_a_process_can_write_nothing_and_is_not_root(name: str) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert ("ports" in container) is ({"livenessProbe", "readinessProbe"} <= container.keys())
+    assert {"ports", "livenessProbe", "readinessProbe"} <= container.keys()
+
+
+def test_the_governor_is_probed_and_scraped_where_it_listens() -> None:
+    """Liveness asks whether it answers, readiness whether it works; Prometheus finds the port."""
+    pod = only("governor", "Deployment")["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    (port,) = container["ports"]
+    assert port["name"] == "metrics"
+    assert f"--metrics-listen=0.0.0.0:{port['containerPort']}" in container["command"]
+    probes = {name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
+    assert probes == {
+        "livenessProbe": {"path": "/healthz", "port": "metrics"},
+        "readinessProbe": {"path": "/readyz", "port": "metrics"},
+    }
+    scraped = {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": str(port["containerPort"]),
+        "prometheus.io/path": "/metrics",
+    }
+    assert scraped.items() <= pod["metadata"]["annotations"].items()
 
 
 def test_policy_and_webhook_see_the_same_writes() -> None:

@@ -1,6 +1,7 @@
 """Options that commands share; those for settings are generated from the settings."""
 
 from collections.abc import Callable
+from socket import socket
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
@@ -19,7 +20,15 @@ config_option = click.option(
     metavar="FILE",
     help="Settings file; by default moorage.toml, if it exists.",
 )
+metrics_option = click.option(
+    "--metrics-listen",
+    metavar="HOST:PORT",
+    help="Serve metrics for Prometheus, and probes; by default none.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+READY_SECONDS = 60.0
+"""A governor of which no pass has succeeded for longer is not ready. The alert has the same."""
 
 
 def example(*lines: str) -> str:
@@ -71,3 +80,18 @@ def address_of(settings: config.Settings) -> str:
         return config.database_address(settings)
     except ConfigError as error:
         raise Failure(USAGE, str(error)) from None
+
+
+def listening(address: str | None) -> list[socket]:
+    """Return sockets for metrics and probes; empty: there are none. Raises Failure."""
+    from moorage.integrations.sockets import ListenError, bound
+
+    try:
+        return [] if address is None else bound(address)
+    except ListenError as error:
+        raise Failure(USAGE, str(error)) from None
+
+
+def ready_seconds(interval: float) -> float:
+    """Return how old the last pass of a governor that is ready may be."""
+    return max(READY_SECONDS, 3 * interval)

@@ -24,6 +24,8 @@ from moorage.wire.admission import Lease
 SYSTEM = "ironic"
 """The first word of the keys of its leases."""
 
+WORDS = Words(SYSTEM, "node", "this Ironic")
+
 
 @dataclass(frozen=True)
 class Picture(reconcile.Picture[Node]):
@@ -71,7 +73,7 @@ class Reconciler(reconcile.Reconciler[Node]):
 class _Ironic:
     """The nodes of one Ironic."""
 
-    words = Words(SYSTEM, "node", "this Ironic")
+    words = WORDS
     log = logging.getLogger("moorage.ironic")
 
     def __init__(self, nodes: NodeReader, rules: Rules, hold_counts: bool) -> None:

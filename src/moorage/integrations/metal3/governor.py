@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
+from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
     again_at,
     cannot_start,
@@ -24,6 +25,7 @@ from moorage.integrations.metal3.hosts import (
     start_of,
     work_of,
 )
+from moorage.integrations.metal3.metrics import GovernorMetrics
 from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
@@ -66,15 +68,20 @@ class Governor:
         self._reconciler = Reconciler(host_leases, requests, rules)
         starter = HostStarter(host_leases, requests, self._start_of)
         self._line = Line(host_leases, starter, self._reconciler.governs)
-        self._passes = Passes(self._pass, self._line, log)
-        self._waits: dict[str, str] = {}
-        self.picture = Picture()
+        self._explainer = Explainer(requests)
+        self._held: dict[str, str] = {}
+        self.metrics = GovernorMetrics()
+        self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
+
+    @property
+    def picture(self) -> Picture:
         """What the last pass that succeeded has seen."""
+        return self.metrics.picture
 
     @property
     def remarks(self) -> dict[str, str]:
-        """Why hosts with our pause have no place in line, by UID."""
-        return {**self._line.remarks, **self._waits}
+        """Why hosts with our pause do not start, or have no place in line, by UID."""
+        return {**self._line.remarks, **self._held}
 
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
@@ -87,7 +94,7 @@ class Governor:
     async def _pass(self) -> None:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
-        starts, waits = [], {}
+        starts, held = [], {}
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
             if pause_of(host) is None:
@@ -98,12 +105,18 @@ class Governor:
             if start is None:
                 await self._let_go(host, leases)
             elif (wait := self._wait_of(host)) is not None:
-                waits[uid] = wait
-            elif picture.uncounted.isdisjoint(start.needs) and not start.must_wait(leases):
+                held[uid] = wait
+            elif pools := picture.uncounted.intersection(start.needs):
+                held[uid] = f"hosts work that cannot be counted in {', '.join(sorted(pools))}"
+            elif not start.must_wait(leases):
                 starts.append(start)
-        self._waits = waits
+        self._held = held
         await self._line.follow(starts, tickets)
-        self.picture = picture
+        self.metrics.passed(picture)
+        self.metrics.waits(tickets)
+        await self._explainer.explain(
+            picture.hosts, tickets, picture.leases, self.remarks, picture.refused
+        )
 
     async def _hold_back(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Store our pause in a host that cannot start, so that the next pass releases its units.

@@ -18,6 +18,9 @@ PAUSED = "baremetalhost.metal3.io/paused"
 OWN = "moorage"
 """The value of our own pauses."""
 
+WAITING = "moorage.dev/waiting"
+"""The annotation that says why a host with our pause waits: for people, BMO ignores it."""
+
 DETACHED = "baremetalhost.metal3.io/detached"
 INSPECT = "inspect.metal3.io"
 DISABLED = "disabled"
@@ -73,6 +76,11 @@ def annotations_of(host: BareMetalHost) -> Mapping[str, str]:
 def pause_of(host: BareMetalHost) -> str | None:
     """Return the value of the pause of a host; None: it is not paused."""
     return annotations_of(host).get(PAUSED)
+
+
+def is_same_but_for_note(one: BareMetalHost, other: BareMetalHost) -> bool:
+    """Return whether two versions of a host differ at most in what it says of why it waits."""
+    return _without_note(one) == _without_note(other)
 
 
 def state_of(host: BareMetalHost) -> str:
@@ -153,6 +161,13 @@ def _first_start(host: BareMetalHost) -> Verb | None:
         return None  # it stays unmanaged
     disabled = DISABLED in (spec.get("inspectionMode"), annotations_of(host).get(INSPECT))
     return Verb.PREPARE if disabled else Verb.INSPECT
+
+
+def _without_note(host: BareMetalHost) -> Mapping[str, Any]:
+    annotations = {name: one for name, one in annotations_of(host).items() if name != WAITING}
+    other = ("annotations", "managedFields", "resourceVersion")
+    kept = {name: one for name, one in host["metadata"].items() if name not in other}
+    return {**host, "metadata": {**kept, "annotations": annotations}}
 
 
 def _within(host: BareMetalHost, *names: str) -> Mapping[str, Any]:

@@ -30,6 +30,8 @@ from moorage.wire.admission import Lease
 SYSTEM = "metal3"
 """The first word of the keys of its leases."""
 
+WORDS = Words(SYSTEM, "host", "this cluster")
+
 Picture = reconcile.Picture[BareMetalHost]
 """What a pass over hosts has seen and done; by UID."""
 
@@ -51,7 +53,7 @@ class Reconciler(reconcile.Reconciler[BareMetalHost]):
 class _Cluster:
     """The hosts of one cluster."""
 
-    words = Words(SYSTEM, "host", "this cluster")
+    words = WORDS
     log = logging.getLogger("moorage.metal3")
 
     def __init__(self, requests: HostRequests, rules: Rules) -> None:

@@ -1,11 +1,19 @@
-"""Reads BareMetalHosts, and removes and stores our own pauses: nothing else of a host changes."""
+"""Reads BareMetalHosts, changes our own annotations of them, and creates events about them."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
-from moorage.integrations.metal3.hosts import OWN, PAUSED, BareMetalHost, name_of, occupies
+from moorage.integrations.metal3.hosts import (
+    OWN,
+    PAUSED,
+    WAITING,
+    BareMetalHost,
+    is_same_but_for_note,
+    name_of,
+    occupies,
+)
 from moorage.integrations.metal3.mirror import GROUP, HostMirror, list_path
 from moorage.integrations.provisioning.starts import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
@@ -57,7 +65,7 @@ class HostRequests:
     async def send(self, start: Start) -> StartResult:
         """Remove our pause, unless the host was changed since it was read."""
         try:
-            await self._set_pause(str(start.body["path"]), str(start.body["version"]), None)
+            await self._unpause_despite_note(start)
         except KubernetesError as error:
             soon = error.status == HTTPStatus.CONFLICT
             return StartResult(outcome_of(error.status), str(error), soon=soon)
@@ -81,13 +89,54 @@ class HostRequests:
         return True
 
     async def _set_pause(self, path: str, version: str, pause: str | None) -> None:
-        metadata = {"annotations": {PAUSED: pause}, "resourceVersion": version}
+        annotations: dict[str, str | None] = {PAUSED: pause}
+        if pause is None:  # what waits no longer says no longer why
+            annotations[WAITING] = None
+        metadata = {"annotations": annotations, "resourceVersion": version}
         await self._api.merge(path, {"metadata": metadata})
+
+    async def _unpause_despite_note(self, start: Start) -> None:
+        """Remove our pause from the host of a start, also if a note was written meanwhile."""
+        path, before = str(start.body["path"]), start.body["host"]
+        try:
+            await self._set_pause(path, str(start.body["version"]), None)
+        except KubernetesError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            now = await self._unless_unknown(start)
+            if now is None or not is_same_but_for_note(before, now):
+                raise
+            await self._set_pause(path, now["metadata"]["resourceVersion"], None)
+
+    async def _unless_unknown(self, start: Start) -> BareMetalHost | None:
+        """Return the host of a start as it is now; None: it is gone, or there is no answer."""
+        try:
+            return await self.read(start)
+        except KubernetesError:
+            return None
+
+    async def note(self, host: BareMetalHost, text: str | None) -> bool:
+        """Let a host say why it waits, or nothing (None); False: it is not as it was read."""
+        version = host["metadata"]["resourceVersion"]
+        metadata = {"annotations": {WAITING: text}, "resourceVersion": version}
+        try:
+            await self._api.merge(_path_of(host), {"metadata": metadata})
+        except KubernetesError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            return False
+        return True
+
+    async def create_event(self, event: Mapping[str, Any]) -> None:
+        """Create an event in the namespace that it names."""
+        namespace = event["metadata"]["namespace"]
+        await self._api.create(f"/api/v1/namespaces/{namespace}/events", event)
 
 
 def body_of(host: BareMetalHost) -> Mapping[str, Any]:
     """Return what a start needs to know of its host."""
-    return {"path": _path_of(host), "version": host["metadata"]["resourceVersion"]}
+    version = host["metadata"]["resourceVersion"]
+    return {"path": _path_of(host), "version": version, "host": host}
 
 
 def _path_of(host: BareMetalHost) -> str:

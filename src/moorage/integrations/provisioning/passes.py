@@ -19,7 +19,7 @@ class Passes:
         once: Callable[[], Awaitable[None]],
         line: Line,
         log: logging.Logger,
-        failed: Callable[[], None] = lambda: None,
+        failed: Callable[[str], None],
     ) -> None:
         """Prepare passes.
 
@@ -27,7 +27,7 @@ class Passes:
             once: makes one pass.
             line: waits for units.
             log: says when passes begin and end to fail.
-            failed: is called for each pass that has failed.
+            failed: is called for each pass that has failed, with the reason.
         """
         self._once = once
         self._line = line
@@ -41,7 +41,7 @@ class Passes:
             await self._once()
         except PASS_ERRORS as error:
             self._line.pause()
-            self._failed()
+            self._failed(str(error))
             if not self._fails:
                 self._log.warning("nothing is started or released: %s", error)
             self._fails = True

@@ -45,14 +45,19 @@ class Picture(Generic[H]):
     """The leases that were not released, as they were before the hosts were read."""
     adopted: int = 0
     released: int = 0
-    failed: int = 0
-    """Hosts that are busy without a unit because Moorage refused to count them."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why hosts that are busy could not be counted, by UUID."""
     uncounted: frozenset[str] = frozenset()
     """The pools of which these need units: nothing else can be started from them."""
     units: Mapping[str, int] = field(default_factory=dict)
     """Units that its hosts had when the pass began, by pool."""
     foreign: Sequence[Lease] = ()
     """The leases of hosts that were never here: another installation's, or unknown."""
+
+    @property
+    def failed(self) -> int:
+        """How many hosts are busy without a unit because Moorage refused to count them."""
+        return len(self.refused)
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ class Reconciler(Generic[H]):
                 continue
             left.setdefault(uuid, []).append(lease)
             await self._renew(lease)
-        adopted, failed, uncounted = await self._adopt(
+        adopted, refused, uncounted = await self._adopt(
             {uuid: host for uuid, host in hosts.items() if uuid in busy and uuid not in noted}
         )
         live = {lease.id for leases in left.values() for lease in leases}
@@ -173,7 +178,7 @@ class Reconciler(Generic[H]):
             left,
             adopted=adopted,
             released=released,
-            failed=failed,
+            refused=refused,
             uncounted=uncounted,
             units=_units(own),
             foreign=foreign,
@@ -225,17 +230,18 @@ class Reconciler(Generic[H]):
                 await self._host_leases.report(lease, outcome.result, detail)
         return await self._host_leases.release_after_reading(lease, busy=busy)
 
-    async def _adopt(self, hosts: Mapping[str, H]) -> tuple[int, int, frozenset[str]]:
+    async def _adopt(self, hosts: Mapping[str, H]) -> tuple[int, dict[str, str], frozenset[str]]:
         """Count hosts that are busy without a unit.
 
-        Returns how many are counted, how many are not, and the pools of those.
+        Returns how many are counted, why others are not (by UUID), and the pools of those.
         """
         if not hosts:
-            return 0, 0, frozenset()
+            return 0, {}, frozenset()
         # Again: a unit may have been granted after the first look, and before the host was read.
         working = await self._host_leases.working(self._words.system)
-        adopted = failed = 0
-        refused: set[str] = set()
+        adopted = 0
+        refused: dict[str, str] = {}
+        pools: set[str] = set()
         for uuid, host in hosts.items():
             found = None if uuid in working else await self._system.without_unit(host)
             if found is None:
@@ -245,12 +251,12 @@ class Reconciler(Generic[H]):
                 await self._host_leases.adopt(found.host, found.units)
             except (RefusedError, EndedError) as error:
                 self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
-                refused |= found.units.keys()
-                failed += 1
+                refused[uuid] = str(error)
+                pools |= found.units.keys()
             else:
                 self._log.info("%s %s is %s: counted", word, name, found.doing)
                 adopted += 1
-        return adopted, failed, frozenset(refused)
+        return adopted, refused, frozenset(pools)
 
     async def _renew(self, lease: Lease) -> None:
         last = self._renewed.get(lease.id, float("-inf"))

@@ -2,14 +2,14 @@
 
 import asyncio
 import signal
-from socket import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from moorage.cli.support.ironic import Target, opened, targeting
-from moorage.cli.support.options import example
-from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
+from moorage.cli.support.options import example, listening, metrics_option, ready_seconds
+from moorage.cli.support.output import UNREACHABLE, Failure, say
 from moorage.cli.support.provisioning import carried_out, either, on_signals, pools_checked
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     help="Carry out the wishes of nodes with an owner or a lessee, too.",
 )
 @click.option("--once", is_flag=True, help="Make one pass and exit.")
-@click.option(
-    "--metrics-listen", metavar="HOST:PORT", help="Serve metrics for Prometheus; by default none."
-)
+@metrics_option
 def govern(
     target: Target,
     interval: float,
@@ -56,10 +54,10 @@ def govern(
 
     async def work() -> None:
         from moorage.integrations.ironic.govern.governor import Governor
-        from moorage.integrations.ironic.metrics_server import metrics_served
+        from moorage.integrations.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
 
-        sockets = _listening(metrics_listen)
+        sockets = listening(metrics_listen)
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with opened(target) as (api, nodes):
@@ -71,7 +69,8 @@ def govern(
                 hold_counts=count_holds,
                 project_wishes=project_wishes,
             )
-            async with metrics_served(governor.metrics.registry, sockets):
+            trouble = partial(governor.metrics.trouble, ready_seconds(interval))
+            async with metrics_served(governor.metrics.registry, sockets, trouble):
                 await _passes(governor, target, stop, None if once else interval)
 
     carried_out(work)
@@ -100,13 +99,3 @@ async def _passes(
         if not stop.is_set():
             succeeded = await governor.tick()
     await governor.close()
-
-
-def _listening(address: str | None) -> list[socket]:
-    """Return sockets for metrics; empty: none are served. Raises Failure."""
-    from moorage.integrations.sockets import ListenError, bound
-
-    try:
-        return [] if address is None else bound(address)
-    except ListenError as error:
-        raise Failure(USAGE, str(error)) from None

@@ -1,14 +1,16 @@
 """`moorage metal3 govern`: starts BareMetalHosts when there is room, and counts all other work."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from moorage.cli.support.kubernetes import cluster_options, connection_of
-from moorage.cli.support.options import example
+from moorage.cli.support.options import example, listening, metrics_option, ready_seconds
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     carried_out,
@@ -25,6 +27,8 @@ from moorage.cli.support.provisioning import (
 
 if TYPE_CHECKING:
     from moorage.integrations.metal3.governor import Governor
+
+log = logging.getLogger("moorage.metal3")
 
 CHANGES_SECONDS = 0.2
 """The least time between two passes, however often something changes."""
@@ -58,12 +62,14 @@ CHANGES_SECONDS = 0.2
     help="Seconds between two lists of all hosts, beside the watch; 60 by default.",
 )
 @click.option("--once", is_flag=True, help="Make one pass and exit.")
+@metrics_option
 def govern(
     namespace: str | None,
     cluster_name: str | None,
     interval: float,
     list_interval: float,
     once: bool,
+    metrics_listen: str | None,
     **words: Any,
 ) -> None:
     """Start hosts when there is room; count all other work.
@@ -86,23 +92,30 @@ def govern(
         from moorage.integrations.metal3.governor import Governor
         from moorage.integrations.metal3.mirror import HostMirror
         from moorage.integrations.metal3.requests import HostRequests
+        from moorage.integrations.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
 
         connection = connection_of(words["kubeconfig"], words["context"])
+        sockets = listening(metrics_listen)
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
-            await pools_checked(leases, rules.pools, url)
-            host_leases = HostLeases(leases, cluster_name)
-            if once:
-                await _once(Governor(host_leases, HostRequests(api, namespace), rules))
-                return
-            async with HostMirror(api, namespace, list_interval) as mirror:
-                requests = HostRequests(api, namespace, mirror)
-                governor = Governor(host_leases, requests, rules)
-                await first_of(stop, mirror.tried)
-                await passes(_pass_of(governor, api.url), stop, mirror.changed, interval)
-                await governor.close()
+            mirror = None if once else HostMirror(api, namespace, list_interval)
+            requests = HostRequests(api, namespace, mirror)
+            governor = Governor(HostLeases(leases, cluster_name), requests, rules)
+            metrics = governor.metrics
+            trouble = partial(metrics.trouble, ready_seconds(interval))
+            check = partial(pools_checked, leases, rules.pools, url)
+            async with metrics_served(metrics.registry, sockets, trouble):
+                if mirror is None:
+                    await check()
+                    await _once(governor)
+                    return
+                await _until_reached(check, metrics.failed, stop, interval)
+                async with mirror:
+                    await first_of(stop, mirror.tried)
+                    await passes(_pass_of(governor, api.url), stop, mirror.changed, interval)
+                    await governor.close()
 
     carried_out(work, "kubernetes")
 
@@ -113,6 +126,30 @@ async def _once(governor: "Governor") -> None:
     await governor.close()
     if not succeeded:
         raise Failure(UNREACHABLE, "the pass has failed")
+
+
+async def _until_reached(
+    check: Callable[[], Awaitable[None]],
+    failed: Callable[[str], None],
+    stop: asyncio.Event,
+    interval: float,
+) -> None:
+    """Check again and again until Moorage answers, or `stop`.
+
+    A governor that ended because Moorage is away would be started again and again. Raises Failure.
+    """
+    warned = False
+    while not stop.is_set():
+        try:
+            return await check()
+        except Failure as failure:
+            if failure.exit_code != UNREACHABLE:
+                raise
+            failed(failure.message)
+            if not warned:
+                log.warning("nothing is started until Moorage can be reached: %s", failure.message)
+            warned = True
+        await either(stop, interval)
 
 
 def _pass_of(governor: "Governor", cluster: str) -> Callable[[], Awaitable[None]]:

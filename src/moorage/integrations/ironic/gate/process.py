@@ -24,11 +24,11 @@ from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.upstream import Upstream
 from moorage.integrations.ironic.gate.watch import Watch
-from moorage.integrations.ironic.metrics_server import metrics_served
 from moorage.integrations.ironic.nodes import NodeReader
 from moorage.integrations.ironic.reconcile import Reconciler
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.metrics_server import metrics_served
 from moorage.integrations.provisioning import pools
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.server_log import server_log

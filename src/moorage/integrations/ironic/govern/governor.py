@@ -8,7 +8,7 @@ import logging
 from http import HTTPStatus
 
 from moorage.integrations.ironic.govern.metrics import GovernorMetrics
-from moorage.integrations.ironic.govern.notes import Notes, in_line, note_of, remark_of
+from moorage.integrations.ironic.govern.notes import Notes
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import SYSTEM, Picture, Reconciler
 from moorage.integrations.ironic.rules import Rules
@@ -25,6 +25,7 @@ from moorage.integrations.ironic.wishes import (
 )
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.notes import notes_of
 from moorage.integrations.provisioning.passes import Passes
 from moorage.integrations.provisioning.starting import HostStarter
 from moorage.integrations.provisioning.starts import Start
@@ -78,10 +79,7 @@ class Governor:
         await self._line.follow(starts, tickets, remarks)
         self.metrics.passed(picture)
         self.metrics.waits(tickets)
-        notes = {uuid: remark_of(text) for uuid, text in {**self._line.remarks, **remarks}.items()}
-        for uuid, waiting in tickets.items():
-            if (ticket := in_line(waiting)) is not None and uuid not in picture.busy:
-                notes[uuid] = note_of(ticket)
+        notes = notes_of(tickets, {**self._line.remarks, **remarks}, picture.busy)
         await self._notes.write(picture.nodes, notes)
 
     def _is_own(self, ticket: Lease) -> bool:

@@ -1,0 +1,98 @@
+"""What a BareMetalHost says of why it waits: the annotation `moorage.dev/waiting`.
+
+It is YAML with one field a line; long texts go on in lines that are indented. `kubectl describe`
+shows it line by line, and cuts lines of more than 138 characters. Neither BMO nor its webhook reads
+annotations that they do not know (baremetal-operator 02aa505, `validateAnnotations`): BMO looks
+once, and finds the host paused.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from textwrap import wrap
+
+from moorage.client.run.printing import printable
+from moorage.integrations.kubernetes.api import KubernetesError
+from moorage.integrations.metal3.hosts import WAITING, BareMetalHost, annotations_of
+from moorage.integrations.metal3.requests import HostRequests
+from moorage.integrations.provisioning.notes import UNREADABLE, Note, NoteWriter
+
+NOTED = "noted"
+"""The field that says when a note was written: its `eta_seconds` count from then."""
+
+TEXT_LENGTH_MAX = 500
+"""Characters of one field."""
+
+WIDTH = 96
+"""Characters of one line, if its words are not longer."""
+
+FOLD = "\n  "
+"""The beginning of a line that goes on with the field before; YAML reads it as one space."""
+
+log = logging.getLogger("moorage.metal3")
+
+
+def plain(note: Note) -> Note:
+    """Return a note whose texts are printable, on one line, and not too long."""
+    return {
+        name: _plain(value) if isinstance(value, str) else value for name, value in note.items()
+    }
+
+
+def text_of(note: Note, at: datetime) -> str:
+    """Return the annotation of a host that says a plain note; `at` is when."""
+    fields = {**note, NOTED: at.isoformat(timespec="seconds")}
+    return "\n".join(
+        _wrapped(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+        for name, value in fields.items()
+    )
+
+
+def _wrapped(line: str) -> str:
+    lines = wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return FOLD.join(lines)
+
+
+def said_by(host: BareMetalHost) -> Note | None:
+    """Return the note that a host says; None: none."""
+    text = annotations_of(host).get(WAITING)
+    if text is None:
+        return None
+    try:
+        pairs = [line.partition(": ") for line in text.replace(FOLD, " ").split("\n")]
+        return {name: json.loads(value) for name, _, value in pairs}
+    except ValueError:
+        return UNREADABLE
+
+
+class Notes:
+    """Writes the notes of one cluster's hosts."""
+
+    def __init__(self, requests: HostRequests) -> None:
+        self._requests = requests
+        self._writer = NoteWriter(self._put)
+        self._hosts: Mapping[str, BareMetalHost] = {}
+        self._at = datetime.min
+
+    async def write(
+        self, hosts: Mapping[str, BareMetalHost], wanted: Mapping[str, Note], at: datetime
+    ) -> None:
+        """Make hosts say what they should; those that have changed meanwhile follow later."""
+        self._hosts, self._at = hosts, at
+        now = {uid: said_by(host) for uid, host in hosts.items()}
+        # What is compared must be what is written: otherwise a long text would never be the same.
+        await self._writer.write(now, {uid: plain(note) for uid, note in wanted.items()})
+
+    async def _put(self, uid: str, note: Note | None) -> bool:
+        text = None if note is None else text_of(note, self._at)
+        try:
+            # Not if the host was changed: it may have been granted meanwhile.
+            return await self._requests.note(self._hosts[uid], text)
+        except KubernetesError as error:
+            log.debug("no note on host %s: %s", uid, error)
+            return False
+
+
+def _plain(text: str) -> str:
+    return " ".join(printable(text).split())[:TEXT_LENGTH_MAX].rstrip()

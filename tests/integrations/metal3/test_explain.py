@@ -1,0 +1,96 @@
+"""What explains a pass to people holds no pass up, and repeats nothing."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from moorage.integrations.kubernetes.api import Connection, KubernetesApi
+from moorage.integrations.metal3.explain import EXPLAIN_SECONDS, RECENT, Explainer, events_of
+from moorage.integrations.metal3.hosts import uid_of
+from moorage.integrations.metal3.requests import HostRequests
+from moorage.wire.admission import Lease, NeedWanted
+from tests.integrations.metal3.test_events import events
+from tests.integrations.metal3.test_governor import ALL, OWN
+from tests.support.kubernetes_client import Kubernetes, host
+from tests.support.kubernetes_double.faults import Fault
+from tests.support.kubernetes_double.server import KubernetesDouble
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def started(uid: str, verb: str, age: timedelta, *, begun: bool = True) -> Lease:
+    """Return the lease of a host that was granted some time ago."""
+    return Lease(
+        id=f"lease-{verb}-{age}",
+        key=f"metal3/{uid}/{verb}",
+        owner="governor",
+        state="granted",
+        needs=[NeedWanted(pool="deploy", units=1), NeedWanted(pool="rack", units=2)],
+        slots={},
+        labels={},
+        priority=0,
+        forced=False,
+        ttl=None,
+        hold=None,
+        asked_at=NOW - age - timedelta(seconds=75),
+        granted_at=NOW - age,
+        expires_at=None,
+        hold_until=None,
+        ended_at=None,
+        cause=None,
+        detail="",
+        outcome=None,
+        unheard=False,
+        token=None,
+        record={"begun": begun, "sent": []},
+        record_version=1,
+        record_age=0.0,
+        waiting=None,
+    )
+
+
+def test_an_api_server_that_is_slow_holds_no_pass_up() -> None:
+    """After some seconds a pass goes on; notes and events follow when the API server is better."""
+
+    async def scene() -> None:
+        async with (
+            KubernetesDouble() as double,
+            Kubernetes(double.url) as client,
+            KubernetesApi(Connection(double.url)) as api,
+        ):
+            for number in range(3):
+                await client.create(ALL, host(f"h{number}", annotations=OWN))
+            double.faults.pending.append(Fault("patch", wait=600.0, times=3))
+            loop = asyncio.get_running_loop()
+            begun = loop.time()
+            requests = HostRequests(api)
+            hosts = {uid_of(one): one for one in await requests.all()}
+            explainer = Explainer(requests)
+            await explainer.explain(hosts, {}, {}, dict.fromkeys(hosts, "why"), {})
+            assert EXPLAIN_SECONDS <= loop.time() - begun < EXPLAIN_SECONDS + 5
+            assert not events(double)
+            await explainer.explain(hosts, {}, {}, dict.fromkeys(hosts, "why"), {})
+            assert {one["reason"] for one in events(double)} == {"NotStarted"}
+
+    asyncio.run(asyncio.wait_for(scene(), 60))
+
+
+def test_only_starts_of_late_have_an_event() -> None:
+    """A process that was restarted does not repeat what was long ago, and work that others started
+    is no start of ours.
+    """
+    second = timedelta(seconds=1)
+    leases = {
+        "new": started("new", "provision", second),
+        "old": started("old", "provision", RECENT + second),
+        "adopted": started("adopted", "adopted", second),
+        "unsent": started("unsent", "provision", second, begun=False),
+    }
+    hosts = {name: host(name, uid=name) for name in leases}
+    held = {name: [lease] for name, lease in leases.items()}
+    ((uid, found),) = events_of(hosts, {}, held, {}, {}, NOW)
+    assert uid == "new"
+    assert found.message == (
+        "1 unit of deploy and 2 units of rack granted after 75 s: it starts to provision"
+    )
+    paused = {name: host(name, uid=name, annotations=OWN) for name in leases}
+    assert not [*events_of(paused, {}, held, {}, {}, NOW)]
