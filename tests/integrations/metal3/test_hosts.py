@@ -113,8 +113,16 @@ def test_work(state: str, pause: str | None) -> None:
 
 
 def test_detached() -> None:
-    """Ironic does not have a detached host."""
-    assert hosts.work_of(host("provisioning", operational="detached")) is None
+    """Ironic does not have a detached host, until the annotation is removed: then the work goes on.
+    A host that is to be detached is registered and inspected first.
+    """
+    mark = {DETACHED: ""}
+    gone = host("provisioning", annotations=mark, operational="detached")
+    assert hosts.work_of(gone) is None
+    assert hosts.work_of(host("provisioning", operational="detached")) is Verb.PROVISION
+    assert hosts.work_of(host("provisioning", annotations=mark)) is Verb.PROVISION
+    assert hosts.start_of(host("registering", annotations=mark)) is Verb.INSPECT
+    assert hosts.start_of(host("registering", annotations=mark, operational="detached")) is None
 
 
 def test_provisioned() -> None:

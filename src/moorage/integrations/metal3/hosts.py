@@ -82,15 +82,13 @@ def work_of(host: BareMetalHost) -> Verb | None:
 
     A pause changes nothing: what Ironic has begun goes on.
     """
-    if _within(host, "status").get("operationalStatus") == "detached":
-        return None  # Ironic does not have it
-    return WORK.get(state_of(host))
+    return None if _is_detached(host) else WORK.get(state_of(host))
 
 
 def start_of(host: BareMetalHost) -> Verb | None:
     """Return what a host that does nothing starts once it is not paused; None: nothing."""
     state, deleted = state_of(host), bool(host["metadata"].get("deletionTimestamp"))
-    if work_of(host) is not None or DETACHED in annotations_of(host):
+    if work_of(host) is not None or _is_detached(host):
         return None
     if state == "provisioned":
         return Verb.DEPROVISION if deleted or is_cancelled(host) else None
@@ -141,6 +139,17 @@ def is_cancelled(host: BareMetalHost) -> bool:
 def is_provisioned(host: BareMetalHost) -> bool:
     """Return whether a host has the image that it is to have."""
     return state_of(host) in PROVISIONED and start_of(host) is None
+
+
+def _is_detached(host: BareMetalHost) -> bool:
+    """Return whether Ironic does not have a host, or loses it next: `checkDetachedHost` of BMO.
+
+    In other states the annotation waits for the end of what BMO does, unless it is forced.
+    """
+    if DETACHED not in annotations_of(host):
+        return False
+    gone = _within(host, "status").get("operationalStatus") == "detached"
+    return gone or state_of(host) in (*AVAILABLE, *PROVISIONED)
 
 
 def _first_start(host: BareMetalHost) -> Verb | None:
