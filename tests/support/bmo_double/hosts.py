@@ -6,6 +6,8 @@ Object = dict[str, Any]
 
 PAUSED = "baremetalhost.metal3.io/paused"
 INSPECT = "inspect.metal3.io"
+DETACHED = "baremetalhost.metal3.io/detached"
+OPERATIONAL_DETACHED = "detached"
 FINALIZER = "baremetalhost.metal3.io"
 
 

@@ -47,6 +47,9 @@ WORK = {
 AVAILABLE = ("available", "ready")
 """The states in which a host is idle and can be provisioned; `ready` is the older name."""
 
+LEAVING = ("powering off before delete", "deleting")
+"""The states in which BMO removes a host that does not have an image."""
+
 PROVISIONED = ("provisioned", "externally provisioned")
 
 
@@ -112,6 +115,15 @@ def occupies(host: BareMetalHost) -> bool:
     """
     waits = pause_of(host) is not None
     return work_of(host) is not None or (not waits and start_of(host) is not None)
+
+
+def may_work(host: BareMetalHost) -> bool:
+    """Return whether a host that has a unit keeps it.
+
+    While BMO removes a host, Ironic may still work on its node: BMO does not wait for the end of an
+    inspection before it goes on to `deleting`.
+    """
+    return occupies(host) or state_of(host) in LEAVING
 
 
 def needs_provisioning(host: BareMetalHost) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from moorage.client.transport import RefusedError
 from moorage.integrations.metal3.hosts import (
     BareMetalHost,
+    may_work,
     name_of,
     occupies,
     start_of,
@@ -79,11 +80,12 @@ class Reconciler:
         hosts = {uid_of(host): host for host in await self._requests.all()}
         self._known.look(hosts, noted)
         occupied = {uid for uid, host in hosts.items() if occupies(host)}
+        busy = {uid for uid, host in hosts.items() if may_work(host)}
         left: dict[str, list[Lease]] = {}
         released = 0
         for lease in (one for leases in noted.values() for one in leases if self.governs(one)):
             uid = str(host_of(lease))
-            if await self._released(lease, busy=uid in occupied):
+            if await self._released(lease, busy=uid in busy):
                 released += 1
             else:
                 left.setdefault(uid, []).append(lease)
