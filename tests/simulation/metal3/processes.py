@@ -13,7 +13,7 @@ from tests.simulation.virtual.loop import passed
 from tests.simulation.virtual.world import Program
 
 CLUSTER = "cluster-1"
-"""The name of the cluster: without one, a host that is deleted while nobody looks keeps its unit."""
+"""Its name: without one, a host that is deleted while nobody looks keeps its unit."""
 
 SECONDS_MAX = 60.0
 """How long an answer of Kubernetes is waited for."""

@@ -6,7 +6,6 @@ replaced. All random choices come from the seed, so a seed repeats. With odd see
 at some time: then every host must become what is wanted of it, and nothing may be left.
 """
 
-import asyncio
 from itertools import count
 from random import Random
 from typing import Any

@@ -193,10 +193,12 @@ class Auditor:
 
 
 def host_of(lease: Lease) -> str | None:
+    """Return the host of a lease; None: it is not the lease of a host."""
     parts = lease.key.split("/")
     return parts[1] if len(parts) >= 3 else None
 
 
 def claim(holds: bool, *said: object) -> None:
+    """Raise Violation, unless something holds."""
     if not holds:
         raise Violation(" ".join(map(str, said)))

@@ -37,5 +37,5 @@ A host with the annotation `detached` is removed from Ironic once it is availabl
 its state stays (`checkDetachedHost`).
 
 Left out: credentials and their secrets, forced detaching, externally provisioned hosts, reboots,
-adoption, preprovisioning images, RAID, firmware, servicing, other resources, and conditions of hosts.
+adoption, preprovisioning images, RAID, firmware, servicing, other resources, conditions of hosts.
 """
