@@ -151,7 +151,7 @@ soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, 
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) tests/simulation \
 		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/store | grep -v test_loop) $(ARGS)
 
-mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (8 minutes)
+mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (10 minutes)
 	$(BIN)/python -m tests.simulation.mutation.mutants
 
 format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatically

@@ -26,7 +26,6 @@ OWN = "moorage"
 NOTES = "moorage"
 """Annotations whose names have this word are ours."""
 LEAVING = ("powering off before delete", "deleting")
-BORN = ("", "unmanaged", "registering")
 FREE = Origin("people")
 HELD = Origin("bmo", governed=True)
 
@@ -37,18 +36,6 @@ class Worker:
 
     uuid: str
     name: str
-
-
-def something_to_start(host: Object) -> bool:
-    """Return whether the operator begins to inspect, clean or deploy a host without a pause."""
-    state, metadata = hosts.state(host), host["metadata"]
-    if metadata.get("deletionTimestamp"):
-        return False
-    if state in BORN:
-        return bool((host["spec"].get("bmc") or {}).get("address"))
-    if state != "available" or DETACHED in hosts.annotations(host):
-        return False
-    return hosts.inspection_wanted(host) or hosts.needs_provisioning(host)
 
 
 def may_go_on(host: Object) -> bool:
@@ -63,7 +50,7 @@ def may_go_on(host: Object) -> bool:
         return False
     leaving = bool(host["metadata"].get("deletionTimestamp"))
     ends = state == "provisioned" and (leaving or hosts.cancelled(host))
-    return ends or something_to_start(host)
+    return ends or hosts.something_to_start(host)
 
 
 @dataclass
@@ -89,7 +76,7 @@ class HostAuditor(Auditor):
         uid = str(host["metadata"]["uid"])
         self.uids[node] = uid
         origin = FREE if uid in self.free else HELD
-        if origin is HELD and any(lease.forced for lease in self.leases_of(uid)):
+        if origin is HELD and any(lease.key.endswith("/adopted") for lease in self.leases_of(uid)):
             origin = Origin("bmo", governed=True, forced=True)
         self.began(Worker(uid, node), origin)  # type: ignore[arg-type] # all that it reads of a node
 
@@ -113,7 +100,9 @@ class HostAuditor(Auditor):
         was = None if old is None else hosts.annotations(old).get(PAUSED)
         now = hosts.annotations(new).get(PAUSED)
         if now == OWN != was:
-            claim(something_to_start(new), "H1", new["metadata"]["name"], "is paused by", user)
+            claim(
+                hosts.something_to_start(new), "H1", new["metadata"]["name"], "is paused by", user
+            )
         if user == GOVERNOR:
             assert old is not None
             claim(was in (None, OWN) or now == was, "H2", user, "changes the pause", was)

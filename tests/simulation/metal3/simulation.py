@@ -98,7 +98,9 @@ class Metal3Simulation(MoorageWorld):
         self.nodes.over = lambda node: self._watched(lambda: self._idle(node))
         self.moorage.start()
         self.users = Users(self)
+        faulty, self.faulty = self.faulty, False  # without a pool nothing would ever happen
         await self.users.limit(self.limit)
+        self.faulty = faulty
         self._cast()
 
     def _cast(self) -> None:
