@@ -90,7 +90,7 @@ class HostAuditor(Auditor):
         """A version of a host was stored."""
         new, old = change.object, change.before
         uid = str(new["metadata"]["uid"])
-        if uid in self.idle_since:
+        if uid not in self.works:
             self.idle_since[uid] = self.now()  # until now it may have been about to go on
         if change.type == "DELETED":
             self.hosts.pop(uid, None)

@@ -117,6 +117,13 @@ def occupies(host: BareMetalHost) -> bool:
     return work_of(host) is not None or (not waits and start_of(host) is not None)
 
 
+def verbs_of(host: BareMetalHost, verb: Verb) -> set[Verb]:
+    """Return what a host does once it has begun with a verb: BMO goes on by itself to its image."""
+    spec, leaves = _within(host, "spec"), bool(host["metadata"].get("deletionTimestamp"))
+    goes_on = bool(spec.get("online") and (_url(spec) or _method(spec))) and not leaves
+    return {verb, Verb.PROVISION} if goes_on else {verb}
+
+
 def may_work(host: BareMetalHost) -> bool:
     """Return whether a host that has a unit keeps it.
 
