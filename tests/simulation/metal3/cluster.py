@@ -176,7 +176,7 @@ class WatchedNodes(MemoryNodes):
 
 
 def nodes_of(world: Any, scale: float) -> WatchedNodes:
-    """Return nodes whose work takes so many times its usual seconds."""
+    """Return nodes whose work takes this many times its usual seconds."""
     nodes = WatchedNodes(
         Agenda(1.0), {state: seconds * scale for state, seconds in SECONDS.items()}
     )

@@ -5,9 +5,11 @@ What each permits with a limit of two, if two of six first deployments fail:
 | layers | nodes busy at once | the operator |
 |---|---|---|
 | none | more than the limit and its failures | starts what it likes |
-| the gate (`test_operator_at_the_gate.py`) | the limit, and the tear-downs of failed deployments | is refused again and again |
+| the gate | the limit, and the tear-downs of failed deployments | is refused again and again |
 | pauses | the limit | is refused nothing |
 | both | the limit | is refused hardly anything, if at all |
+
+The first two are in `test_operator_at_the_gate.py`.
 """
 
 import asyncio

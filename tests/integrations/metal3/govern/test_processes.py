@@ -1,4 +1,4 @@
-"""Governors as processes: killed at many points, stopped and continued, and servers that go away."""
+"""Governors as processes that are killed and stopped, and servers that go away."""
 
 import asyncio
 import os

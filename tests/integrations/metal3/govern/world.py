@@ -192,7 +192,7 @@ class World:
         return list(self.admission.leases(None, "granted"))
 
     def check_pauses(self) -> None:
-        """In every version that was seen, whoever has our pause has something to start, and the
+        """In every version that was seen, a host that has our pause has something to start, and the
         pause of somebody else stays what it is.
         """
         before: dict[str, str | None] = {}
