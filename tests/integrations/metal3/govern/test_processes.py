@@ -84,13 +84,13 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
 def test_stopped_and_continued(tmp_path: Path) -> None:
     """Of two governors one is stopped in the middle of a request, and goes on after the other one
     has done half of the work. Meanwhile the API server and Moorage are restarted, and watches are
-    cut and told that their version is too old. The limit holds, and all hosts are provisioned.
+    cut, after which their version is too old. The limit holds, and all hosts are provisioned.
     """
     names = names_of(2 * HOSTS + 2)
 
     async def scene(world: World) -> None:
         async with AsyncExitStack() as stack:
-            first = await stack.enter_async_context(world.governor())
+            first = await stack.enter_async_context(world.governor(short_grace=True))
             stopped = asyncio.Event()
 
             def stop(number: int) -> None:
@@ -102,7 +102,7 @@ def test_stopped_and_continued(tmp_path: Path) -> None:
             for name in names:
                 await world.api.create(ALL, host(name, image="http://image"))
             await stopped.wait()
-            await stack.enter_async_context(world.governor())
+            await stack.enter_async_context(world.governor(short_grace=True))
             await world.until(lambda: world.number(names, "provisioned") >= 3)
             await world.double.stop()
             await world.double.start()

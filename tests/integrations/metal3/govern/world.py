@@ -37,10 +37,11 @@ POOL = "deploy"
 SHORT_GRACE = (
     "import runpy, sys\n"
     "from moorage.integrations.provisioning import unit_release\n"
-    "unit_release.WIRE_GRACE_SECONDS = 2.0\n"
+    "unit_release.WIRE_GRACE_SECONDS, unit_release.SEND_SECONDS = 6.0, 1.0\n"
     "runpy.run_module('moorage', run_name='__main__')"
 )
-"""The command, but a request without an answer is believed to arrive for two seconds only."""
+"""The command, but a request without an answer is believed to arrive for six seconds only, and is
+sent within one: otherwise units that a killed process has had stay for a minute and a half."""
 
 
 class WatchedDouble(KubernetesDouble):
