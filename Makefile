@@ -149,9 +149,9 @@ bench-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp $(ORIGINAL_VENV)/stamp ## Let n
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) tests/simulation \
-		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/store | grep -v test_loop) $(ARGS)
+		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/integrations tests/store | grep -v test_loop) $(ARGS)
 
-mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (8 minutes)
+mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (10 minutes)
 	$(BIN)/python -m tests.simulation.mutation.mutants
 
 format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatically

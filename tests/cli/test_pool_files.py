@@ -11,7 +11,7 @@ from moorage.cli.commands.top import rows
 from moorage.cli.support.durations import duration_text, pacing_parse, pacing_text
 from moorage.cli.support.output import Failure
 from moorage.cli.support.pool_files import differences, read
-from moorage.cli.support.pool_text import state_of
+from moorage.cli.support.views.pool_text import state_of
 from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import Pacing, Pool, PoolWanted
 

@@ -61,6 +61,9 @@ def marked(values: dict[str, str]) -> dict[str, Any]:
 _IDLE = bmh("available")
 _GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
+FORCED = bmh("registering", **marked({DETACHED: '{"force": true}'}))
+FORCED["status"]["operationalStatus"] = "detached"
+
 CASES = (
     Case("created", bmh(), None, True),
     Case("created with an image", bmh(None, IMAGE), None, True),
@@ -75,7 +78,15 @@ CASES = (
     Case("created externally provisioned", bmh(None, EXTERNAL), None, False),
     Case("created paused by CAPM3", bmh(None, **marked(CAPM3)), None, False),
     Case("created paused by us", bmh(None, **marked(OURS)), None, False),
-    Case("created detached", bmh(None, **marked({DETACHED: ""})), None, False),
+    Case(
+        "created detached: it is inspected first", bmh(None, **marked({DETACHED: ""})), None, True
+    ),
+    Case(
+        "a BMC for a host that is detached by force",
+        FORCED,
+        {**FORCED, "spec": {"online": True, **UNMANAGED}},
+        False,
+    ),
     Case("created by the governor", bmh(), None, False, GOVERNOR),
     Case("it gets a BMC", bmh("unmanaged"), bmh("unmanaged", UNMANAGED), True),
     Case("it gets a BMC before a state", bmh(), bmh(None, UNMANAGED), True),

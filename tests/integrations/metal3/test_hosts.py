@@ -112,9 +112,27 @@ def test_work(state: str, pause: str | None) -> None:
     assert hosts.pause_of(found) == pause
 
 
+def test_a_host_that_is_removed_keeps_its_unit() -> None:
+    """BMO goes on to delete a host that is inspected, and waits for its node only then: a unit
+    stays, but no host gets one because it is deleted.
+    """
+    for state in ("powering off before delete", "deleting"):
+        assert hosts.may_work(host(state, **DELETED))
+        assert not hosts.occupies(host(state, **DELETED))
+    assert not hosts.may_work(host())
+
+
 def test_detached() -> None:
-    """Ironic does not have a detached host."""
-    assert hosts.work_of(host("provisioning", operational="detached")) is None
+    """Ironic does not have a detached host, until the annotation is removed: then the work goes on.
+    A host that is to be detached is registered and inspected first.
+    """
+    mark = {DETACHED: ""}
+    gone = host("provisioning", annotations=mark, operational="detached")
+    assert hosts.work_of(gone) is None
+    assert hosts.work_of(host("provisioning", operational="detached")) is Verb.PROVISION
+    assert hosts.work_of(host("provisioning", annotations=mark)) is Verb.PROVISION
+    assert hosts.start_of(host("registering", annotations=mark)) is Verb.INSPECT
+    assert hosts.start_of(host("registering", annotations=mark, operational="detached")) is None
 
 
 def test_provisioned() -> None:

@@ -31,6 +31,7 @@ HOST: dict[str, Any] = {
         }
     },
 }
+DELETED = {**HOST, "metadata": {**HOST["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 BARE: dict[str, Any] = {"metadata": {"name": "b"}, "spec": None, "status": "odd"}
 
 
@@ -64,7 +65,10 @@ def test_fields() -> None:
     ("text", "verb", "host", "units"),
     [
         ('pool = "p"', Verb.INSPECT, HOST, {"p": 1}),
-        ('pool = "p"\nverbs = ["provision"]', Verb.INSPECT, HOST, {}),
+        ('pool = "p"\nverbs = ["provision"]', Verb.INSPECT, BARE, {}),
+        ('pool = "p"\nverbs = ["provision"]', Verb.INSPECT, HOST, {"p": 1}),
+        ('pool = "p"\nverbs = ["provision"]', Verb.DEPROVISION, HOST, {"p": 1}),
+        ('pool = "p"\nverbs = ["provision"]', Verb.DEPROVISION, DELETED, {}),
         ('pool = "p"\nverbs = ["provision"]\nunits = 3', Verb.PROVISION, HOST, {"p": 3}),
         ('pool = "rack-{labels.rack}"', Verb.PREPARE, HOST, {"rack-r-7": 1}),
         ('pool = "zone-{labels.topology.kubernetes.io/zone}"', Verb.PREPARE, HOST, {"zone-z1": 1}),

@@ -162,6 +162,27 @@ def client(trusted: Certificate) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted.client()))
 
 
+def test_a_burst_of_reviews_waits_for_its_turn(tmp_path: Path) -> None:
+    """Two hundred at once, as many as an API server has by default, are all answered."""
+    trusted = made(tmp_path / "tls")
+
+    async def scene() -> None:
+        connector = aiohttp.TCPConnector(limit=0, ssl=trusted.client())
+        async with (
+            served(trusted.folder) as port,
+            aiohttp.ClientSession(connector=connector) as session,
+        ):
+            body = {**REVIEW, "request": CASES[0].review()}
+
+            async def ask() -> int:
+                async with session.post(f"https://127.0.0.1:{port}/pause", json=body) as answer:
+                    return answer.status
+
+            assert {*await asyncio.gather(*(ask() for _ in range(200)))} == {200}
+
+    play(scene)
+
+
 async def offers(port: int, wanted: Certificate) -> bool:
     """Return whether a new connection gets a certificate."""
     try:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from moorage.cli.support.pool_text import changed_of
+from moorage.cli.support.views.pool_text import changed_of
 from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.model import Growth, PoolSpec
 from moorage.core.admission.slot_config import ResourceType, SlotConfig

@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning or reporters.
+provisioning, reporters or metal3.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -18,9 +18,11 @@ from tests.simulation.admission.service import ServiceSimulation
 from tests.simulation.admission.simulation import Simulation
 from tests.simulation.admission.slots_play import SlotsPlay
 from tests.simulation.fleet.simulation import FleetSimulation
+from tests.simulation.metal3.simulation import Metal3Simulation
 from tests.simulation.mutation.bug import (
     AGENT,
     FLEET,
+    METAL3,
     PROVISIONING,
     REPORTERS,
     RULES,
@@ -30,7 +32,15 @@ from tests.simulation.mutation.bug import (
 from tests.simulation.provisioning.simulation import ProvisioningSimulation
 from tests.simulation.reporters.simulation import ReporterSimulation
 
-SEEDS = {RULES: 1_500, SLOTS: 1_000, SERVICE: 300, FLEET: 300, PROVISIONING: 800, REPORTERS: 150}
+SEEDS = {
+    RULES: 1_500,
+    SLOTS: 1_000,
+    SERVICE: 300,
+    FLEET: 300,
+    PROVISIONING: 800,
+    REPORTERS: 150,
+    METAL3: 200,
+}
 AGENT_TESTS = ("tests/client/agent", "tests/service/fleet")
 
 
@@ -38,6 +48,9 @@ def run(what: str, seed: int) -> None:
     """Run one seed of the given kind, see `bug.py`."""
     if what == PROVISIONING:
         ProvisioningSimulation(seed).run()
+        return
+    if what == METAL3:
+        Metal3Simulation(seed).run()
         return
     if what == REPORTERS:
         ReporterSimulation(seed).run()

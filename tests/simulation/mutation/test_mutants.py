@@ -5,6 +5,7 @@ import pytest
 from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
 from tests.simulation.mutation.bug import Bug
 from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
+from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.mutants import BUGS, broken
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
 from tests.simulation.mutation.reporter_bugs import REPORTER_BUGS
@@ -19,9 +20,10 @@ def test_bugs_can_be_planted(bug: Bug) -> None:
 
 
 def test_every_invariant_has_a_bug() -> None:
-    """Those of admission, I1 to I20, of the fleet, F1 to F19, of provisioning and reporters."""
+    """Those of admission, of the fleet, of provisioning, of reporters, and of metal3."""
     assert {bug.invariant for bug in ADMISSION_BUGS} == {f"I{n}" for n in range(1, 21)}
     numbered = {bug.invariant for bug in FLEET_BUGS} - {"brake"}
     assert numbered == {f"F{n}" for n in range(1, 20)}
     assert {bug.invariant for bug in PROVISIONING_BUGS} == {f"P{n}" for n in range(1, 9)}
     assert {bug.invariant for bug in REPORTER_BUGS} == {f"R{n}" for n in range(1, 12)}
+    assert {bug.invariant for bug in METAL3_BUGS} == {"P1", "P2", "P7", "H1", "H2", "H3"}

@@ -87,7 +87,7 @@ class Auditor:
         self.starts += 1
         if origin.wish is not None:
             self.wishes[origin.wish] = self.wishes.get(origin.wish, 0) + 1
-            _claim(self.wishes[origin.wish] == 1, "P4", origin.wish, "is carried out again")
+            claim(self.wishes[origin.wish] == 1, "P4", origin.wish, "is carried out again")
         if not origin.governed:
             return
         self.governed += 1
@@ -95,7 +95,7 @@ class Auditor:
             self._count()
         elif origin.waits:
             self._count_without(node)
-        _claim(first is not None or origin.needless, "P2", origin, "starts", node.name, "unitless")
+        claim(first is not None or origin.needless, "P2", origin, "starts", node.name, "unitless")
 
     def ended(self, uuid: str) -> None:
         """A host works no more."""
@@ -107,7 +107,7 @@ class Auditor:
         return [
             lease
             for lease in self.memory.leases.values()
-            if lease.state == "granted" and _host(lease) == uuid
+            if lease.state == "granted" and host_of(lease) == uuid
         ]
 
     def _count(self) -> None:
@@ -115,13 +115,13 @@ class Auditor:
         numbered = [(self._number(uuid, work), work) for uuid, work in self.works.items()]
         last, limit = max((at for at, work in numbered if at and work.origin.waits), default=(0, 0))
         count = sum(at is not None and at[0] <= last for at, _ in numbered)
-        _claim(count <= limit or not last, "P1", count, "hosts work, the limit was", limit)
+        claim(count <= limit or not last, "P1", count, "hosts work, the limit was", limit)
 
     def _count_without(self, node: Node) -> None:
         """P1, after a request without a unit has made a host work: it counts, too."""
         busy = [uuid for uuid, work in self.works.items() if self._number(uuid, work)]
         limits = [pool.spec.limit or 0 for pool in self.memory.pools.values()]
-        _claim(len(busy) + 1 <= max(limits, default=0), "P1", node.name, "is one too many", busy)
+        claim(len(busy) + 1 <= max(limits, default=0), "P1", node.name, "is one too many", busy)
 
     def _number(self, uuid: str, work: Work) -> tuple[int, int] | None:
         """Return number and limit of the grant by which a host works; None: it does not count."""
@@ -157,15 +157,15 @@ class Auditor:
         for began in self.askers.get(lease.key, ()):
             for uuid, work in self.works.items():
                 missed = work.since < began and not self.leases_of(uuid)
-                _claim(not missed, "P3", lease.key, "is granted, but", uuid, "is not counted")
+                claim(not missed, "P3", lease.key, "is granted, but", uuid, "is not counted")
 
     def _ended(self, lease: Lease) -> None:
-        work = self.works.get(str(_host(lease)))
-        others = [one for one in self.leases_of(str(_host(lease))) if one.id != lease.id]
+        work = self.works.get(str(host_of(lease)))
+        others = [one for one in self.leases_of(str(host_of(lease))) if one.id != lease.id]
         if work is None or others or lease.needs == ():
             return
         if work.origin.governed:
-            _claim(work.lease != lease.id, "P2", lease.key, "ends while its host works:", work)
+            claim(work.lease != lease.id, "P2", lease.key, "ends while its host works:", work)
 
     # When nothing goes wrong any more.
 
@@ -175,24 +175,30 @@ class Auditor:
         for uuid, work in self.works.items():
             counted = bool(self.leases_of(uuid))
             late = now - max(work.since, since) > COUNTED_SECONDS
-            _claim(counted or not late, "P5", uuid, "works and is not counted:", work)
+            claim(counted or not late, "P5", uuid, "works and is not counted:", work)
         for lease in self.memory.leases.values():
-            uuid = str(_host(lease))
-            if lease.state != "granted" or uuid in self.works:
+            uuid = str(host_of(lease))
+            if lease.state != "granted" or uuid in self.works or self.may_start(uuid):
                 continue
             last = (lease.recorded_at or lease.granted_at or 0) / 1e6 - self.memory_began
             idle = max(self.idle_since.get(uuid, 0.0), since, last)
-            _claim(now - idle <= FREED_SECONDS, "P6", lease.key, "is not freed:", lease)
+            claim(now - idle <= FREED_SECONDS, "P6", lease.key, "is not freed:", lease)
+
+    def may_start(self, uuid: str) -> bool:
+        """Return whether an idle host starts by itself, and so keeps its unit."""
+        return False
 
     memory_began: float = 0.0
     """The wall clock at second 0."""
 
 
-def _host(lease: Lease) -> str | None:
+def host_of(lease: Lease) -> str | None:
+    """Return the host of a lease; None: it is not the lease of a host."""
     parts = lease.key.split("/")
     return parts[1] if len(parts) >= 3 else None
 
 
-def _claim(holds: bool, *said: object) -> None:
+def claim(holds: bool, *said: object) -> None:
+    """Raise Violation, unless something holds."""
     if not holds:
         raise Violation(" ".join(map(str, said)))

@@ -18,7 +18,6 @@ import aiohttp
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
-from moorage.core.admission.facts import Changes
 from moorage.core.clock import SECOND
 from moorage.integrations.ironic.gate.upstream import AwayError
 from moorage.integrations.ironic.nodes import IronicError
@@ -26,14 +25,11 @@ from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.states import EVENTS, Requirement, requirement_of
 from tests.simulation.provisioning.auditor import Auditor, Origin, Violation
 from tests.simulation.provisioning.ironic import Ironic
-from tests.simulation.provisioning.moorage import START, Moorage, answered
+from tests.simulation.provisioning.moorage import START, Moorage
 from tests.simulation.provisioning.net import (
     IRONIC_LATE,
-    SERVER_LATE,
-    CutError,
     Net,
     NotSentError,
-    short,
 )
 from tests.simulation.provisioning.processes import (
     DECIDED,
@@ -42,8 +38,9 @@ from tests.simulation.provisioning.processes import (
     RollingOut,
 )
 from tests.simulation.provisioning.users import FOREIGN, Users
+from tests.simulation.provisioning.world import MoorageWorld
 from tests.simulation.virtual.loop import Process, passed
-from tests.simulation.virtual.world import Program, VirtualWorld
+from tests.simulation.virtual.world import Program
 from tests.support.ironic_double.fleet import Node
 
 POOL = "deploy"
@@ -54,7 +51,7 @@ QUIET_SECONDS = 200.0
 """... and then everything is free within this time."""
 
 
-class ProvisioningSimulation(VirtualWorld):
+class ProvisioningSimulation(MoorageWorld):
     """The world of one seed. `run` raises `Violation`."""
 
     away = (IronicError, UnreachableError, RefusedError, UndecodableError, AwayError)
@@ -89,29 +86,6 @@ class ProvisioningSimulation(VirtualWorld):
     def may_start(self, program: Program) -> bool:
         """Return whether a program has anything left to do."""
         return not getattr(program, "over", False)
-
-    async def to_moorage(
-        self, method: str, path: str, query: Mapping[str, Any], body: Any, seconds: float
-    ) -> tuple[int, Any]:
-        """Send a request to Moorage."""
-        process = self.sender()
-        if self.moorage.service is None:
-            await passed(0.01)
-            raise CutError("there is no connection")
-        if path == "/v1/leases" and method == "POST":
-            asked = self.auditor.askers.setdefault(body["key"], set())
-            asked.add(self.alive[process].began)
-
-        async def carry(gone: asyncio.Event) -> tuple[int, Any]:
-            if self.moorage.service is None:
-                raise CutError("there is no connection")
-            made = answered(self.moorage.service, method, path, query, body, gone.wait)
-            status, content = await self.moorage.process.start(made)
-            if method != "GET":
-                self.tell(process.name, method, path, query or "", short(body), "->", status)
-            return status, content
-
-        return await self.net.exchange(self.net.weather(SERVER_LATE, False), seconds, carry)
 
     async def to_ironic(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, seconds: float
@@ -216,14 +190,6 @@ class ProvisioningSimulation(VirtualWorld):
         for program in self.programs:
             self.later(self.random.uniform(0.0, 2.0), program.start)
 
-    def _go(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(self._gone)
-
-    def _gone(self, task: "asyncio.Task[Any]") -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.broken(error)
-
     def _busy(self, node: Node, origin: Origin) -> None:
         self.tell("busy", node.name, origin)
         self.auditor.began(node, origin)
@@ -231,18 +197,6 @@ class ProvisioningSimulation(VirtualWorld):
     def _idle(self, node: Node) -> None:
         self.tell("idle", node.name, node.state)
         self.auditor.ended(node.uuid)
-
-    def _watched(self, look: Any) -> None:
-        try:
-            look()
-        except Violation as error:
-            self.broken(error)
-
-    def _decided(self, changes: Changes) -> None:
-        for lease in changes.leases.values():
-            if lease is not None:
-                self.tell("   ", lease.key[-32:], lease.state, lease.cause or "")
-        self.auditor.decided(changes)
 
     async def course(self) -> None:
         await self._begin()

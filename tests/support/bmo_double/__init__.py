@@ -33,6 +33,9 @@ Where each transition is from (`host_state_machine.go`, else as named):
 A paused host is not looked at: first check of `Reconcile` (`baremetalhost_controller.go`), from the
 cache. Retries are in `action_result.go`, `provisioner.py` follows `pkg/provisioner/ironic/`.
 
-Left out: credentials and their secrets, detached and externally provisioned hosts, reboots,
-preprovisioning images, RAID, firmware, servicing, other resources, and conditions of hosts.
+A host with the annotation `detached` is removed from Ironic once it is available or provisioned;
+its state stays (`checkDetachedHost`).
+
+Left out: credentials and their secrets, forced detaching, externally provisioned hosts, reboots,
+adoption, preprovisioning images, RAID, firmware, servicing, other resources, conditions of hosts.
 """

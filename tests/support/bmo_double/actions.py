@@ -152,6 +152,15 @@ class Actions:
         progress = await self.provisioner.power(self.node, on=False)
         return self.going_on(progress) if progress.dirty else COMPLETE
 
+    async def detach(self) -> Result:
+        """Remove the node, and nothing else: `detachHost`."""
+        progress = await self.provisioner.delete(self.node)
+        if progress.dirty:
+            return going_on(progress.after)
+        new = self.host["status"].get("operationalStatus") != hosts.OPERATIONAL_DETACHED
+        self.host["status"]["operationalStatus"] = hosts.OPERATIONAL_DETACHED
+        return going_on(UNMANAGED, dirty=new)
+
     async def delete(self) -> Result:
         """Remove the node, then the finalizer: `actionDeleting`."""
         progress = await self.provisioner.delete(self.node)

@@ -6,6 +6,9 @@ Object = dict[str, Any]
 
 PAUSED = "baremetalhost.metal3.io/paused"
 INSPECT = "inspect.metal3.io"
+DETACHED = "baremetalhost.metal3.io/detached"
+OPERATIONAL_DETACHED = "detached"
+BORN = ("", "unmanaged", "registering")
 FINALIZER = "baremetalhost.metal3.io"
 
 
@@ -70,6 +73,18 @@ def inspection_disabled(host: Object) -> bool:
 def inspection_wanted(host: Object) -> bool:
     """Return whether an annotation asks for an inspection: `inspectionRefreshRequested`."""
     return annotations(host).get(INSPECT, "disabled") != "disabled"
+
+
+def something_to_start(host: Object) -> bool:
+    """Return whether the operator begins to inspect, clean or deploy a host without a pause."""
+    found, metadata = state(host), host["metadata"]
+    if metadata.get("deletionTimestamp"):
+        return False
+    if found in BORN:
+        return bool((host["spec"].get("bmc") or {}).get("address"))
+    if found != "available" or DETACHED in annotations(host):
+        return False
+    return inspection_wanted(host) or needs_provisioning(host)
 
 
 def clear_error(host: Object, operational: str = "OK") -> bool:

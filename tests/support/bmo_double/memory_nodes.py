@@ -37,6 +37,10 @@ class MemoryNodes:
         """Return whether the first deployment of a node fails."""
         return Random(f"{self.seed} {name}").random() < self.failing
 
+    def fails_now(self, name: str) -> bool:
+        """Return whether the deployment of a node that ends now fails."""
+        return self.fails(name) and self.book.times(name, "deploying") == 1
+
     async def get(self, name: str) -> Seen | None:
         """Return a node; None: there is none."""
         found = self._nodes.get(name)
@@ -96,7 +100,7 @@ class MemoryNodes:
         node = self._nodes[name]
         good, bad = WORKING[state]
         deploying = state == "deploying"
-        if deploying and self.fails(name) and self.book.times(name, state) == 1:
+        if deploying and self.fails_now(name):
             self._set(replace(node, state=bad, error="the deployment failed"))
             return
         inspected = node.inspected or state == "inspecting"

@@ -9,6 +9,8 @@ from tests.support.bmo_double.results import COMPLETE, UPDATE, Result, delayed, 
 LIMITED = ("inspecting", "provisioning", "deprovisioning")
 """The states that need capacity."""
 UNREGISTERED = ("", "unmanaged", "deleting")
+DETACHABLE = ("available", "provisioned")
+"""In other states a host that is to be detached works on, unless it is forced."""
 POWERING_OFF = "powering off before delete"
 PATIENCE = 3
 """The errors in a row after which a deletion goes on all the same: `retryCount`."""
@@ -52,6 +54,8 @@ class StateMachine:
                 return UPDATE
         if self._initiate_delete():
             return COMPLETE
+        if result := await self._detached():
+            return result
         if self.next not in UNREGISTERED and (result := await self._actions.register()):
             return result
         handlers: dict[str, Handler] = {
@@ -69,9 +73,21 @@ class StateMachine:
         }
         return await handlers[initial]()
 
+    async def _detached(self) -> Result | None:
+        """Take no action for a detached host: `checkDetachedHost`."""
+        if hosts.DETACHED in hosts.annotations(self._host) and self.next in DETACHABLE:
+            return await self._actions.detach()
+        if self._status.get("operationalStatus") == hosts.OPERATIONAL_DETACHED:
+            self._status["operationalStatus"] = "error" if self._status.get("errorType") else "OK"
+            return UPDATE
+        return None
+
     def _initiate_delete(self) -> bool:
         if not self._host["metadata"].get("deletionTimestamp"):
             return False
+        if self.next != "deleting" and hosts.DETACHED in hosts.annotations(self._host):
+            self.next = "deleting"
+            return True
         match self.next:
             case "" | "unmanaged" | "registering":
                 self.next = "deleting"

@@ -130,7 +130,8 @@ class Reads:
                 if request.flag("allowWatchBookmarks"):
                     yield self._bookmark(target, seen)
             if self._storage.version == seen:
-                await self._storage.changed(max(0.0, min(ends, bookmark) - now()))
+                # Not less: a loop whose time is virtual would stand still.
+                await self._storage.changed(max(0.001, min(ends, bookmark) - now()))
         if request.flag("allowWatchBookmarks"):
             yield self._bookmark(target, seen)
 

@@ -1,6 +1,7 @@
 """Creates, changes and removes objects, with the rules of their metadata."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -13,11 +14,17 @@ KEPT = ("uid", "creationTimestamp", "name", "namespace", "generation", "deletion
 """Members of metadata that no update changes."""
 
 
-class Writes:
-    """All writes to a storage."""
+def _random_uid() -> str:
+    return str(uuid4())
 
-    def __init__(self, storage: Storage, admission: Admission) -> None:
-        self._storage, self._admission = storage, admission
+
+class Writes:
+    """All writes to a storage. `uid` makes the UIDs of new objects."""
+
+    def __init__(
+        self, storage: Storage, admission: Admission, uid: Callable[[], str] = _random_uid
+    ) -> None:
+        self._storage, self._admission, self._uid = storage, admission, uid
 
     async def create(self, request: Received) -> Object:
         """Create the object of a request. Raises Refused."""
@@ -49,7 +56,7 @@ class Writes:
         metadata = wanted["metadata"]
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
             metadata.pop(name, None)
-        metadata |= {"uid": str(uuid4()), "creationTimestamp": applying.now()}
+        metadata |= {"uid": self._uid(), "creationTimestamp": applying.now()}
         if kind.namespaced:
             metadata["namespace"] = target.namespace
         if kind.generation:

@@ -14,7 +14,7 @@ from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
-from moorage.cli.support.pool_text import plain_text
+from moorage.cli.support.views.pool_text import plain_text
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
     Agent,

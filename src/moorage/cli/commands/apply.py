@@ -12,7 +12,7 @@ from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.pool_files import Difference, differences, read
-from moorage.cli.support.pool_text import changed_of
+from moorage.cli.support.views.pool_text import changed_of
 from moorage.client.transport import RefusedError
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.pools import new_pool, put

@@ -13,10 +13,10 @@ from moorage.cli.commands.run import attach
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import duration_text
-from moorage.cli.support.lease_text import eta_text, needs_text, time_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import say, show_json, show_table
-from moorage.cli.support.pool_text import plain_text
+from moorage.cli.support.views.lease_text import eta_text, needs_text, time_text
+from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.wire.admission import Lease
 from moorage.wire.enums import State

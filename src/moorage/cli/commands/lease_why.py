@@ -8,9 +8,9 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.lease_text import eta_text, needs_text, time_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, Failure, show_json, show_table
+from moorage.cli.support.views.lease_text import eta_text, needs_text, time_text
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
 from moorage.wire.admission import Lease

@@ -20,7 +20,7 @@ from moorage.cli.support.durations import (
 )
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
-from moorage.cli.support.pool_text import (
+from moorage.cli.support.views.pool_text import (
     changed_of,
     plain_text,
     state_of,

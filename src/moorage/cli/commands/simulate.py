@@ -14,8 +14,8 @@ from moorage.cli.support.jobs import crowd, history, trace
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, show_json, show_table
 from moorage.cli.support.pool_files import read
-from moorage.cli.support.pool_text import changed_of, paced
-from moorage.cli.support.simulate_chart import Series, draw
+from moorage.cli.support.views.pool_text import changed_of, paced
+from moorage.cli.support.views.simulate_chart import Series, draw
 from moorage.client.run.durations import spoken
 from moorage.core.admission.forecast.simulate import Job, JobTimes, Summary, simulate_pool, summary
 from moorage.core.clock import SECOND

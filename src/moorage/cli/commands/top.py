@@ -13,10 +13,10 @@ import click
 import msgspec
 
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.lease_text import eta_text
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import drawn, printable, show_json, show_table
-from moorage.cli.support.pool_text import state_of
+from moorage.cli.support.views.lease_text import eta_text
+from moorage.cli.support.views.pool_text import state_of
 from moorage.client.admission import Admission
 from moorage.client.transport import UnreachableError
 from moorage.wire.admission import Lease, Pool

@@ -7,9 +7,8 @@
   finds a cluster.
 * Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `pool_files.py` reads
   files of pools, `jobs.py` the jobs to simulate.
-* Output: `output.py` prints, `pool_text.py` formats properties of pools, `lease_text.py` of leases,
-  `simulate_chart.py` draws with `svg.py`, `rollout_view.py` shows how far a rollout is,
-  `report_view.py` what `moorage ironic report` does.
+* Output: `output.py` prints; `views/` has what it prints about pools, leases, rollouts
+  and reports.
 
 May import everything but faces.
 """

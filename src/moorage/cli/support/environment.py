@@ -17,6 +17,7 @@ ALSO = {
     "MOORAGE_SEED": "the seed of randomised tests, to repeat a run",
     "MOORAGE_FLEET_SEED": "the same of the simulator of agents",
     "MOORAGE_PROVISIONING_SEED": "the same of the simulator of hosts, gates and governors",
+    "MOORAGE_METAL3_SEED": "the same of the simulator of hosts of metal3",
     "MOORAGE_REPORTERS_SEED": "the same of the simulator of reporters",
     "MOORAGE_TEST_PYTHON": "the Python that tests run the single file with",
 }

@@ -16,7 +16,7 @@ import msgspec
 
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.pool_text import PROPERTIES, paced, property_text
+from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text
 from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
 

@@ -97,6 +97,9 @@ class _Ironic:
     def occupies(self, host: Node) -> bool:
         return is_busy(str(host.get("provision_state")), hold_counts=self._hold_counts)
 
+    def keeps(self, host: Node) -> bool:
+        return self.occupies(host)
+
     async def confirmed(self, lease: Lease, listed: Node | None) -> Node | None:
         if listed is not None:
             return listed

@@ -32,9 +32,6 @@ REGISTRATION, PROVISIONING = "registration error", "provisioning error"
 WAIT_MAX = timedelta(hours=1)
 """The longest time that a host waits after it could not start."""
 
-ENDING = ("powering off before delete", "deleting")
-"""The states of a host that is being deleted and is no longer deprovisioned."""
-
 LOOKED = "looked"
 """The member of a record that says when BMO had stored a status last, before the host started."""
 
@@ -96,7 +93,7 @@ def result_of(host: BareMetalHost) -> Outcome | None:
         return Outcome("ok")
     if error := error_of(host):
         return Outcome("failed", error)
-    return Outcome("ok") if state in (*AVAILABLE, *ENDING) and not waits else None
+    return Outcome("ok") if state in AVAILABLE and not waits else None
 
 
 def _has_given_up(host: BareMetalHost) -> bool:

@@ -53,6 +53,9 @@ WORK = {
 AVAILABLE = ("available", "ready")
 """The states in which a host is idle and can be provisioned; `ready` is the older name."""
 
+LEAVING = ("powering off before delete", "deleting")
+"""The states in which BMO removes a host that does not have an image."""
+
 PROVISIONED = ("provisioned", "externally provisioned")
 
 
@@ -93,15 +96,13 @@ def work_of(host: BareMetalHost) -> Verb | None:
 
     A pause changes nothing: what Ironic has begun goes on.
     """
-    if _within(host, "status").get("operationalStatus") == "detached":
-        return None  # Ironic does not have it
-    return WORK.get(state_of(host))
+    return None if _is_detached(host) else WORK.get(state_of(host))
 
 
 def start_of(host: BareMetalHost) -> Verb | None:
     """Return what a host that does nothing starts once it is not paused; None: nothing."""
     state, deleted = state_of(host), bool(host["metadata"].get("deletionTimestamp"))
-    if work_of(host) is not None or DETACHED in annotations_of(host):
+    if work_of(host) is not None or _is_detached(host):
         return None
     if state == "provisioned":
         return Verb.DEPROVISION if deleted or is_cancelled(host) else None
@@ -125,6 +126,22 @@ def occupies(host: BareMetalHost) -> bool:
     """
     waits = pause_of(host) is not None
     return work_of(host) is not None or (not waits and start_of(host) is not None)
+
+
+def verbs_of(host: BareMetalHost, verb: Verb) -> set[Verb]:
+    """Return what a host does once it has begun with a verb: BMO goes on by itself to its image."""
+    spec, leaves = _within(host, "spec"), bool(host["metadata"].get("deletionTimestamp"))
+    goes_on = bool(spec.get("online") and (_url(spec) or _method(spec))) and not leaves
+    return {verb, Verb.PROVISION} if goes_on else {verb}
+
+
+def may_work(host: BareMetalHost) -> bool:
+    """Return whether a host that has a unit keeps it.
+
+    While BMO removes a host, Ironic may still work on its node: BMO does not wait for the end of an
+    inspection before it goes on to `deleting`.
+    """
+    return occupies(host) or state_of(host) in LEAVING
 
 
 def needs_provisioning(host: BareMetalHost) -> bool:
@@ -152,6 +169,17 @@ def is_cancelled(host: BareMetalHost) -> bool:
 def is_provisioned(host: BareMetalHost) -> bool:
     """Return whether a host has the image that it is to have."""
     return state_of(host) in PROVISIONED and start_of(host) is None
+
+
+def _is_detached(host: BareMetalHost) -> bool:
+    """Return whether Ironic does not have a host, or loses it next: `checkDetachedHost` of BMO.
+
+    In other states the annotation waits for the end of what BMO does, unless it is forced.
+    """
+    if DETACHED not in annotations_of(host):
+        return False
+    gone = _within(host, "status").get("operationalStatus") == "detached"
+    return gone or state_of(host) in (*AVAILABLE, *PROVISIONED)
 
 
 def _first_start(host: BareMetalHost) -> Verb | None:

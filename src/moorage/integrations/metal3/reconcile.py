@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from moorage.integrations.metal3.failures import result_of
 from moorage.integrations.metal3.hosts import (
     BareMetalHost,
+    may_work,
     name_of,
     occupies,
     start_of,
@@ -71,6 +72,9 @@ class _Cluster:
 
     def occupies(self, host: BareMetalHost) -> bool:
         return occupies(host)
+
+    def keeps(self, host: BareMetalHost) -> bool:
+        return may_work(host)
 
     async def confirmed(self, lease: Lease, listed: BareMetalHost | None) -> BareMetalHost | None:
         """Read the host again, always: the list may be a copy that is out of date."""

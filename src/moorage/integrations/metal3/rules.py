@@ -8,6 +8,9 @@ What a rules file looks like: `provisioning/rules.py`. The fields of a host are
     bmc                              # how its BMC is reached: redfish-virtualmedia, ipmi
     boot_mode, architecture, profile, consumer
     vendor, product                  # as its inspection has found them
+
+A host that has an image when it begins is provisioned without another start: it needs the units
+for `provision` from its first verb on.
 """
 
 from collections.abc import Mapping
@@ -17,7 +20,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from moorage.integrations.metal3.hosts import BareMetalHost, Verb
+from moorage.integrations.metal3.hosts import BareMetalHost, Verb, verbs_of
 from moorage.integrations.provisioning import rules
 from moorage.integrations.provisioning.rules import (
     RULES_MAX,
@@ -55,9 +58,9 @@ class Rules:
         return rules.fixed_pools(self.rules)
 
     def needs(self, host: BareMetalHost, verb: Verb) -> Needs:
-        """Return what a host needs for a verb."""
-        fields = fields_of(host)
-        matching = (rule for rule in self.rules if rule.matches(fields, {verb.value}))
+        """Return what a host needs for a verb, and for what follows without another start."""
+        fields, verbs = fields_of(host), {one.value for one in verbs_of(host, verb)}
+        matching = (rule for rule in self.rules if rule.matches(fields, verbs))
         return rules.needs_of(matching, self.exempt, fields)
 
 

@@ -107,7 +107,11 @@ class System(Protocol[H]):
         ...
 
     def occupies(self, host: H) -> bool:
-        """Return whether a host needs its units."""
+        """Return whether a host needs units."""
+        ...
+
+    def keeps(self, host: H) -> bool:
+        """Return whether a host keeps the units that it has; true if it needs units."""
         ...
 
     async def confirmed(self, lease: Lease, listed: H | None) -> H | None:
@@ -204,7 +208,7 @@ class Reconciler(Generic[H]):
 
     async def _judged(self, lease: Lease, listed: H | None) -> bool:
         """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""
-        busy = listed is not None and self._system.occupies(listed)
+        busy = listed is not None and self._system.keeps(listed)
         if not is_over_after_reading(work_state_of(lease), busy=busy):
             return False
         host = await self._system.confirmed(lease, listed)
@@ -218,7 +222,7 @@ class Reconciler(Generic[H]):
     async def _release(self, lease: Lease, host: H | None) -> bool:
         """Release the lease of a host whose work is over; return whether it was released."""
         state = work_state_of(lease)
-        busy = host is not None and self._system.occupies(host)
+        busy = host is not None and self._system.keeps(host)
         if not is_over_after_reading(state, busy=busy):
             return False
         if host is not None:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from moorage.cli.support.report_view import Shown, view
+from moorage.cli.support.views.report_view import Shown, view
 from moorage.integrations.ironic.report.reporter import Progress
 
 ERASE = "\r\x1b[K"

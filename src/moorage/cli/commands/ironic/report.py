@@ -13,7 +13,7 @@ from moorage.cli.support.ironic import Addresses, addressing
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, Failure, say, show_json
 from moorage.cli.support.provisioning import carried_out, either, on_signals
-from moorage.cli.support.report_view import Shown, view
+from moorage.cli.support.views.report_view import Shown, view
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.core.counting import are, counted
 

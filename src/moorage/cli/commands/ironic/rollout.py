@@ -15,7 +15,7 @@ from moorage.cli.support.ironic import Target, opened, targeting
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
 from moorage.cli.support.provisioning import carried_out, on_signals, pools_checked
-from moorage.cli.support.rollout_view import view
+from moorage.cli.support.views.rollout_view import view
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.rollout.report import RolloutReport

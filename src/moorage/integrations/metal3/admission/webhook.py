@@ -21,7 +21,11 @@ BODY_SECONDS = 10.0
 """How long a body may take; the API server waits 5 seconds for the answer."""
 
 REVIEWS_MAX = 64
-"""Reviews that are read at the same time."""
+"""Reviews that are read at the same time; others wait for their turn."""
+
+TURN_SECONDS = 4.0
+"""How long: an API server carries out 200 writes at once by default, and refuses a write whose
+review was not answered."""
 
 KEEPALIVE_SECONDS = 75.0
 CLOSE_SECONDS = 5.0
@@ -33,7 +37,7 @@ class Webhook:
     def __init__(self, governor: str) -> None:
         """Prepare."""
         self._governor = governor
-        self._reading = 0
+        self._free = asyncio.Semaphore(REVIEWS_MAX)
 
     def application(self) -> web.Application:
         """Return the application."""
@@ -46,14 +50,16 @@ class Webhook:
         return web.Response(text="ok\n")
 
     async def _review(self, request: web.Request) -> web.Response:
-        if self._reading >= REVIEWS_MAX:
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
             text = f"{REVIEWS_MAX} reviews are being read: try again\n"
             return web.Response(status=HTTPStatus.SERVICE_UNAVAILABLE, text=text)
-        self._reading += 1
         try:
             return await self._answered(request)
         finally:
-            self._reading -= 1
+            self._free.release()
 
     async def _answered(self, request: web.Request) -> web.Response:
         try:

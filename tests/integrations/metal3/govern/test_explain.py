@@ -8,8 +8,8 @@ from moorage.integrations.metal3.explain import EXPLAIN_SECONDS, RECENT, Explain
 from moorage.integrations.metal3.hosts import uid_of
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.wire.admission import Lease, NeedWanted
-from tests.integrations.metal3.test_events import events
-from tests.integrations.metal3.test_governor import ALL, OWN
+from tests.integrations.metal3.govern.test_events import events
+from tests.integrations.metal3.govern.test_governor import ALL, OWN
 from tests.support.kubernetes_client import Kubernetes, host
 from tests.support.kubernetes_double.faults import Fault
 from tests.support.kubernetes_double.server import KubernetesDouble

@@ -17,7 +17,7 @@ from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.provisioning.notes import UNREADABLE, Note, differs, remark_of
 from moorage.integrations.provisioning.starts import Start
 from moorage.integrations.provisioning.unit_release import RequestOutcome
-from tests.integrations.metal3.test_governor import ALL, IMAGE, LIMIT, OWN, World, play
+from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, LIMIT, OWN, World, play
 from tests.support.bmo_double.hosts import PAUSED, annotations
 from tests.support.kubernetes_client import Kubernetes, Object, host
 from tests.support.kubernetes_double.faults import Fault

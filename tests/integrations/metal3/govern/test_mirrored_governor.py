@@ -17,7 +17,7 @@ from moorage.integrations.metal3.mirror import HostMirror
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
-from tests.integrations.metal3.test_governor import (
+from tests.integrations.metal3.govern.test_governor import (
     ALL,
     IMAGE,
     LIMIT,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from moorage.cli.support import svg
+from moorage.cli.support.views import svg
 from moorage.core.admission.forecast.simulate import JobTimes, running, starts_per_minute, waiting
 from moorage.core.admission.forecast.statistics import MINUTE, Steps
 

@@ -20,7 +20,7 @@ from moorage.integrations.metal3.metrics import GovernorMetrics
 from moorage.integrations.metal3.reconcile import Picture
 from tests.docs.test_links import ROOT
 from tests.integrations.ironic.test_metrics import ROW, TYPE
-from tests.integrations.metal3.test_governor import ALL, IMAGE, LIMIT, OWN, POOL, World, play
+from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, LIMIT, OWN, POOL, World, play
 from tests.support.alert_rules import alerts
 from tests.support.kubernetes_client import host
 from tests.support.kubernetes_double.server import KubernetesDouble

@@ -87,13 +87,8 @@ OK = Outcome("ok")
         (host("provisioned", IMAGE, IMAGE), OK),
         (failed({"errorType": "power management error"}, "provisioned", IMAGE, IMAGE), OK),
         (host(), OK),
-        (host("powering off before delete", **DELETED), OK),
         (failed(GIVEN_UP, spec=IMAGE), Outcome("failed", "retry limit reached")),
         (failed(GIVEN_UP), Outcome("failed", "retry limit reached")),
-        (
-            failed({"errorType": "provisioning error"}, "deleting", **DELETED),
-            Outcome("failed", "provisioning error"),
-        ),
         (failed(REGISTRATION, "registering"), Outcome("failed", "no BMC")),
         (host(spec=IMAGE, annotations={"baremetalhost.metal3.io/paused": "capm3"}), None),
         (host("registering"), None),

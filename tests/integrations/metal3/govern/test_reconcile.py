@@ -22,7 +22,7 @@ from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
-from tests.integrations.metal3.test_governor import ALL, IMAGE, OWN, POOL, World, play
+from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, POOL, World, play
 from tests.support.bmo_double.hosts import PAUSED, annotations, state
 from tests.support.kubernetes_client import host
 

@@ -22,7 +22,7 @@ from moorage.integrations.metal3.manifests.reading import manifest
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
-from tests.integrations.metal3.test_governor import ALL, IMAGE, LIMIT, OWN, World, play
+from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, LIMIT, OWN, World, play
 from tests.integrations.metal3.test_manifests import VALUES
 from tests.support.bmo_double.hosts import annotations
 from tests.support.kubernetes_client import Kubernetes, Object, host

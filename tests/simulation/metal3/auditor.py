@@ -1,0 +1,155 @@
+"""Watches the nodes behind metal3's operator, and every version of its hosts.
+
+P1 to P8 as of all hosts (`tests/simulation/provisioning/auditor.py`), where a host is governed
+unless people start it past the line: they remove our pause by hand, or change or remove an image
+that is deployed. And:
+
+H1  A write adds our pause only to a host that has something to start: never to an idle available
+    host, nor to one that works.
+H2  The pause of somebody else is changed by nobody but him.
+H3  The governor changes nothing of a host but our pause and our notes.
+H4  Without faults, no pause of ours is left in the end.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation.metal3.cluster import GOVERNOR
+from tests.simulation.provisioning.auditor import Auditor, Origin, claim
+from tests.support.bmo_double import hosts
+from tests.support.bmo_double.hosts import DETACHED, PAUSED, Object
+from tests.support.kubernetes_double.storage import Change
+from tests.support.kubernetes_double.writes import KEPT
+
+OWN = "moorage"
+NOTES = "moorage"
+"""Annotations whose names have this word are ours."""
+LEAVING = ("powering off before delete", "deleting")
+FREE = Origin("people")
+HELD = Origin("bmo", governed=True)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A host, as the auditor of all hosts names it."""
+
+    uuid: str
+    name: str
+
+
+def may_go_on(host: Object) -> bool:
+    """Return whether an idle host without a pause works soon."""
+    state, paused = hosts.state(host), PAUSED in hosts.annotations(host)
+    operational = host.get("status", {}).get("operationalStatus")
+    if DETACHED in hosts.annotations(host) and operational == hosts.OPERATIONAL_DETACHED:
+        return False
+    if state in ("inspecting", "preparing", "provisioning", "deprovisioning", *LEAVING):
+        return True  # a unit that it has stays until it is gone
+    if paused:
+        return False
+    leaving = bool(host["metadata"].get("deletionTimestamp"))
+    ends = state == "provisioned" and (leaving or hosts.cancelled(host))
+    return ends or hosts.something_to_start(host)
+
+
+@dataclass
+class HostAuditor(Auditor):
+    """What is true of hosts, and what Moorage has decided. `named` finds a stored host."""
+
+    named: Callable[[str], Object | None] = lambda _: None
+    free: set[str] = field(default_factory=set)
+    """Hosts, by UID, that people let start past the line, until they have a unit or are settled."""
+    uids: dict[str, str] = field(default_factory=dict)
+    """Of nodes that work, by name."""
+    exempt: Callable[[Object], bool] = lambda _: False
+    hosts: dict[str, Object] = field(default_factory=dict)
+    """The last version of each, by UID."""
+
+    # Nodes.
+
+    def node_began(self, node: str) -> None:
+        """A node has begun to work."""
+        host = self.named(node.partition("~")[2])
+        claim(host is not None, "P2", node, "works without a host")
+        assert host is not None
+        uid = str(host["metadata"]["uid"])
+        self.uids[node] = uid
+        origin = FREE if uid in self.free else HELD
+        if origin is HELD and any(lease.key.endswith("/adopted") for lease in self.leases_of(uid)):
+            origin = Origin("bmo", governed=True, forced=True)
+        self.began(Worker(uid, node), origin)  # type: ignore[arg-type] # all that it reads of a node
+
+    def node_over(self, node: str) -> None:
+        """A node works no more."""
+        self.ended(self.uids.pop(node))
+
+    # Versions.
+
+    def stored(self, user: str, change: Change) -> None:
+        """A version of a host was stored."""
+        new, old = change.object, change.before
+        uid = str(new["metadata"]["uid"])
+        if uid not in self.works:
+            self.idle_since[uid] = self.now()  # until now it may have been about to go on
+        if change.type == "DELETED":
+            self.hosts.pop(uid, None)
+            self.free.discard(uid)
+            return
+        self.hosts[uid] = new
+        was = None if old is None else hosts.annotations(old).get(PAUSED)
+        now = hosts.annotations(new).get(PAUSED)
+        if now == OWN != was:
+            claim(
+                hosts.something_to_start(new), "H1", new["metadata"]["name"], "is paused by", user
+            )
+        if user == GOVERNOR:
+            assert old is not None
+            claim(was in (None, OWN) or now == was, "H2", user, "changes the pause", was)
+            claim(_foreign(new) == _foreign(old), "H3", user, "changes", old, "to", new)
+        elif user != "bmo":
+            self._written(uid, new, old)
+        if not may_go_on(new) and uid not in self.works:
+            self.free.discard(uid)
+
+    def _written(self, uid: str, new: Object, old: Object | None) -> None:
+        """People have written a host."""
+        if old is None:
+            return
+        by_hand = hosts.annotations(old).get(PAUSED) == OWN and PAUSED not in hosts.annotations(new)
+        leaving = bool(new["metadata"].get("deletionTimestamp"))
+        deployed = hosts.state(new) == "provisioned" and (leaving or hosts.cancelled(new))
+        if by_hand or deployed:
+            self.free.add(uid)
+
+    def decided(self, changes: Any) -> None:
+        super().decided(changes)
+        for lease in changes.leases.values():
+            if lease is not None and lease.state == "granted":
+                before = self.memory.leases.get(lease.id)
+                if before is None or before.state != "granted":
+                    self.free.discard(lease.key.split("/")[1])
+
+    def may_start(self, uuid: str) -> bool:
+        host = self.hosts.get(uuid)
+        return host is not None and may_go_on(host)
+
+    def our_pauses(self) -> list[str]:
+        """Return the names of the hosts that have our pause."""
+        return [
+            str(one["metadata"]["name"])
+            for one in self.hosts.values()
+            if hosts.annotations(one).get(PAUSED) == OWN
+        ]
+
+
+def _foreign(host: Object) -> Any:
+    """Return everything of a host that is not ours."""
+    fixed = {*KEPT, "annotations", "managedFields", "resourceVersion"}
+    metadata = {name: one for name, one in host["metadata"].items() if name not in fixed}
+    foreign = {
+        name: one
+        for name, one in hosts.annotations(host).items()
+        if name != PAUSED and NOTES not in name
+    }
+    return {**host, "metadata": {**metadata, "annotations": foreign}}

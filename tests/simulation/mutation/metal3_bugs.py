@@ -1,0 +1,97 @@
+"""The bugs of the governor of metal3's hosts that `make mutate` plants.
+
+The invariants, P1 to P8 and H1 to H4, are in `tests/simulation/metal3/auditor.py`.
+"""
+
+from tests.simulation.mutation.bug import METAL3, Bug
+
+FOLDER = "src/moorage/integrations/metal3"
+HOSTS = f"{FOLDER}/hosts.py"
+REQUESTS = f"{FOLDER}/requests.py"
+GOVERNOR = f"{FOLDER}/governor.py"
+DECISION = f"{FOLDER}/admission/decision.py"
+
+
+def _bug(invariant: str, said: str, path: str, text: str, wrong: str) -> Bug:
+    return Bug(invariant, said, path, text, wrong, METAL3)
+
+
+METAL3_BUGS = (
+    _bug(
+        "P1",
+        "every host is started over the limit",
+        GOVERNOR,
+        "forced=needs.exempt,",
+        "forced=True,",
+    ),
+    _bug(
+        "P2",
+        "a host between two deployments gives its unit back",
+        HOSTS,
+        "    return work_of(host) is not None or (not waits and start_of(host) is not None)\n",
+        "    return work_of(host) is not None or (not waits and False)\n",
+    ),
+    _bug(
+        "P2",
+        "a host that is removed gives its unit back",
+        HOSTS,
+        "    return occupies(host) or state_of(host) in LEAVING\n",
+        "    return occupies(host)\n",
+    ),
+    _bug(
+        "P2",
+        "a host that is to be detached starts nothing more",
+        HOSTS,
+        "    return gone or state_of(host) in (*AVAILABLE, *PROVISIONED)\n",
+        "    return True\n",
+    ),
+    _bug(
+        "P2",
+        "a lost answer is a refusal",
+        REQUESTS,
+        "outcome_of(error.status)",
+        "outcome_of(HTTPStatus.CONFLICT)",
+    ),
+    _bug(
+        "P2",
+        "a host starts when another pause is removed",
+        DECISION,
+        "    if old is None or pause_of(old) not in (None, OWN):\n",
+        "    if old is None:\n",
+    ),
+    _bug(
+        "P7",
+        "a host that has nothing to start keeps our pause",
+        GOVERNOR,
+        "            await self._requests.unpause(host)\n",
+        "            return\n",
+    ),
+    _bug(
+        "H1",
+        "every write of an idle host pauses it",
+        DECISION,
+        "    if start_of(_as_stored(new, old)) not in HELD:\n",
+        '    if not new["spec"].get("online"):\n',
+    ),
+    _bug(
+        "H2",
+        "the pause of somebody else is removed",
+        GOVERNOR,
+        "            if pause_of(host) != OWN:\n",
+        "            if pause_of(host) is None:\n",
+    ),
+    _bug(
+        "H2",
+        "a pause is removed whatever the host has become",
+        REQUESTS,
+        ', "resourceVersion": version}',
+        "}",
+    ),
+    _bug(
+        "H3",
+        "the governor switches a host on that it starts",
+        REQUESTS,
+        '{"metadata": metadata}',
+        '{"metadata": metadata, "spec": {"online": True}}',
+    ),
+)
