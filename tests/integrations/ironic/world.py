@@ -123,9 +123,9 @@ async def world(
         transport = Transport(server.url, secret)
         operator = Admission(transport)
         operator.pool_put(POOL, PoolWanted(limit=limit, expire="keep", ttl=ttl))
-        made = transport.request(
-            "POST", "/v1/tokens", {"name": "govern", "role": "governor", "scope": {"pool": [POOL]}}
-        )
+        scope = {"pool": [POOL, f"{POOL}/*"]}
+        wanted = {"name": "govern", "role": "governor", "scope": scope}
+        made = transport.request("POST", "/v1/tokens", wanted)
         async with IronicDouble(nodes, agent=agent) as double:
             yield World(server, double, operator, made["token"], Rules.of_pool(POOL))
 

@@ -6,8 +6,9 @@ could not start gets our pause again, so that it gives its units back, and waits
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
@@ -39,6 +40,9 @@ from moorage.wire.admission import Lease
 STUCK_SECONDS = 60.0
 """How long a host that cannot start keeps its units: people may mend it, and BMO may be slow."""
 
+REREAD_MAX = 100
+"""Hosts that a pass reads again before it withdraws their tickets; others follow in later ones."""
+
 log = logging.getLogger("moorage.metal3")
 
 
@@ -67,7 +71,8 @@ class Governor:
         self._stuck_seconds = stuck_seconds
         self._reconciler = Reconciler(host_leases, requests, rules)
         starter = HostStarter(host_leases, requests, self._start_of)
-        self._line = Line(host_leases, starter, self._reconciler.governs)
+        self._governs = self._reconciler.governs
+        self._line = Line(host_leases, starter, self._governs)
         self._explainer = Explainer(requests)
         self._held: dict[str, str] = {}
         self.metrics = GovernorMetrics()
@@ -94,7 +99,7 @@ class Governor:
     async def _pass(self) -> None:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
-        starts, held = [], {}
+        starts, held, kept = [], {}, set[str]()
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
             if pause_of(host) is None:
@@ -108,15 +113,38 @@ class Governor:
                 held[uid] = wait
             elif pools := picture.uncounted.intersection(start.needs):
                 held[uid] = f"hosts work that cannot be counted in {', '.join(sorted(pools))}"
-            elif not start.must_wait(leases):
+                kept.add(uid)
+            elif start.must_wait(leases):
+                kept.add(uid)
+            else:
                 starts.append(start)
         self._held = held
-        await self._line.follow(starts, tickets)
+        seen = {start.host.uuid for start in starts} | held.keys() | kept
+        unseen = {uid: waiting for uid, waiting in tickets.items() if uid not in seen}
+        kept |= await self._still_waiting(unseen, picture)
+        await self._line.follow(starts, tickets, kept)
         self.metrics.passed(picture)
         self.metrics.waits(tickets)
         await self._explainer.explain(
             picture.hosts, tickets, picture.leases, self.remarks, picture.refused
         )
+
+    async def _still_waiting(
+        self, tickets: Mapping[str, Collection[Lease]], picture: Picture
+    ) -> set[str]:
+        """Return which of these hosts wait, although this pass did not see it.
+
+        Another process may have seen a host later than the copy of this one shows it: without the
+        ticket, the host would lose its place.
+        """
+        own = {uid: tickets[uid] for uid in tickets if any(map(self._governs, tickets[uid]))}
+        waiting = {*islice(own, REREAD_MAX, None)}
+        for uid in islice(own, REREAD_MAX):
+            ticket = next(filter(self._governs, own[uid]))
+            host = await self._reconciler.read(ticket, picture.hosts.get(uid))
+            if host is not None and self._start_of(host) is not None:
+                waiting.add(uid)
+        return waiting
 
     async def _hold_back(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Store our pause in a host that cannot start, so that the next pass releases its units.

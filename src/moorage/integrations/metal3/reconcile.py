@@ -50,6 +50,10 @@ class Reconciler(reconcile.Reconciler[BareMetalHost]):
         """Prepare to pass over hosts."""
         super().__init__(host_leases, _Cluster(requests, rules))
 
+    async def read(self, lease: Lease, listed: BareMetalHost | None) -> BareMetalHost | None:
+        """Return the host of a lease or ticket as it is now; None: it is gone."""
+        return await self._system.confirmed(lease, listed)
+
 
 class _Cluster:
     """The hosts of one cluster."""

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from moorage.integrations.ironic.govern.governor import Governor
+from moorage.integrations.ironic.rules import NodeRule, Rules
 from moorage.integrations.ironic.wishes import WANT
 from moorage.integrations.provisioning import host_leases, unit_release
+from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until, world
 from tests.support.ironic_double.faults import Fault
 
@@ -286,3 +288,28 @@ async def test_wishes_of_projects(it: World) -> None:
         assert "lessee" in it.extra(1)["moorage"]["waiting"]["reason"]
     async with it.governor(project_wishes=True) as governor:
         await it.started(3, governor.tick)
+
+
+@played(3, 1)
+async def test_nodes_that_cannot_be_counted_move_nobody_back(it: World) -> None:
+    """While a node works that cannot be counted, those that wait keep their places."""
+
+    def places() -> list[str]:
+        return [lease.id for lease in it.leases("waiting")]
+
+    rules = NodeRule(pool=POOL), NodeRule(pool="deploy/rack-{properties.rack}")
+    it.rules = Rules(rules=rules)
+    needs = [NeedWanted(pool=POOL, units=1)]
+    it.operator.ask(LeaseWanted(needs=needs, key="other"))
+    it.operator.pool_put("deploy/rack-1", PoolWanted(limit=1, expire="keep"))
+    for number, rack in ((1, 1), (2, 1), (3, 9)):
+        it.node(number).members["properties"] = {"rack": str(rack)}
+    it.wish(1, 2)
+    async with it.governor() as governor:
+        await until(lambda: len(places()) == 2, governor.tick)
+        before = places()
+        it.double.fleet.ask(it.node(3), "deploy", [])
+        await until(lambda: governor.metrics.picture.failed == 1, governor.tick)
+        for _ in range(5):
+            assert await governor.tick()
+        assert places() == before

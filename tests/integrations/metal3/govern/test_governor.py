@@ -35,6 +35,7 @@ PATIENCE = 90.0
 SOON = 30.0
 IMAGE = "http://image"
 OWN = {PAUSED: "moorage"}
+RULES = Rules.of_pool(POOL)
 
 
 @dataclass
@@ -50,14 +51,14 @@ class World:
     operator: Admission
 
     @asynccontextmanager
-    async def governor(self, **words: Any) -> AsyncIterator[Governor]:
+    async def governor(self, rules: Rules = RULES, **words: Any) -> AsyncIterator[Governor]:
         """Yield one more governor, which ends as after SIGTERM."""
         async with (
             LeaseApi(self.url, self.token) as leases,
             KubernetesApi(Connection(self.double.url)) as api,
         ):
             requests = HostRequests(api)
-            governor = Governor(HostLeases(leases), requests, Rules.of_pool(POOL), **words)
+            governor = Governor(HostLeases(leases), requests, rules, **words)
             try:
                 yield governor
             finally:
@@ -115,7 +116,7 @@ def play(
         transport = Transport(server.url, secret)
         operator = Admission(transport)
         operator.pool_put(POOL, PoolWanted(limit=limit, expire="keep", ttl=ttl))
-        wanted = {"name": "govern", "role": "governor", "scope": {"pool": [POOL]}}
+        wanted = {"name": "govern", "role": "governor", "scope": {"pool": [POOL, f"{POOL}/*"]}}
         made = transport.request("POST", "/v1/tokens", wanted)
         asyncio.run(run(server.url, made["token"], operator))
 

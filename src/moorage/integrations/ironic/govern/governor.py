@@ -75,8 +75,8 @@ class Governor:
         picture = self._picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
         await self._forget_wishes(picture)
-        starts, remarks = self._starts(picture)
-        await self._line.follow(starts, tickets, remarks)
+        starts, remarks, kept = self._starts(picture)
+        await self._line.follow(starts, tickets, remarks.keys() | kept)
         self.metrics.passed(picture)
         self.metrics.waits(tickets)
         notes = notes_of(tickets, {**self._line.remarks, **remarks}, picture.busy)
@@ -95,9 +95,9 @@ class Governor:
             if status >= HTTPStatus.BAD_REQUEST:
                 log.debug("the wish of node %s stays for now: Ironic answers %s", uuid, status)
 
-    def _starts(self, picture: Picture) -> tuple[list[Start], dict[str, str]]:
-        """Return what can be started now, and why other wishes cannot, by UUID."""
-        starts, remarks = [], {}
+    def _starts(self, picture: Picture) -> tuple[list[Start], dict[str, str], set[str]]:
+        """Return what can be started now, why other wishes cannot, by UUID, and what must wait."""
+        starts, remarks, kept = [], {}, set[str]()
         for uuid, node in picture.nodes.items():
             try:
                 wish = wish_of(node)
@@ -117,7 +117,9 @@ class Governor:
                 picture.leases.get(uuid, ())
             ):
                 starts.append(start)
-        return starts, remarks
+            else:
+                kept.add(uuid)
+        return starts, remarks, kept
 
     def _start_of(self, node: Node) -> Start | None:
         wish = valid_wish_of(node)
