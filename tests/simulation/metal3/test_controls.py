@@ -3,8 +3,10 @@
 Each takes the place of one part of the real one. The real one plays the same seed, and holds.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from tests.simulation.virtual.loop import passed
 from tests.support.bmo_double import hosts
 from tests.support.bmo_double.hosts import PAUSED
 from tests.support.bmo_double.operator import Settings
-from tests.support.kubernetes_client import Answered, host
+from tests.support.kubernetes_client import Answered, Object, host
 
 SEEDS = 30
 """How many seeds a control may take until it overshoots."""
@@ -73,8 +75,7 @@ class Deployments(Metal3Simulation):
         await self._reached(names, "available")
         self.nodes.book.most_busy = 0
         self.prepare()
-        for name in names:
-            await self._image(name)
+        await asyncio.gather(*map(self._image, names))
         await self._reached(names, "provisioned")
         self.overshoots = self.nodes.book.most_busy > self.limit
 
@@ -91,7 +92,10 @@ class Deployments(Metal3Simulation):
 
 
 class Afterwards(Deployments):
-    """A watcher adds the pause after it has seen the image."""
+    """A watcher adds the pause after it has seen the image.
+
+    It is as fast as the operator, and takes one host after the other, as controllers do by default.
+    """
 
     def prepare(self) -> None:
         self.cluster.double.admission.engine = None
@@ -104,15 +108,15 @@ class Afterwards(Deployments):
             idle = hosts.state(found) == "available" and PAUSED not in marks
             if not (idle and hosts.needs_provisioning(found)):
                 continue
-            metadata = found["metadata"]
-            version = {"resourceVersion": metadata["resourceVersion"]}
-            pause = {**version, "annotations": {PAUSED: "moorage"}}
-            if metadata["name"] in self.granted():
-                continue
-            try:
-                await api.merge(f"{ALL}/{metadata['name']}", {"metadata": pause})
-            except Answered:
-                continue  # the operator was faster
+            if found["metadata"]["name"] not in self.granted():
+                await self._pause(api, found["metadata"])
+
+    async def _pause(self, api: VirtualKubernetes, metadata: Object) -> None:
+        await passed(self.random.uniform(*Settings().lag))
+        version = {"resourceVersion": metadata["resourceVersion"]}
+        pause = {**version, "annotations": {PAUSED: "moorage"}}
+        with suppress(Answered):  # the operator was faster
+            await api.merge(f"{ALL}/{metadata['name']}", {"metadata": pause})
 
     def granted(self) -> set[str]:
         """Return the names of hosts that have a unit."""

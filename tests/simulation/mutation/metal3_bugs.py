@@ -84,14 +84,14 @@ METAL3_BUGS = (
         "H2",
         "a pause is removed whatever the host has become",
         REQUESTS,
-        ', "resourceVersion": version}',
-        "}",
+        '{"annotations": annotations, "resourceVersion": version}',
+        '{"annotations": annotations}',
     ),
     _bug(
         "H3",
         "the governor switches a host on that it starts",
         REQUESTS,
-        '{"metadata": metadata}',
-        '{"metadata": metadata, "spec": {"online": True}}',
+        '(path, {"metadata": metadata})',
+        '(path, {"metadata": metadata, "spec": {"online": True}})',
     ),
 )

@@ -110,8 +110,8 @@ PROVISIONING_BUGS = (
         "P3",
         "the first look counts nothing",
         RECONCILE,
-        "        if not hosts:\n            return 0, 0, frozenset()\n",
-        "        if not hosts or not self._renewed:\n            return 0, 0, frozenset()\n",
+        "        if not hosts:\n            return 0, {}, frozenset()\n",
+        "        if not hosts or not self._renewed:\n            return 0, {}, frozenset()\n",
     ),
     _bug(
         "P4",
@@ -133,8 +133,8 @@ PROVISIONING_BUGS = (
         "P5",
         "what is busy without a unit is never counted",
         RECONCILE,
-        "        if not hosts:\n            return 0, 0, frozenset()\n",
-        "        if True:\n            return 0, 0, frozenset()\n",
+        "        if not hosts:\n            return 0, {}, frozenset()\n",
+        "        if True:\n            return 0, {}, frozenset()\n",
     ),
     _bug(
         "P6",
