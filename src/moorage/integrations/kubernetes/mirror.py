@@ -15,7 +15,7 @@ from typing import Self
 
 from moorage.client.agent.backoff import Backoff
 from moorage.integrations.clock import monotonic
-from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError, Object
+from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError, Object, is_object
 
 LIST_SECONDS = 60.0
 """How often all objects are listed, by default."""
@@ -199,9 +199,7 @@ class Mirror:
             if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
                 continue  # a newer Kubernetes may have more; the next list shows what came of it
             metadata = one.get("metadata")
-            if not isinstance(metadata, dict) or (
-                kind != "BOOKMARK" and not isinstance(metadata.get("name"), str)
-            ):
+            if not isinstance(metadata, dict) or (kind != "BOOKMARK" and not is_object(one)):
                 raise KubernetesError(f"{self._api.url} is not Kubernetes: an event has no object")
             version = self._number(str(metadata.get("resourceVersion")))
             if version <= (self._version or 0):
