@@ -59,7 +59,7 @@ def _wrapped(line: str) -> str:
 
 def said_by(host: BareMetalHost) -> Note | None:
     """Return the note that a host says; None: none. All who may write the host may write it."""
-    text = annotations_of(host).get(WAITING)
+    text: object = annotations_of(host).get(WAITING)
     if text is None:
         return None
     if not isinstance(text, str) or len(text) > NOTE_LENGTH_MAX:
