@@ -79,6 +79,11 @@ def no_headers() -> Mapping[str, str]:
     return {}
 
 
+def whole(one: Object) -> Object:
+    """Return an object as it is: everything of it is kept."""
+    return one
+
+
 @dataclass(frozen=True)
 class Listed:
     """All objects of a list, and the version of the state of the cluster that they are from."""
@@ -132,14 +137,19 @@ class KubernetesApi(Connections):
 
         If the server forgets that state while it is read (410), the error's reason is `Expired`.
         """
-        return (await self.listed(path, **query)).objects
+        return (await self.listed(path, whole, **query)).objects
 
-    async def listed(self, path: str, **query: str) -> Listed:
-        """Return all objects of a list as `all` does, with the version to watch from."""
+    async def listed(
+        self, path: str, kept: Callable[[Object], Object] = whole, **query: str
+    ) -> Listed:
+        """Return all objects of a list as `all` does, with the version to watch from.
+
+        `kept` returns what is kept of an object: a page that was read takes no memory any more.
+        """
         objects: list[Object] = []
         first = ""
         async for page, version in self._pages(path, query):
-            objects += page
+            objects += map(kept, page)
             first = first or version
         return Listed(objects, first)
 

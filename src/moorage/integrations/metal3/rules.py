@@ -129,7 +129,7 @@ def _rule(given: RuleTable) -> Rule:
 
 
 def _public(url: Any) -> Any:
-    """Return a URL without what may be secret: it becomes the name of a pool, which all may read."""
+    """Return a URL without what may be secret: it may name a pool, and everybody reads that."""
     return SECRET.sub(r"\1", url) if isinstance(url, str) else None
 
 
