@@ -40,6 +40,23 @@ def rules(text: str) -> Rules:
     return parse(tomllib.loads(text))
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://images/a.qcow2", "https://images/a.qcow2"),
+        ("https://user:pa@ss@images/a?X-Signature=secret", "https://images/a"),
+        ("http://user:secret@images?a=/@b#c", "http://images"),
+        ("oci://images/a@sha256:12", "oci://images/a@sha256:12"),
+        ("https://images/a\n?token=secret\n", "https://images/a\n"),
+        (3, None),
+    ],
+)
+def test_an_image_without_its_secrets(url: Any, shown: str | None) -> None:
+    """Pools are named by it, and everybody may read their names."""
+    image = {**HOST, "spec": {"image": {"url": url}}}
+    assert fields_of(image).get("image") == shown
+
+
 def test_fields() -> None:
     """A rule can use what people know of a host; what a host does not have is no field."""
     found = dict(fields_of(HOST))

@@ -28,7 +28,9 @@ class SimulatedKubernetesApi(KubernetesApi):
         super().__init__(Connection("http://kubernetes"))
         self._world = world
 
-    async def _send(self, method: str, path: str, body: Any, kind: str) -> tuple[int, bytes, float]:
+    async def _send(
+        self, method: str, path: str, body: Any, kind: str, most: int
+    ) -> tuple[int, bytes, float]:
         sent = b"" if body is None else json.dumps(body).encode()
         try:
             status, found = await self._world.to_kubernetes(method, path, kind, sent, SECONDS_MAX)
