@@ -48,7 +48,7 @@ log = logging.getLogger("moorage.metal3")
 
 def utc_now() -> datetime:
     """Return the time of this machine."""
-    return datetime.now(UTC)  # noqa: TID251 - a time to compare with those of BMO is meant
+    return datetime.now(UTC)  # noqa: TID251 - a time for people, and to compare with BMO's
 
 
 class Governor:
@@ -73,7 +73,7 @@ class Governor:
         starter = HostStarter(host_leases, requests, self._start_of)
         self._governs = self._reconciler.governs
         self._line = Line(host_leases, starter, self._governs)
-        self._explainer = Explainer(requests)
+        self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
         self.metrics = GovernorMetrics()
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
