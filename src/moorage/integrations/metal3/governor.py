@@ -6,10 +6,12 @@ could not start gets our pause again, so that it gives its units back, and waits
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from itertools import islice
 
+from moorage.integrations.kubernetes.api import KubernetesError
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
     again_at,
@@ -24,6 +26,7 @@ from moorage.integrations.metal3.hosts import (
     name_of,
     pause_of,
     start_of,
+    uid_of,
     work_of,
 )
 from moorage.integrations.metal3.metrics import GovernorMetrics
@@ -42,6 +45,9 @@ STUCK_SECONDS = 60.0
 
 REREAD_MAX = 100
 """Hosts that a pass reads again before it withdraws their tickets; others follow in later ones."""
+
+OF_ONE_HOST = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
+"""Refusals that may be of one host alone, such as by a webhook that finds it invalid."""
 
 log = logging.getLogger("moorage.metal3")
 
@@ -75,6 +81,8 @@ class Governor:
         self._line = Line(host_leases, starter, self._governs)
         self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
+        self._stays: dict[str, str] = {}
+        """Why pauses could not be changed in this pass, by UID."""
         self.metrics = GovernorMetrics()
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
@@ -100,6 +108,7 @@ class Governor:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
         starts, held, kept = [], {}, set[str]()
+        before, self._stays = self._stays, {}
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
             if pause_of(host) is None:
@@ -118,7 +127,10 @@ class Governor:
                 kept.add(uid)
             else:
                 starts.append(start)
-        self._held = held
+        for uid, why in self._stays.items():
+            if before.get(uid) != why:
+                log.warning("%s: %s", name_of(picture.hosts[uid]), why)
+        self._held = held = {**held, **self._stays}
         seen = {start.host.uuid for start in starts} | held.keys() | kept
         unseen = {uid: waiting for uid, waiting in tickets.items() if uid not in seen}
         kept |= await self._still_waiting(unseen, picture)
@@ -159,15 +171,28 @@ class Governor:
             and has_looked_since(host, lease.record)
             for lease in leases
         )
-        if stuck and await self._requests.pause(host):
+        if stuck and await self._changed(host, self._requests.pause):
             log.warning(
                 "%s cannot start, and gives its units back: %s", name_of(host), error_of(host)
             )
 
     async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        if work_of(host) is None or leases:
-            await self._requests.unpause(host)
+        work = work_of(host)
+        if work is None or leases or not self._rules.needs(host, work).units:
+            await self._changed(host, self._requests.unpause)
+
+    async def _changed(
+        self, host: BareMetalHost, change: Callable[[BareMetalHost], Awaitable[bool]]
+    ) -> bool:
+        """Change the pause of a host; one of which it is refused does not stop the pass."""
+        try:
+            return await change(host)
+        except KubernetesError as error:
+            if error.status not in OF_ONE_HOST:
+                raise
+            self._stays[uid_of(host)] = f"its pause cannot be changed: {error}"
+            return False
 
     def _wait_of(self, host: BareMetalHost) -> str | None:
         """Return why a host does not ask yet that could not start; None: it may ask."""
