@@ -105,7 +105,7 @@ class Governor:
     def remarks(self) -> dict[str, str]:
         """Why hosts with our pause do not start, or have no place in line, by UID."""
         refused = {
-            uid: f"its pause cannot be removed: {why}" for uid, (_, why) in self._refused.items()
+            uid: f"its pause cannot be changed: {why}" for uid, (_, why) in self._refused.items()
         }
         return {**refused, **self._line.remarks, **self._held}
 
@@ -193,7 +193,8 @@ class Governor:
 
     async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        if work_of(host) is None or leases:
+        work = work_of(host)
+        if work is None or leases or not self._rules.needs(host, work).units:
             await self._changed(host, self._requests.unpause)
 
     async def _changed(

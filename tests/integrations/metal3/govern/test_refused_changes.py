@@ -20,14 +20,15 @@ from tests.support.kubernetes_client import host
 from tests.support.kubernetes_double.faults import Fault
 
 
-def refused(name: str) -> Fault:
+def refused(name: str, status: int = 500) -> Fault:
     """Return that no change of a host is ever accepted, as if its annotations were full."""
     # The operator changes the status, or the whole object.
-    return Fault(verb="patch", plural="baremetalhosts", name=name, times=10_000, answer=500)
+    return Fault(verb="patch", plural="baremetalhosts", name=name, times=10_000, answer=status)
 
 
+@pytest.mark.parametrize("status", [403, 422, 500])
 def test_a_pause_that_cannot_be_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: int
 ) -> None:
     """The API server refuses to remove the pause of an idle host: others start, the log and a
     remark say it once, and later it is tried again.
@@ -37,14 +38,14 @@ def test_a_pause_that_cannot_be_removed(
         unmanaged = host("odd", annotations=OWN)
         del unmanaged["spec"]["bmc"]
         await world.api.create(ALL, unmanaged)
-        world.double.faults.pending = [refused("odd")]
+        world.double.faults.pending = [refused("odd", status)]
         await world.api.create(ALL, host("good", image=IMAGE, annotations=OWN))
         async with world.governor() as governor:
             for _ in range(3):
                 assert await governor.tick()
             await world.until(lambda: world.reached(["good"], "provisioned"), governor)
             uid = world.host("odd")["metadata"]["uid"]
-            assert "its pause cannot be removed" in governor.remarks[uid]
+            assert "its pause cannot be changed" in governor.remarks[uid]
             assert caplog.text.count("metal3/odd cannot be changed") == 1
             world.double.faults.pending = []
             monkeypatch.setattr(governing, "monotonic", lambda: 1e12)
