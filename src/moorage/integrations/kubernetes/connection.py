@@ -85,7 +85,8 @@ def by_kubeconfig(path: str, context: str | None = None) -> Connection:
 
 def _tls_of(path: str, found: kopf.ConnectionInfo) -> ssl.SSLContext:
     """Return how to speak TLS with a cluster. Raises UnusableError, TypeError."""
-    for one in (found.ca_path, found.certificate_path, found.private_key_path):
+    for named in (found.ca_path, found.certificate_path, found.private_key_path):
+        one = os.fsdecode(named or "")
         if one and not Path(one).is_file():
             raise UnusableError(
                 f"{path}: there is no file {one}. A path that is not absolute begins at the"
