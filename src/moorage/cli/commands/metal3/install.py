@@ -32,8 +32,8 @@ from moorage.cli.support.provisioning import moorage_url, rules_of
     type=click.Choice(["policy", "policy-v1beta1", "webhook"]),
     default="policy",
     show_default=True,
-    help="What adds the pause: a policy (Kubernetes 1.36 and later), its older form (1.34 and 1.35),"
-    " or a webhook.",
+    help="What adds the pause: a policy (Kubernetes 1.36 and later), its older form (1.34 and"
+    " 1.35), or a webhook.",
 )
 @click.option(
     "--gate", is_flag=True, help="The gate stands before Ironic: an error of the policy is ignored."
