@@ -158,6 +158,33 @@ def test_a_body_that_is_too_long_is_refused(tmp_path: Path) -> None:
     play(scene)
 
 
+def test_an_api_server_that_leaves_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A connection that ends within a review, as after the timeout of the API server, is not
+    logged.
+    """
+    trusted = made(tmp_path / "tls")
+
+    async def scene() -> None:
+        async with served(trusted.folder) as port:
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=trusted.client(), server_hostname="127.0.0.1"
+            )
+            head = "POST /pause HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+            writer.write(head.encode())
+            await writer.drain()
+            health = f"https://127.0.0.1:{port}/healthz"
+            async with client(trusted) as session:
+                await session.get(health)  # once this is answered, the review is being read
+                writer.close()
+                await writer.wait_closed()
+                await session.get(health)
+
+    play(scene)
+    assert [one.message for one in caplog.records if one.levelname == "ERROR"] == []
+
+
 def client(trusted: Certificate) -> aiohttp.ClientSession:
     """Return a client that trusts a certificate."""
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted.client()))

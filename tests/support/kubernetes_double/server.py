@@ -24,6 +24,9 @@ SPACES = ("default", "kube-system", "metal3", "moorage")
 PROTOBUF = "proto-openapi"
 SCHEMA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 CREATED = 201
+WRITES_MAX = 200
+"""Writes that are carried out at the same time, as `--max-mutating-requests-inflight` says by
+default; others wait."""
 
 
 class KubernetesDouble:
@@ -51,6 +54,7 @@ class KubernetesDouble:
         self.requests: list[Received] = []
         self._watches: dict[int, web.Request] = {}
         self._arrived = asyncio.Event()
+        self._writing = asyncio.Semaphore(WRITES_MAX)
         self._port, self._tls = port, tls
         self._fill()
 
@@ -179,6 +183,11 @@ class KubernetesDouble:
                 return web.json_response(self.reads.get(request))
             case "list":
                 return web.json_response(self.reads.page(request))
+        async with self._writing:
+            return await self._write(request)
+
+    async def _write(self, request: Received) -> web.Response:
+        match request.verb:
             case "create":
                 return web.json_response(await self.writes.create(request), status=CREATED)
             case "update":

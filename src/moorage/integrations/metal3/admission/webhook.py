@@ -68,6 +68,8 @@ class Webhook:
         except TimeoutError:
             text = f"the body must be here within {BODY_SECONDS:.0f} seconds\n"
             return web.Response(status=HTTPStatus.REQUEST_TIMEOUT, text=text)
+        except ConnectionError:
+            return web.Response(status=HTTPStatus.BAD_REQUEST)  # the API server waits no longer
         try:
             # Large bodies are read beside the event loop.
             review = await asyncio.to_thread(json_of, body)
