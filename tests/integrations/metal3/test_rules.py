@@ -8,7 +8,7 @@ import pytest
 
 from moorage.integrations.metal3.hosts import Verb
 from moorage.integrations.metal3.rules import Rules, fields_of, parse, read
-from moorage.integrations.provisioning.rules import RulesError
+from moorage.integrations.provisioning.rules import FILE_BYTES_MAX, RulesError
 
 HOST: dict[str, Any] = {
     "metadata": {
@@ -119,6 +119,10 @@ def test_exempt_hosts() -> None:
         ),
         ('[[rule]]\npool = "{rack}"', "'rack' is no field of a host; the fields are name, "),
         ('[[rule]]\npool = "{labels}"', "labels are like labels.rack"),
+        ('[[rule]]\npool = "{name.rack}"', "'name.rack' is no field of a host"),
+        ('[[rule]]\npool = "{labels.rack"', "write a field of the host as {NAME}"),
+        ('[[rule]]\npool = "p"\nwhere = { name = [] }', "length >= 1"),
+        ('[[rule]]\npool = "p"\n' + "#" * FILE_BYTES_MAX, f"more than {FILE_BYTES_MAX} bytes"),
         ('[[rule]]\npool = "p"\nwhere = { conductor = "c" }', "'conductor' is no field"),
         ('[[rule]]\npool = "p"\n[[exempt]]\nwhere = {}', "needs 'where' with a field"),
         ('[[rule]]\npool = "p"\nfirst_of_image = true', "first_of_image"),

@@ -16,10 +16,11 @@ import pytest
 import yaml
 
 from moorage.integrations.metal3.admission import webhook
-from moorage.integrations.metal3.admission.certificates import CertificateError, Certificates
+from moorage.integrations.metal3.admission.certificates import Certificates
 from moorage.integrations.metal3.admission.review import answered
 from moorage.integrations.metal3.hosts import OWN, PAUSED
 from moorage.integrations.metal3.manifests.reading import manifest
+from moorage.integrations.pem_files import PemError
 from moorage.integrations.sockets import bound
 from tests.support.admission_cases import CASES, GOVERNOR, Case
 from tests.support.certificates import Certificate, certificate
@@ -290,9 +291,9 @@ def test_a_renewed_certificate_is_offered_and_open_connections_stay(tmp_path: Pa
 def test_a_certificate_that_cannot_be_used_is_an_error_at_the_start(tmp_path: Path) -> None:
     """Files that are missing, or do not fit together, end the start with their names."""
     first, second = made(tmp_path / "first"), made(tmp_path / "second")
-    with pytest.raises(CertificateError, match=r"missing\.pem"):
+    with pytest.raises(PemError, match=r"missing\.pem"):
         Certificates(tmp_path / "missing.pem", first.folder / "key.pem")
-    with pytest.raises(CertificateError, match=r"key\.pem"):
+    with pytest.raises(PemError, match=r"key\.pem"):
         Certificates(first.folder / "cert.pem", second.folder / "key.pem")
     assert isinstance(
         Certificates(first.folder / "cert.pem", first.folder / "key.pem").server, ssl.SSLContext

@@ -108,7 +108,8 @@ def parse(content: Mapping[str, Any]) -> Rules:
         rules=tuple(_rule(one) for one in file.rule), exempt=rules.exemptions(file.exempt)
     )
     for name in sorted(rules.fields_of(found.rules, found.exempt)):
-        if name.partition(".")[0] not in FIELDS or (name == "labels"):
+        head, dot, _ = name.partition(".")
+        if head not in FIELDS or bool(dot) is not (head == "labels"):
             raise RulesError(
                 f"'{name}' is no field of a host; the fields are"
                 f" {', '.join(FIELDS)}, where labels are like labels.rack."

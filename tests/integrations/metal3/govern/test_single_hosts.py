@@ -7,7 +7,7 @@ from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.rules import Condition, Rule
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, POOL, World, play
-from tests.support.bmo_double.hosts import PAUSED, annotations, state
+from tests.support.bmo_double.hosts import PAUSED, state
 from tests.support.kubernetes_client import host
 
 FEW = 10

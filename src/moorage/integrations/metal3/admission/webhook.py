@@ -94,7 +94,7 @@ async def webhook_served(
 ) -> AsyncIterator[None]:
     """Serve the webhook on sockets that listen, as long as this is entered.
 
-    Raises CertificateError.
+    Raises PemError.
     """
     offered = Certificates(certificate, key)
     runner = web.AppRunner(
