@@ -4,8 +4,8 @@ P1 to P8 as of all hosts (`tests/simulation/provisioning/auditor.py`), where a h
 unless people start it past the line: they remove our pause by hand, or change or remove an image
 that is deployed. And:
 
-H1  A write adds our pause only to a host that has something to start: never to an idle available
-    host, nor to one that works.
+H1  A write adds our pause only to a host that has something to start, or that goes on to its image
+    from an inspection or a cleaning: never to an idle available host, nor to other work.
 H2  The pause of somebody else is changed by nobody but him.
 H3  The governor changes nothing of a host but our pause and our notes.
 H4  Without faults, no pause of ours is left in the end.
@@ -100,9 +100,7 @@ class HostAuditor(Auditor):
         was = None if old is None else hosts.annotations(old).get(PAUSED)
         now = hosts.annotations(new).get(PAUSED)
         if now == OWN != was:
-            claim(
-                hosts.something_to_start(new), "H1", new["metadata"]["name"], "is paused by", user
-            )
+            claim(hosts.may_be_paused(new), "H1", new["metadata"]["name"], "is paused by", user)
         if user == GOVERNOR:
             assert old is not None
             claim(was in (None, OWN) or now == was, "H2", user, "changes the pause", was)

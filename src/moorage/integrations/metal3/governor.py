@@ -7,6 +7,7 @@ could not start gets our pause again, so that it gives its units back, and waits
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
@@ -24,19 +25,29 @@ from moorage.integrations.metal3.failures import (
 from moorage.integrations.metal3.hosts import (
     OWN,
     BareMetalHost,
+    Verb,
+    held_verbs_of,
     name_of,
     pause_of,
     start_of,
     uid_of,
+    verbs_of,
     work_of,
 )
 from moorage.integrations.metal3.metrics import GovernorMetrics
-from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
+from moorage.integrations.metal3.reconcile import (
+    SYSTEM,
+    Picture,
+    Reconciler,
+    host_of_object,
+    units_for_image,
+)
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.passes import Passes
+from moorage.integrations.provisioning.rules import Needs
 from moorage.integrations.provisioning.starting import HostStarter
 from moorage.integrations.provisioning.starts import Start
 from moorage.wire.admission import Lease
@@ -91,6 +102,8 @@ class Governor:
         self._line = Line(host_leases, starter, self._governs)
         self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
+        self._leases: Mapping[str, Collection[Lease]] = {}
+        """By which hosts have units, by UID, as the last pass has seen them."""
         self._refused: dict[str, tuple[float, str]] = {}
         """Whose pause could not be changed, by UID: until when it is not tried again, and why."""
         self.metrics = GovernorMetrics()
@@ -121,6 +134,7 @@ class Governor:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
         starts, held, kept = [], {}, set[str]()
+        self._leases = picture.leases
         self._forget_refused(picture)
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
@@ -136,7 +150,7 @@ class Governor:
             elif pools := picture.uncounted.intersection(start.needs):
                 held[uid] = f"hosts work that cannot be counted in {', '.join(sorted(pools))}"
                 kept.add(uid)
-            elif start.must_wait(leases):
+            elif start.must_wait(leases) or not self._is_counted(host, leases):
                 kept.add(uid)
             else:
                 starts.append(start)
@@ -193,8 +207,7 @@ class Governor:
 
     async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        work = work_of(host)
-        if work is None or leases or not self._rules.needs(host, work).units:
+        if self._is_counted(host, leases):
             await self._changed(host, self._requests.unpause)
 
     async def _changed(
@@ -234,16 +247,34 @@ class Governor:
             return None
         return f"it could not start: {error_of(host)}; it waits in line again from {again:%F %T %Z}"
 
+    def _is_counted(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
+        """Return whether a host has its units for what it does, if it does anything."""
+        work = work_of(host)
+        return work is None or bool(leases) or not self._rules.needs_for(host, {work}).units
+
     def _start_of(self, host: BareMetalHost) -> Start | None:
-        verb = start_of(host) if pause_of(host) == OWN else None
-        if verb is None:
+        if pause_of(host) != OWN:
             return None
-        needs = self._rules.needs(host, verb)
+        if (verb := start_of(host)) is not None:
+            return self._start(host, verb, self._rules.needs(host, verb))
+        if not held_verbs_of(host):
+            return None
+        # It works, and would go on to its image.
+        needs = self._rules.needs(host, Verb.PROVISION)
+        lacks = units_for_image(self._rules, host, self._leases.get(uid_of(host), ()))
+        if not lacks:
+            return None
+        return self._start(host, Verb.PROVISION, replace(needs, units=lacks), beside=True)
+
+    def _start(
+        self, host: BareMetalHost, verb: Verb, needs: Needs, *, beside: bool = False
+    ) -> Start:
         return Start(
-            host=host_of_object(host, verb),
+            host=host_of_object(host, verb, verbs_of(host, verb)),
             verb=verb,
             needs=needs.units,
             body=body_of(host),
             forced=needs.exempt,
             marks=mark_of(host),
+            beside=beside,
         )

@@ -7,7 +7,7 @@ was here before. What is neither is foreign: its unit stays.
 
 from collections.abc import Collection
 
-from moorage.integrations.provisioning.host_leases import host_of, installation_of
+from moorage.integrations.provisioning.hosts import host_of, installation_of
 from moorage.wire.admission import Lease
 
 

@@ -241,6 +241,7 @@ class Line:
                 wait=wait,
                 patience=PATIENCE_SECONDS,
                 force=start.forced,
+                beside=start.beside,
             )
         except (UnreachableError, UndecodableError):
             self._open = False

@@ -7,21 +7,14 @@ twice has one lease.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.provisioning.host_leases import (
-    EndedError,
-    Host,
-    HostLeases,
-    host_of,
-    installation_of,
-    label_text,
-    work_state_of,
-)
+from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, work_state_of
+from moorage.integrations.provisioning.hosts import Host, host_of, installation_of, label_text
 from moorage.integrations.provisioning.known_hosts import KnownHosts
 from moorage.integrations.provisioning.unit_release import is_over_after_reading
 from moorage.wire.admission import Lease
@@ -78,6 +71,8 @@ class Busy:
     host: Host
     units: Mapping[str, int]
     doing: str
+    beside: str = ""
+    """For what it needs them, beside the units that it has; empty: it has none."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +116,12 @@ class System(Protocol[H]):
         """
         ...
 
-    async def without_unit(self, listed: H) -> Busy | None:
-        """Return what a listed host needs that is busy without a unit; None: no units.
+    def may_lack(self, host: H, leases: Collection[Lease]) -> bool:
+        """Return whether a host that needs units may not have all of them by its leases."""
+        ...
+
+    async def lacking(self, listed: H, leases: Collection[Lease]) -> Busy | None:
+        """Return which units a listed host lacks beside those of its leases; None: none.
 
         The host is read again: its unit may have been released since the list was read.
         """
@@ -170,7 +169,11 @@ class Reconciler(Generic[H]):
             left.setdefault(uuid, []).append(lease)
             await self._renew(lease)
         adopted, refused, uncounted = await self._adopt(
-            {uuid: host for uuid, host in hosts.items() if uuid in busy and uuid not in noted}
+            {
+                uuid: host
+                for uuid, host in hosts.items()
+                if uuid in busy and self._system.may_lack(host, noted.get(uuid, ()))
+            }
         )
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
@@ -184,7 +187,7 @@ class Reconciler(Generic[H]):
             released=released,
             refused=refused,
             uncounted=uncounted,
-            units=_units(own),
+            units=units_of(own),
             foreign=foreign,
         )
 
@@ -235,7 +238,7 @@ class Reconciler(Generic[H]):
         return await self._host_leases.release_after_reading(lease, busy=busy)
 
     async def _adopt(self, hosts: Mapping[str, H]) -> tuple[int, dict[str, str], frozenset[str]]:
-        """Count hosts that are busy without a unit.
+        """Count hosts that are busy without all their units.
 
         Returns how many are counted, why others are not (by UUID), and the pools of those.
         """
@@ -247,12 +250,14 @@ class Reconciler(Generic[H]):
         refused: dict[str, str] = {}
         pools: set[str] = set()
         for uuid, host in hosts.items():
-            found = None if uuid in working else await self._system.without_unit(host)
-            if found is None:
+            leases = working.get(uuid, ())
+            if not self._system.may_lack(host, leases):
+                continue
+            if (found := await self._system.lacking(host, leases)) is None:
                 continue
             word, name = self._words.host, self._system.name_of(uuid, host)
             try:
-                await self._host_leases.adopt(found.host, found.units)
+                await self._host_leases.adopt(found.host, found.units, beside=found.beside)
             except (RefusedError, EndedError) as error:
                 self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
                 refused[uuid] = str(error)
@@ -274,7 +279,7 @@ class Reconciler(Generic[H]):
         self._renewed[lease.id] = monotonic()
 
 
-def _units(leases: Iterable[Lease]) -> Mapping[str, int]:
+def units_of(leases: Iterable[Lease]) -> Counter[str]:
     """Return the units of leases, by pool."""
     units: Counter[str] = Counter()
     for lease in leases:

@@ -164,7 +164,7 @@ def test_failing_notes_change_nothing_else(tmp_path: Path) -> None:
 
 def start_of(read: Object) -> Start:
     """Return the start of a host."""
-    return Start(host_of_object(read, "inspect"), "inspect", {"deploy": 1}, body_of(read))
+    return Start(host_of_object(read, "inspect", ()), "inspect", {"deploy": 1}, body_of(read))
 
 
 def requested(scene: Callable[[HostRequests, Kubernetes], Awaitable[None]]) -> None:
