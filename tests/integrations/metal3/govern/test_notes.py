@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi
-from moorage.integrations.metal3.hosts import WAITING
+from moorage.integrations.metal3.explain import Explainer
+from moorage.integrations.metal3.hosts import WAITING, uid_of
 from moorage.integrations.metal3.notes import TEXT_LENGTH_MAX, plain, said_by, text_of
 from moorage.integrations.metal3.reconcile import host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
@@ -137,6 +138,24 @@ def test_a_host_that_others_let_go_says_nothing(tmp_path: Path) -> None:
             assert annotations(world.host(waiting))["mine"] == "1"
 
     play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_only_a_host_without_our_pause_loses_its_note(paused: bool) -> None:
+    """A governor that sees no ticket leaves the note to the one that starts the host; two writes
+    would be a conflict for the start. What people let go loses its note.
+    """
+
+    async def scene(requests: HostRequests, client: Kubernetes) -> None:
+        marks = {WAITING: "place: 1", PAUSED: "moorage" if paused else None}
+        await client.merge(f"{ALL}/a", {"metadata": {"annotations": marks}})
+        hosts = {uid_of(one): one for one in await requests.all()}
+        explainer = Explainer(requests, lambda: AT)
+        for _ in range(2):
+            await explainer.explain(hosts, {}, {}, {}, {})
+        assert (WAITING in annotations(await client.get(f"{ALL}/a"))) is paused
+
+    requested(scene)
 
 
 def test_failing_notes_change_nothing_else(tmp_path: Path) -> None:
