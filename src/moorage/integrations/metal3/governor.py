@@ -9,13 +9,16 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 
+from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
 from moorage.integrations.kubernetes.api import KubernetesError
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
+    WAIT_MAX,
     again_at,
     cannot_start,
     error_of,
@@ -54,6 +57,9 @@ from moorage.wire.admission import Lease
 
 STUCK_SECONDS = 60.0
 """How long a host that cannot start keeps its units: people may mend it, and BMO may be slow."""
+
+CHANGES_MAX = 8
+"""Pauses that are changed at the same time."""
 
 REREAD_MAX = 100
 """Hosts that a pass reads again before it withdraws their tickets; others follow in later ones."""
@@ -102,6 +108,8 @@ class Governor:
         self._line = Line(host_leases, starter, self._governs)
         self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
+        self._waits: dict[str, tuple[datetime, float]] = {}
+        """Until when hosts wait that could not start, and since when this process sees it."""
         self._leases: Mapping[str, Collection[Lease]] = {}
         """By which hosts have units, by UID, as the last pass has seen them."""
         self._refused: dict[str, tuple[float, str]] = {}
@@ -136,15 +144,17 @@ class Governor:
         starts, held, kept = [], {}, set[str]()
         self._leases = picture.leases
         self._forget_refused(picture)
+        self._waits = {uid: wait for uid, wait in self._waits.items() if uid in picture.hosts}
+        changes: list[Callable[[], Awaitable[object]]] = []
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
-            if pause_of(host) is None:
-                await self._hold_back(host, leases)
+            if pause_of(host) is None and leases:
+                changes.append(partial(self._hold_back, host, leases))
             if pause_of(host) != OWN:
                 continue
             start = self._start_of(host)
             if start is None:
-                await self._let_go(host, leases)
+                changes.append(partial(self._let_go, host, leases))
             elif (wait := self._wait_of(host)) is not None:
                 held[uid] = wait
             elif pools := picture.uncounted.intersection(start.needs):
@@ -154,6 +164,7 @@ class Governor:
                 kept.add(uid)
             else:
                 starts.append(start)
+        await run_bounded(CHANGES_MAX, changes)
         self._held = held
         seen = {start.host.uuid for start in starts} | held.keys() | kept
         kept |= await self._still_waiting(
@@ -192,7 +203,7 @@ class Governor:
 
         If BMO has begun meanwhile, the version of the host is another one, and nothing is stored.
         """
-        if not leases or not cannot_start(host):
+        if not cannot_start(host):
             return
         stuck = all(
             lease.record_version
@@ -244,6 +255,13 @@ class Governor:
         """Return why a host does not ask yet that could not start; None: it may ask."""
         again = again_at(host)
         if again is None or again <= self._now():
+            return None
+        # By the clock of this process alone, too: that of BMO may be wrong.
+        before, since = self._waits.get(uid_of(host), (None, 0.0))
+        if before != again:
+            since = monotonic()
+            self._waits[uid_of(host)] = again, since
+        if monotonic() - since >= WAIT_MAX.total_seconds():
             return None
         return f"it could not start: {error_of(host)}; it waits in line again from {again:%F %T %Z}"
 
