@@ -2,7 +2,7 @@
 
 from moorage.integrations.provisioning.hosts import Host
 from moorage.integrations.provisioning.line import HELD_MAX, HELD_PER_KIND, chosen
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.start import Start
 
 
 def starts(*kinds: str) -> list[Start]:

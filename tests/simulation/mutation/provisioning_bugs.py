@@ -11,7 +11,7 @@ KNOWN_HOSTS = "src/moorage/integrations/provisioning/known_hosts.py"
 REQUEST_STEPS = "src/moorage/integrations/provisioning/request_steps.py"
 IRONIC = "src/moorage/integrations/ironic"
 RECONCILE = "src/moorage/integrations/provisioning/reconcile.py"
-STARTING = "src/moorage/integrations/provisioning/starting.py"
+STARTING = "src/moorage/integrations/provisioning/host_starter.py"
 CORE = "src/moorage/core/admission"
 
 

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from ssl import SSLContext
+from uuid import uuid4
 
 from aiohttp import web
 
@@ -67,7 +68,7 @@ class KubernetesDouble:
         """Store an object as it is, unless it is there: no rule, no admission."""
         stated = (document["apiVersion"], document["kind"])
         kind = kind or next(one for one in KINDS if (one.api_version, one.kind) == stated)
-        metadata = {"uid": f"{kind.plural}-{document['metadata']['name']}", **document["metadata"]}
+        metadata = {"uid": str(uuid4()), **document["metadata"]}
         space = metadata.get("namespace", "default") if kind.namespaced else ""
         target = Target(kind, space, metadata["name"], "")
         held = self.storage.get(target.key)

@@ -48,11 +48,11 @@ from moorage.integrations.metal3.reconcile import (
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.passes import Passes
 from moorage.integrations.provisioning.rules import Needs
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
 
 STUCK_SECONDS = 60.0
@@ -95,6 +95,7 @@ class Governor:
         *,
         now: Callable[[], datetime] = utc_now,
         stuck_seconds: float = STUCK_SECONDS,
+        metrics: GovernorMetrics | None = None,
     ) -> None:
         """Prepare to govern; `now` returns the time, which is compared with that of BMO's clock."""
         self._host_leases = host_leases
@@ -114,7 +115,7 @@ class Governor:
         """By which hosts have units, by UID, as the last pass has seen them."""
         self._refused: dict[str, tuple[float, str]] = {}
         """Whose pause could not be changed, by UID: until when it is not tried again, and why."""
-        self.metrics = GovernorMetrics()
+        self.metrics = metrics or GovernorMetrics()
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
     @property

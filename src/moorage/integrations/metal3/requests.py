@@ -16,7 +16,7 @@ from moorage.integrations.metal3.hosts import (
     occupies,
 )
 from moorage.integrations.metal3.mirror import GROUP, HostMirror, list_path
-from moorage.integrations.provisioning.starts import Start, StartResult
+from moorage.integrations.provisioning.start import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
 
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?")

@@ -19,8 +19,8 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import (
+from moorage.integrations.provisioning.host_starter import HostStarter
+from moorage.integrations.provisioning.start import (
     NOT_SENT,
     HostSystemError,
     Start,

@@ -16,7 +16,7 @@ from moorage.integrations.metal3.notes import TEXT_LENGTH_MAX, plain, said_by, t
 from moorage.integrations.metal3.reconcile import host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.provisioning.notes import UNREADABLE, Note, differs, remark_of
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.start import Start
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, LIMIT, OWN, World, play
 from tests.support.bmo_double.hosts import PAUSED, annotations

@@ -8,8 +8,8 @@ import pytest
 from moorage.integrations.metal3.admission import decision
 from moorage.integrations.metal3.hosts import BareMetalHost, Verb, held_verbs_of, work_of
 from moorage.wire.admission import Lease
-from tests.integrations.metal3.govern.test_rules_file import SMALL, busiest
-from tests.integrations.metal3.govern.world import ALL, World
+from tests.integrations.metal3.govern.processes.test_rules_file import SMALL, busiest
+from tests.integrations.metal3.govern.processes.world import ALL, World
 from tests.support.kubernetes_client import host
 
 RULES = """

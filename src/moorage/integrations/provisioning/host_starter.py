@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, TakenError
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
-from moorage.integrations.provisioning.starts import NOT_SENT, Start, StartResult
+from moorage.integrations.provisioning.start import NOT_SENT, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
