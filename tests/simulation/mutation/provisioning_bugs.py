@@ -154,7 +154,7 @@ PROVISIONING_BUGS = (
         "P6",
         "the unit of a host that was deleted while nobody looked stays",
         KNOWN_HOSTS,
-        "            return installation == self._name\n",
+        "            return identity_of(installation) == self._identity\n",
         "            return False\n",
     ),
     _bug(
