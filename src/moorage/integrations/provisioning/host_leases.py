@@ -237,6 +237,14 @@ class HostLeases:
             lease = other.lease
         await self._step(lease, unit_release.found_busy)
 
+    async def has_pool(self, name: str) -> bool:
+        """Return whether there is a pool that may be used."""
+        try:
+            await self._api.pool(name)
+        except RefusedError:
+            return False
+        return True
+
     async def renew(self, lease: Lease) -> None:
         """Show that a process governs the host of a lease."""
         await self._api.renew(lease.id)

@@ -150,6 +150,8 @@ class Reconciler(Generic[H]):
         """Leases of which the log says that nobody can tell whose they are."""
         self._renewed: dict[str, float] = {}
         """When this process renewed each lease."""
+        self._partly: dict[str, tuple[str, frozenset[str]]] = {}
+        """Why busy hosts are not counted in some of their pools, by UUID, and in which."""
 
     async def run_once(self) -> Picture[H]:
         """Make one pass. Raises HostSystemError, UnreachableError, RefusedError."""
@@ -175,6 +177,10 @@ class Reconciler(Generic[H]):
                 if uuid in busy and self._system.may_lack(host, noted.get(uuid, ()))
             }
         )
+        self._partly = {uuid: one for uuid, one in self._partly.items() if uuid in busy}
+        for uuid, (why, pools) in self._partly.items():
+            refused.setdefault(uuid, why)
+            uncounted |= pools
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
         foreign = [one for leases in noted.values() for one in leases if not self.governs(one)]
@@ -257,7 +263,7 @@ class Reconciler(Generic[H]):
                 continue
             word, name = self._words.host, self._system.name_of(uuid, host)
             try:
-                await self._host_leases.adopt(found.host, found.units, beside=found.beside)
+                await self._count(uuid, name, found)
             except (RefusedError, EndedError) as error:
                 self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
                 refused[uuid] = str(error)
@@ -266,6 +272,28 @@ class Reconciler(Generic[H]):
                 self._log.info("%s %s is %s: counted", word, name, found.doing)
                 adopted += 1
         return adopted, refused, frozenset(pools)
+
+    async def _count(self, uuid: str, name: str, found: Busy) -> None:
+        """Give a host its units, without those of pools that there are not.
+
+        A label of a host may name its pool: who writes it must not stop the hosts of others.
+        """
+        try:
+            return await self._host_leases.adopt(found.host, found.units, beside=found.beside)
+        except RefusedError as error:
+            rest = {
+                pool: units
+                for pool, units in found.units.items()
+                if await self._host_leases.has_pool(pool)
+            }
+            missing = frozenset(found.units.keys() - rest.keys())
+            if not (rest and missing):
+                raise
+            why = str(error)
+        await self._host_leases.adopt(found.host, rest, beside=found.beside)
+        self._partly[uuid] = why, missing
+        pools = ", ".join(sorted(missing))
+        self._log.error("%s %s is not counted in %s: %s", self._words.host, name, pools, why)
 
     async def _renew(self, lease: Lease) -> None:
         last = self._renewed.get(lease.id, float("-inf"))

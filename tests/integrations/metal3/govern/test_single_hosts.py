@@ -127,3 +127,33 @@ def test_a_clock_that_is_ahead_lets_no_host_wait_for_ever(
             assert began == 1
 
     play(tmp_path, scene, retries=1)
+
+
+def test_a_label_that_names_no_pool_stops_no_other_host(tmp_path: Path) -> None:
+    """People start a host by hand whose label names a pool that there is not: it is counted in the
+    pool of all hosts, in which others start; nothing starts in a pool of that name while it works.
+    """
+    racks = Rules(rules=(Rule(pool=POOL), Rule(pool=f"{POOL}/{{labels.rack}}")))
+
+    async def scene(world: World) -> None:
+        world.nodes.seconds["deploying"] = 1e6
+        world.operator.pool_put(f"{POOL}/a", PoolWanted(limit=5, expire="keep"))
+        await world.api.create(ALL, host("odd", image=IMAGE, labels={"rack": "nowhere"}))
+        await world.until(lambda: world.reached(["odd"], "provisioning"))
+        async with world.governor(racks) as governor:
+            await world.api.create(
+                ALL, host("good", image=IMAGE, annotations=OWN, labels={"rack": "a"})
+            )
+            await world.until(lambda: world.reached(["good"], "provisioning"), governor)
+            assert world.held() == 2
+            assert governor.picture.failed == 1
+            world.operator.pool_put(f"{POOL}/nowhere", PoolWanted(limit=1, expire="keep"))
+            await world.api.create(
+                ALL, host("late", image=IMAGE, annotations=OWN, labels={"rack": "nowhere"})
+            )
+            for _ in range(3):
+                assert await governor.tick()
+            late = uid_of(world.host("late"))
+            assert "cannot be counted" in governor.remarks[late]
+
+    play(tmp_path, scene, failing=0.0)
