@@ -69,7 +69,8 @@ class HostAuditor(Auditor):
     """Hosts, by UID, that people let start past the line, until they have a unit or are settled."""
     uids: dict[str, str] = field(default_factory=dict)
     """Of nodes that work, by name."""
-    exempt: Callable[[Object], bool] = lambda _: False
+    exempted: set[str] = field(default_factory=set)
+    """Hosts, by UID, that were ever exempt."""
     images: int = 0
     """The limit of the pool for images; 0: there is none."""
     hosts: dict[str, Object] = field(default_factory=dict)
@@ -82,6 +83,9 @@ class HostAuditor(Auditor):
         return [lease for lease in super().leases_of(uuid) if _has(lease, POOL)]
 
     def _granted(self, lease: Lease, changes: Any) -> None:
+        uid = lease.key.split("/")[1]
+        counted = lease.key.endswith("/adopted") or uid in self.exempted
+        claim(counted or not lease.forced, "P1", lease.key, "is granted over the limit")
         if _has(lease, POOL):
             super()._granted(replace(lease, needs=_only(lease, POOL)), changes)
         if not _has(lease, IMAGES):
@@ -93,7 +97,6 @@ class HostAuditor(Auditor):
             if one is not None
         )
         claim(waited <= self.images, "H5", waited, "images, the limit is", self.images)
-        uid = lease.key.split("/")[1]
         if lease.key.endswith("/image/adopted"):
             past = uid in self.free or any(one.forced for one in self.leases_of(uid))
             claim(past, "H5", lease.key, "did not wait in line")
@@ -137,6 +140,8 @@ class HostAuditor(Auditor):
             self.free.discard(uid)
             return
         self.hosts[uid] = new
+        if (new["metadata"].get("labels") or {}).get("urgent") == "true":
+            self.exempted.add(uid)
         was = None if old is None else hosts.annotations(old).get(PAUSED)
         now = hosts.annotations(new).get(PAUSED)
         if now == OWN != was:
