@@ -285,13 +285,12 @@ class Line:
 
     def _judge(self, start: Start, answer: StartResult) -> None:
         uuid, name = start.host.uuid, start.host.labels.get("holder", start.host.uuid)
-        system = start.host.system.capitalize()
         if answer.outcome is RequestOutcome.REFUSED and not answer.soon:
-            log.warning("%s: %s refuses %s: %s", name, system, start.verb, answer.text)
-            self._rest(uuid, REFUSED_SECONDS, f"{system} refuses: {answer.text}")
+            log.warning("%s: %s was refused: %s", name, start.verb, answer.text)
+            self._rest(uuid, REFUSED_SECONDS, f"{start.verb} was refused: {answer.text}")
             return
         if answer.outcome is RequestOutcome.ACCEPTED:
-            log.info("%s: asked %s for %s", name, system, start.verb)
+            log.info("%s: %s was started", name, start.verb)
         self._rest(uuid, LOCKED_SECONDS if answer.soon else SENT_SECONDS)
 
     def _rest(self, uuid: str, seconds: float, remark: str = "") -> None:

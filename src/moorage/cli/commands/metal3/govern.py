@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.support.kubernetes import cluster_options, connection_of
-from moorage.cli.support.options import example, listening, metrics_option, ready_seconds
+from moorage.cli.support.options import (
+    SecondsRange,
+    example,
+    listening,
+    metrics_option,
+    ready_seconds,
+)
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     carried_out,
@@ -52,14 +58,14 @@ CHANGES_SECONDS = 0.2
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 60),
+    type=SecondsRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
     help="Seconds between two passes, if nothing changes; 2 by default.",
 )
 @click.option(
     "--list-interval",
-    type=click.FloatRange(5, 3600),
+    type=SecondsRange(5, 3600),
     default=60.0,
     metavar="SECONDS",
     help="Seconds between two lists of all hosts, beside the watch; 60 by default.",
