@@ -29,13 +29,17 @@ async def answer(_request: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def server(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def server(
+    tls: ssl.SSLContext | None = None, keepalive: float = SECONDS
+) -> AsyncIterator[int]:
     """Serve; yield the port."""
     application = web.Application()
     application.router.add_get("/", answer)
     (listener,) = bound("127.0.0.1:0")
     port = listener.getsockname()[1]
-    async with served(application, [listener], MOST, tls, shutdown_timeout=0.1):
+    async with served(
+        application, [listener], MOST, tls, keepalive=keepalive, shutdown_timeout=0.1
+    ):
         yield port
         for writer in OPEN:
             writer.transport.abort()
@@ -86,6 +90,22 @@ def test_a_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch, text: by
             assert await spoken(port, text=text) == b""
             writer.write(GET)
             assert await reader.readuntil(b"here")
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("text", [b"", b"GET / HT"])
+def test_a_connection_that_falls_silent_is_closed(text: bytes) -> None:
+    """Also after an answer, and in the middle of a head."""
+
+    async def act() -> None:
+        async with asyncio.timeout(SECONDS), server(keepalive=0.3) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            OPEN.append(writer)
+            writer.write(GET)
+            assert await reader.readuntil(b"here")
+            writer.write(text)
+            assert await reader.read(1) == b""
 
     asyncio.run(act())
 

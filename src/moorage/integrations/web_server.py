@@ -14,6 +14,9 @@ from moorage.integrations import doorkeeper
 from moorage.integrations.doorkeeper import Doorkeeper
 from moorage.integrations.server_log import server_log
 
+KEEPALIVE_SECONDS = 75.0
+"""By default aiohttp keeps a silent connection for an hour."""
+
 
 @asynccontextmanager
 async def served(
@@ -21,6 +24,8 @@ async def served(
     sockets: Collection[socket],
     most: int,
     tls: ssl.SSLContext | None = None,
+    *,
+    keepalive: float = KEEPALIVE_SECONDS,
     **words: Any,
 ) -> AsyncIterator[None]:
     """Serve as long as this is entered.
@@ -30,6 +35,7 @@ async def served(
         sockets: which listen.
         most: connections at the same time.
         tls: how to serve TLS; None: not at all.
+        keepalive: seconds that a connection may be silent after an answer.
         words: for `web.AppRunner`.
     """
     doors: list[Doorkeeper] = []
@@ -41,7 +47,12 @@ async def served(
 
     application.middlewares.append(spoken)
     runner = web.AppRunner(
-        application, handle_signals=False, access_log=None, logger=server_log, **words
+        application,
+        handle_signals=False,
+        access_log=None,
+        logger=server_log,
+        keepalive_timeout=keepalive,
+        **words,
     )
     await runner.setup()
     server = runner.server
@@ -50,11 +61,12 @@ async def served(
     doors.append(door)
     loop = asyncio.get_running_loop()
     patience = None if tls is None else doorkeeper.HANDSHAKE_SECONDS
-    listeners = [
-        await loop.create_server(door, sock=one, ssl=tls, ssl_handshake_timeout=patience)
-        for one in sockets
-    ]
+    listeners: list[asyncio.Server] = []
     try:
+        for one in sockets:
+            listeners.append(
+                await loop.create_server(door, sock=one, ssl=tls, ssl_handshake_timeout=patience)
+            )
         yield
     finally:
         await closed(listeners)

@@ -33,7 +33,6 @@ VALUES_MAX = 200_000
 CONNECTIONS_MAX = 1_000
 """API servers open one for each review under way."""
 
-KEEPALIVE_SECONDS = 75.0
 CLOSE_SECONDS = 5.0
 
 
@@ -105,7 +104,6 @@ async def webhook_served(
         sockets,
         CONNECTIONS_MAX,
         offered.server,
-        keepalive_timeout=KEEPALIVE_SECONDS,
         shutdown_timeout=CLOSE_SECONDS,
     ):
         yield
