@@ -8,7 +8,6 @@ from tests.simulation.mutation.bug import METAL3, Bug
 FOLDER = "src/moorage/integrations/metal3"
 HOSTS = f"{FOLDER}/hosts.py"
 REQUESTS = f"{FOLDER}/requests.py"
-RECONCILE = f"{FOLDER}/reconcile.py"
 GOVERNOR = f"{FOLDER}/governor.py"
 DECISION = f"{FOLDER}/admission/decision.py"
 
@@ -80,13 +79,6 @@ METAL3_BUGS = (
         HOSTS,
         "        return verbs_of(host, work) - {work}\n",
         "        return frozenset()\n",
-    ),
-    _bug(
-        "H5",
-        "a host with a unit is not counted for its image",
-        RECONCILE,
-        "units_for_image(self._rules, host, leases) if Verb.PROVISION in verbs else {}",
-        "{}",
     ),
     _bug(
         "H2",
