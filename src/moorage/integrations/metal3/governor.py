@@ -280,7 +280,8 @@ class Governor:
             return None
         # It works, and would go on to its image.
         needs = self._rules.needs(host, Verb.PROVISION)
-        lacks = units_for_image(self._rules, host, self._leases.get(uid_of(host), ()))
+        leases = [one for one in self._leases.get(uid_of(host), ()) if not _is_unsent(one)]
+        lacks = units_for_image(self._rules, host, leases)
         if not lacks:
             return None
         return self._start(host, Verb.PROVISION, replace(needs, units=lacks), beside=True)
@@ -297,3 +298,8 @@ class Governor:
             marks=mark_of(host),
             beside=beside,
         )
+
+
+def _is_unsent(lease: Lease) -> bool:
+    """Return whether a lease was granted for an image, and the pause is about to be removed."""
+    return lease.key.endswith(f"/{Verb.PROVISION}") and not lease.record_version

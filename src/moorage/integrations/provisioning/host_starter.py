@@ -65,9 +65,9 @@ class HostStarter(Generic[H]):
         if lease.key != f"{start.host.keys}{start.verb}" or lease.record_version:
             return NOT_SENT
         host = await self._requests.read(start)
-        if host is not None and self._requests.works(host) and not start.beside:
+        if host is not None and self._requests.works(host):
             # Another process has started it, so it needs its unit, unless it was counted meanwhile.
-            if await self._host_leases.has_other(start.host, lease):
+            if not start.beside and await self._host_leases.has_other(start.host, lease):
                 await self._host_leases.give_back(lease, requeue=False)
             return NOT_SENT
         now = None if host is None else self._wanted(host)

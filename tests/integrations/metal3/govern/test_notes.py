@@ -215,6 +215,18 @@ def test_a_note_does_not_delay_a_start() -> None:
     requested(scene)
 
 
+def test_a_start_that_another_process_was_faster_with_keeps_its_units() -> None:
+    """The host has lost our pause meanwhile, so it needs the units: they are not given back."""
+
+    async def scene(requests: HostRequests, client: Kubernetes) -> None:
+        (read,) = await requests.all()
+        await client.merge(f"{ALL}/a", {"metadata": {"annotations": {PAUSED: None}}})
+        result = await requests.send(start_of(dict(read)))
+        assert result.outcome is RequestOutcome.ACCEPTED, result
+
+    requested(scene)
+
+
 @pytest.mark.parametrize(
     "change",
     [
