@@ -6,7 +6,7 @@ the same host: each step replaces a version, and the second one reads again.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,6 +23,9 @@ SENT_MAX = 30
 
 TRIES_MAX = 20
 """How often a step is tried again because another process has taken one."""
+
+PRIORITY_MAX = 1_000_000
+"""The highest priority that Moorage knows."""
 
 AGAIN_SECONDS = unit_release.WIRE_GRACE_SECONDS / 3
 """How often a request that is still under way is stored again as sent."""
@@ -167,7 +170,8 @@ class HostLeases:
         other needs (a rule or the host has changed), or that waits although the units are to be had
         by force, is withdrawn.
 
-        `beside`: the host has leases for other verbs, and keeps them.
+        `beside`: the host has leases for other verbs, and keeps them. So it goes before all that
+        have none: they may wait for its units, and those that wait for several pools reserve.
 
         Raises OtherUnitsError: the host has a lease, but not with these units.
         """
@@ -201,6 +205,7 @@ class HostLeases:
             key=f"{host.keys}{verb}",
             labels={**host.labels, **own},
             patience=patience,
+            priority=await self._highest_priority(needs) if beside and not force else 0,
             force=force,
             pull=not force,
             reopen=True,
@@ -222,6 +227,11 @@ class HostLeases:
         if ticket is not None:
             await self._api.release(ticket.id)
         return await self._api.ask(wanted, wait)
+
+    async def _highest_priority(self, pools: Collection[str]) -> int:
+        """Return the highest priority that all these pools permit."""
+        limits = [(await self._api.pool(name)).priority_max for name in pools]
+        return min([PRIORITY_MAX, *(limit for limit in limits if limit is not None)])
 
     async def adopt(self, host: Host, needs: Mapping[str, int], *, beside: str = "") -> None:
         """Give a host that is found busy its units, over the limit if necessary.
