@@ -1,10 +1,10 @@
 """Runs many requests, a few at the same time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 
 
-async def run_bounded(most: int, work: Iterable[Callable[[], Awaitable[object]]]) -> None:
+async def run_bounded(most: int, work: Collection[Callable[[], Awaitable[object]]]) -> None:
     """Run all work, `most` at the same time.
 
     The first error ends what is under way, and is raised; the rest is not begun.
@@ -15,7 +15,7 @@ async def run_bounded(most: int, work: Iterable[Callable[[], Awaitable[object]]]
         for one in todo:
             await one()
 
-    workers = [asyncio.create_task(worker()) for _ in range(most)]
+    workers = [asyncio.create_task(worker()) for _ in range(min(most, len(work)))]
     try:
         await asyncio.gather(*workers)
     finally:

@@ -18,8 +18,33 @@ KEEPALIVE_SECONDS = 75.0
 """By default aiohttp keeps a silent connection for an hour."""
 
 
-@asynccontextmanager
-async def served(
+class WebServer:
+    """An application that is served, see `opened`."""
+
+    def __init__(self, runner: web.AppRunner, listeners: Collection[asyncio.Server]) -> None:
+        self._runner = runner
+        self._listeners = listeners
+
+    async def close_listeners(self) -> None:
+        """Accept no more connections; those that are open stay.
+
+        asyncio forgets a connection that it accepts in the turn of the loop in which its server is
+        closed (CPython's issue 109564), and its client would wait until the process ends.
+        """
+        loop = asyncio.get_running_loop()
+        for one in self._listeners:
+            for listener in one.sockets:
+                loop.remove_reader(listener.fileno())
+        await asyncio.sleep(0)
+        for one in self._listeners:
+            one.close()
+
+    async def close_connections(self) -> None:
+        """End all connections, after the requests that are being answered."""
+        await self._runner.cleanup()
+
+
+async def opened(
     application: web.Application,
     sockets: Collection[socket],
     most: int,
@@ -27,8 +52,8 @@ async def served(
     *,
     keepalive: float = KEEPALIVE_SECONDS,
     **words: Any,
-) -> AsyncIterator[None]:
-    """Serve as long as this is entered.
+) -> WebServer:
+    """Begin to serve.
 
     Args:
         application: what answers.
@@ -62,27 +87,31 @@ async def served(
     loop = asyncio.get_running_loop()
     patience = None if tls is None else doorkeeper.HANDSHAKE_SECONDS
     listeners: list[asyncio.Server] = []
+    found = WebServer(runner, listeners)
     try:
         for one in sockets:
             listeners.append(
                 await loop.create_server(door, sock=one, ssl=tls, ssl_handshake_timeout=patience)
             )
+    except BaseException:
+        await found.close_listeners()
+        await found.close_connections()
+        raise
+    return found
+
+
+@asynccontextmanager
+async def served(
+    application: web.Application,
+    sockets: Collection[socket],
+    most: int,
+    tls: ssl.SSLContext | None = None,
+    **words: Any,
+) -> AsyncIterator[None]:
+    """Serve as long as this is entered; see `opened`."""
+    server = await opened(application, sockets, most, tls, **words)
+    try:
         yield
     finally:
-        await closed(listeners)
-        await runner.cleanup()
-
-
-async def closed(listeners: Collection[asyncio.Server]) -> None:
-    """Accept no more connections; those that are open stay.
-
-    asyncio forgets a connection that it accepts in the turn of the loop in which its server is
-    closed (CPython's issue 109564), and its client would wait until the process ends.
-    """
-    loop = asyncio.get_running_loop()
-    for one in listeners:
-        for listener in one.sockets:
-            loop.remove_reader(listener.fileno())
-    await asyncio.sleep(0)
-    for one in listeners:
-        one.close()
+        await server.close_listeners()
+        await server.close_connections()

@@ -17,6 +17,7 @@ from typing import Any
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
 from moorage.integrations.provisioning.host_starter import HostStarter
@@ -212,19 +213,14 @@ class Line:
         """Ask for the hosts without an open request, at most `ASKING_MAX` at once."""
         clock = monotonic()
         kinds = {self._starts[uuid].kind for uuid in self._held if uuid in self._starts}
-        gate = asyncio.Semaphore(ASKING_MAX)
-
-        async def ask(start: Start) -> None:
-            async with gate:
-                await self._ask(start, 0.0)
-
-        async with asyncio.TaskGroup() as group:
-            for uuid, start in self._starts.items():
-                if uuid in self._held or not self._may_ask(start, clock):
-                    continue
-                stale = clock - self._asked.get(uuid, float("-inf")) >= ASK_AGAIN_SECONDS
-                if stale or start.forced or start.kind not in kinds:
-                    group.create_task(ask(start))
+        asking = []
+        for uuid, start in self._starts.items():
+            if uuid in self._held or not self._may_ask(start, clock):
+                continue
+            stale = clock - self._asked.get(uuid, float("-inf")) >= ASK_AGAIN_SECONDS
+            if stale or start.forced or start.kind not in kinds:
+                asking.append(partial(self._ask, start, 0.0))
+        await run_bounded(ASKING_MAX, asking)
 
     async def _ask(self, start: Start, wait: float) -> bool:
         """Ask once; return whether to ask again at once."""

@@ -105,7 +105,7 @@ class NoteWriter:
             if await self._put(uuid, note) and note is not None:
                 self._written[uuid] = clock
 
-        await run_bounded(WRITING_MAX, (partial(put, *one) for one in todo[:WRITES_MAX]))
+        await run_bounded(WRITING_MAX, [partial(put, *one) for one in todo[:WRITES_MAX]])
 
     def _todo(
         self, now: Mapping[str, Note | None], wanted: Mapping[str, Note], clock: float

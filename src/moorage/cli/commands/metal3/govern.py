@@ -21,7 +21,6 @@ from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     carried_out,
     either,
-    fault_text,
     first_of,
     moorage_url,
     on_signals,
@@ -35,7 +34,6 @@ from moorage.cli.support.provisioning import (
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import KubernetesApi
     from moorage.integrations.metal3.governor import Governor
-    from moorage.integrations.rereading import FileValue
 
 log = logging.getLogger("moorage.metal3")
 
@@ -92,7 +90,7 @@ def govern(
     if namespace is not None and not is_label(namespace):
         raise Failure(USAGE, f"--namespace must be {LABEL_TEXT}")
     name = system_name(cluster_name, "--cluster-name")
-    url, token = moorage_url(server_of(words)), _token(words)
+    url, token = moorage_url(server_of(words)), token_to_use(words)
     rules = rules_of(words["pool"], words["rules"], Rules.of_pool, read)
 
     async def work() -> None:
@@ -132,14 +130,6 @@ def govern(
                         await governor.close()
 
     carried_out(work, "kubernetes")
-
-
-def _token(words: dict[str, Any]) -> "str | FileValue[str] | None":
-    """Return Moorage's token. Raises Failure."""
-    try:
-        return token_to_use(words)
-    except (OSError, ValueError) as error:
-        raise Failure(USAGE, fault_text(error)) from None
 
 
 async def _installation(api: "KubernetesApi", namespace: str | None, name: str | None) -> str:
