@@ -111,7 +111,7 @@ PATIENCE_SECONDS_MAX = 3_600
 DURATION_SECONDS_MAX = 31_622_400
 """Longest duration of admission: 366 days."""
 
-PRIORITY_MAX = 1_000_000
+PRIORITY_MAX = defaults.PRIORITY_MAX
 """Highest priority of a ticket; the lowest is its negative."""
 
 QUEUE_MAX_MAX = 1_000_000

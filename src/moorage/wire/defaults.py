@@ -14,3 +14,6 @@ QUEUE_MAX = 10_000
 
 PATIENCE_SECONDS = 30.0
 """A request's `patience`."""
+
+PRIORITY_MAX = 1_000_000
+"""Highest priority of a ticket; the lowest is its negative."""

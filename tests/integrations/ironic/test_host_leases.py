@@ -41,11 +41,11 @@ async def test_many_requests_without_an_answer(it: World) -> None:
         host = Host("ironic", "one")
         lease = await host_leases.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
         for number in range(SENT_MAX):
-            lease = await host_leases.sent(lease, f"req-{number}")
+            lease = await host_leases.steps.sent(lease, f"req-{number}")
         with pytest.raises(CrowdedError):
-            await host_leases.sent(lease, "more")
+            await host_leases.steps.sent(lease, "more")
         later = replace(lease, record_age=WIRE_GRACE_SECONDS)
-        found = work_state_of(await host_leases.sent(later, "more"))
+        found = work_state_of(await host_leases.steps.sent(later, "more"))
         assert (found.sent, found.begun) == (frozenset({"more"}), True)
 
 

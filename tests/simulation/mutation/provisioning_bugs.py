@@ -45,8 +45,8 @@ PROVISIONING_BUGS = (
         "P2",
         "a request is forwarded before it is stored",
         REQUEST_STEPS,
-        "        lease = await host_leases.sent(lease, request.id)\n",
-        "        await request.send()\n        lease = await host_leases.sent(lease, request.id)\n",
+        "        lease = await host_leases.steps.sent(lease, request.id)\n",
+        "        await request.send()\n        lease = await host_leases.steps.sent(lease, request.id)\n",
     ),
     _bug(
         "P2",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from itertools import islice
+from itertools import chain, islice
 
 from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
@@ -47,6 +47,7 @@ from moorage.integrations.metal3.reconcile import (
 )
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
+from moorage.integrations.provisioning.deadlock import DURING, Deadlocks
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
@@ -107,6 +108,7 @@ class Governor:
         starter = HostStarter(host_leases, requests, self._start_of)
         self._governs = self._reconciler.governs
         self._line = Line(host_leases, starter, self._governs)
+        self._deadlocks = Deadlocks(host_leases)
         self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
         self._waits: dict[str, tuple[datetime, float]] = {}
@@ -155,11 +157,11 @@ class Governor:
                 continue
             start = self._start_of(host)
             if start is None:
-                changes.append(partial(self._let_go, host, leases))
+                changes.append(partial(self._let_go, host, leases, uid in picture.refused))
             elif (wait := self._wait_of(host)) is not None:
                 held[uid] = wait
-            elif pools := picture.uncounted.intersection(start.needs):
-                held[uid] = f"hosts work that cannot be counted in {', '.join(sorted(pools))}"
+            elif pools := picture.blocked(uid, start.needs):
+                held[uid] = f"hosts work that cannot be counted in {', '.join(pools)}"
                 kept.add(uid)
             elif start.must_wait(leases) or not self._is_counted(host, leases):
                 kept.add(uid)
@@ -177,6 +179,8 @@ class Governor:
             },
             picture.hosts,
         )
+        leases = [*chain.from_iterable(picture.leases.values()), *picture.foreign]
+        starts = await self._deadlocks.broken(starts, tickets, leases)
         await self._line.follow(starts, tickets, kept)
         self.metrics.passed(picture)
         self.metrics.waits(tickets)
@@ -217,9 +221,14 @@ class Governor:
                 "%s cannot start, and gives its units back: %s", name_of(host), error_of(host)
             )
 
-    async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
-        """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        if self._is_counted(host, leases):
+    async def _let_go(
+        self, host: BareMetalHost, leases: Collection[Lease], is_refused: bool
+    ) -> None:
+        """Remove our pause from a host that has nothing to start.
+
+        If it works, this waits until it is counted, or Moorage has refused to count it.
+        """
+        if is_refused or self._is_counted(host, leases):
             await self._changed(host, self._requests.unpause)
 
     async def _changed(
@@ -280,17 +289,26 @@ class Governor:
             return None
         # It works, and would go on to its image.
         needs = self._rules.needs(host, Verb.PROVISION)
-        leases = [one for one in self._leases.get(uid_of(host), ()) if not _is_unsent(one)]
+        found = self._leases.get(uid_of(host), ())
+        leases = [one for one in found if not _is_unsent(one)]
         lacks = units_for_image(self._rules, host, leases)
         if not lacks:
             return None
-        return self._start(host, Verb.PROVISION, replace(needs, units=lacks), beside=True)
+        return self._start(
+            host,
+            Verb.PROVISION,
+            Needs(units=lacks, exempt=needs.exempt or any(map(_is_over_limit, found))),
+            beside=bool(leases),
+        )
 
     def _start(
         self, host: BareMetalHost, verb: Verb, needs: Needs, *, beside: bool = False
     ) -> Start:
+        holder = host_of_object(host, verb, verbs_of(host, verb))
+        if beside:
+            holder = replace(holder, labels={**holder.labels, DURING: str(work_of(host))})
         return Start(
-            host=host_of_object(host, verb, verbs_of(host, verb)),
+            host=holder,
             verb=verb,
             needs=needs.units,
             body=body_of(host),
@@ -303,3 +321,8 @@ class Governor:
 def _is_unsent(lease: Lease) -> bool:
     """Return whether a lease was granted for an image, and the pause is about to be removed."""
     return lease.key.endswith(f"/{Verb.PROVISION}") and not lease.record_version
+
+
+def _is_over_limit(lease: Lease) -> bool:
+    """Return whether a lease for an image was forced, and the pause is about to be removed."""
+    return lease.forced and _is_unsent(lease)

@@ -1,37 +1,25 @@
-"""The leases of hosts: by which a host has its units, with the steps of its work in the record.
+"""The leases of hosts: by which a host has its units, asks for them and gives them back."""
 
-`unit_release.py` decides; here its steps are read and written. Any number of processes may work for
-the same host: each step replaces a version, and the second one reads again.
-"""
-
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Collection, Mapping
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import unit_release
 from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of
-from moorage.integrations.provisioning.unit_release import NotSentError, RequestOutcome, WorkState
+from moorage.integrations.provisioning.unit_release import NotSentError, RequestOutcome
+from moorage.integrations.provisioning.work_steps import (
+    CHANGED,
+    ENDED,
+    GONE,
+    CrowdedError,
+    EndedError,
+    WorkSteps,
+    work_state_of,
+)
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
-
-SENT_MAX = 30
-"""Requests of one lease that may be without an answer at the same time."""
-
-TRIES_MAX = 20
-"""How often a step is tried again because another process has taken one."""
-
-PRIORITY_MAX = 1_000_000
-"""The highest priority that Moorage knows."""
-
-AGAIN_SECONDS = unit_release.WIRE_GRACE_SECONDS / 3
-"""How often a request that is still under way is stored again as sent."""
-
-ENDED, CHANGED, GONE = "lease_ended", "record_changed", "lease_not_found"
-"""Codes of refusals: the lease has ended, its record has another version, it is forgotten."""
+from moorage.wire.defaults import PRIORITY_MAX
 
 REUSED = "key_reused"
 """Code of a refusal: the live lease with this key has other needs, labels or another patience."""
@@ -42,13 +30,13 @@ HOLDS = "pool_has_hold"
 REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
 
-Step = Callable[[WorkState], WorkState]
+UNUSABLE = ("pool_not_found", "forbidden")
+"""Codes of refusals: there is no such pool, or the token may not use it."""
+
+LACKS = "lacks"
+"""Which units a host lacks because their pools do not exist; in the record of a lease."""
 
 log = logging.getLogger("moorage.provisioning")
-
-
-class EndedError(Exception):
-    """The lease has ended, so its unit may belong to another host: ask again."""
 
 
 class OtherUnitsError(Exception):
@@ -59,33 +47,14 @@ class OtherUnitsError(Exception):
         self.lease = lease
 
 
-class CrowdedError(Exception):
-    """Too many requests of the host are without an answer."""
-
-
-class TakenError(Exception):
-    """Another process has sent a request for this lease already."""
-
-
-def work_state_of(lease: Lease) -> WorkState:
-    """Return the steps that the record of a lease has."""
-    record = lease.record or {}
-    return WorkState(
-        version=lease.record_version,
-        age=lease.record_age or 0.0,
-        sent=frozenset(record.get("sent", ())),
-        begun=bool(record.get("begun", False)),
-    )
+def lacks_of(lease: Lease) -> dict[str, int]:
+    """Return the units that a host lacks because there were no such pools, by pool."""
+    return dict((lease.record or {}).get(LACKS, {}))
 
 
 def _covers(lease: Lease, needs: Mapping[str, int]) -> bool:
     has = {need.pool: need.units for need in lease.needs}
     return all(has.get(pool, 0) >= wanted for pool, wanted in needs.items())
-
-
-def _members(state: WorkState) -> dict[str, Any]:
-    """Return what the record of a lease says of the steps; other members of it stay."""
-    return {"sent": sorted(state.sent), "begun": state.begun}
 
 
 class HostLeases:
@@ -99,6 +68,7 @@ class HostLeases:
         """
         self._api = api
         self.installation = installation
+        self.steps = WorkSteps(api)
 
     async def working(self, system: str) -> dict[str, list[Lease]]:
         """Return the leases by which hosts of a system have units, by the UUID of the host."""
@@ -233,10 +203,20 @@ class HostLeases:
         limits = [(await self._api.pool(name)).priority_max for name in pools]
         return min([PRIORITY_MAX, *(limit for limit in limits if limit is not None)])
 
-    async def adopt(self, host: Host, needs: Mapping[str, int], *, beside: str = "") -> None:
+    async def adopt(
+        self,
+        host: Host,
+        needs: Mapping[str, int],
+        *,
+        beside: str = "",
+        lacks: Mapping[str, int] | None = None,
+    ) -> None:
         """Give a host that is found busy its units, over the limit if necessary.
 
-        `beside`: for what it needs them, beside the units that it has.
+        `beside`: for what it needs them, beside the units that it has. `lacks`: units of pools that
+        do not exist; `adopt_late` gives them.
+
+        Raises EndedError, CrowdedError.
         """
         verb, more = f"{beside}/{ADOPTED}".lstrip("/"), bool(beside)
         try:
@@ -245,73 +225,41 @@ class HostLeases:
             )
         except OtherUnitsError as other:
             lease = other.lease
-        await self._step(lease, unit_release.found_busy)
+        members = {LACKS: dict(lacks)} if lacks else {}
+        await self.steps.take(lease, unit_release.found_busy, members)
+
+    async def adopt_late(self, lease: Lease, pool: str) -> Lease:
+        """Give a host the units of a pool that did not exist when its lease was adopted.
+
+        Returns that lease as it is then.
+
+        Raises EndedError, CrowdedError.
+        """
+        lacks = lacks_of(lease)
+        host = Host(lease.key.partition("/")[0], str(host_of(lease)), lease.labels)
+        await self.adopt(host, {pool: lacks.pop(pool)}, beside=pool)
+        return await self.steps.take(lease, unit_release.found_busy, {LACKS: lacks})
 
     async def has_pool(self, name: str) -> bool:
         """Return whether there is a pool that may be used."""
         try:
             await self._api.pool(name)
-        except RefusedError:
+        except RefusedError as refusal:
+            if refusal.code not in UNUSABLE:
+                raise
             return False
         return True
+
+    async def limit_of(self, name: str) -> int:
+        """Return how many units of a pool can be granted; 0: it is paused, or cannot be used."""
+        if not await self.has_pool(name):
+            return 0
+        pool = await self._api.pool(name)
+        return 0 if pool.paused else min(pool.units, pool.quota or pool.units)
 
     async def renew(self, lease: Lease) -> None:
         """Show that a process governs the host of a lease."""
         await self._api.renew(lease.id)
-
-    async def sent(self, lease: Lease, request: str) -> Lease:
-        """Store that a request is about to be sent. Raises EndedError, CrowdedError."""
-
-        def step(state: WorkState) -> WorkState:
-            found = unit_release.sent(state, request)
-            if len(found.sent) > SENT_MAX:
-                raise CrowdedError
-            return found
-
-        return await self._step(lease, step)
-
-    async def sent_first(self, lease: Lease, request: str, marks: Mapping[str, Any]) -> Lease:
-        """Store that the first request of a lease is about to be sent, with marks in its record.
-
-        Raises TakenError: another process was first. EndedError: the lease has ended.
-        """
-        state = unit_release.sent(WorkState(), request)
-        record = {**marks, **_members(state)}
-        try:
-            return await self._api.record_put(lease.id, record, 0)
-        except RefusedError as refusal:
-            if refusal.code in (ENDED, GONE):
-                raise EndedError from None
-            if refusal.code != CHANGED:
-                raise
-            raise TakenError from None
-
-    @asynccontextmanager
-    async def under_way(self, lease: Lease, request: str) -> AsyncIterator[None]:
-        """Store again and again that a request is under way, as long as this is entered.
-
-        It may wait in a queue for longer than a request without an answer is believed to.
-        """
-
-        async def again() -> None:
-            latest = lease
-            while True:
-                await asyncio.sleep(AGAIN_SECONDS)
-                try:
-                    latest = await self._step(
-                        latest, lambda state: unit_release.sent(state, request)
-                    )
-                except (UnreachableError, UndecodableError, RefusedError, CrowdedError) as error:
-                    log.warning("request %s is under way, which is not stored: %s", request, error)
-                except EndedError:
-                    return
-
-        task = asyncio.create_task(again())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
     async def settle(
         self, lease: Lease, request: str, outcome: RequestOutcome, *, requeue: bool
@@ -327,7 +275,7 @@ class HostLeases:
             requeue: the host wants to try again soon, and keeps its place in line.
         """
         try:
-            lease = await self._step(
+            lease = await self.steps.take(
                 lease, lambda state: unit_release.answered(state, request, outcome)
             )
             if unit_release.is_over_after_answer(work_state_of(lease)):
@@ -377,20 +325,3 @@ class HostLeases:
                 raise
             return False
         return True
-
-    async def _step(self, lease: Lease, step: Step) -> Lease:
-        """Take a step, and again from a newer record if another process was faster."""
-        for _ in range(TRIES_MAX):
-            state: WorkState = step(work_state_of(lease))
-            if state.version == lease.record_version:
-                return lease
-            record = {**(lease.record or {}), **_members(state)}
-            try:
-                return await self._api.record_put(lease.id, record, lease.record_version)
-            except RefusedError as refusal:
-                if refusal.code in (ENDED, GONE):
-                    raise EndedError from None
-                if refusal.code != CHANGED:
-                    raise
-            lease = await self._api.lease(lease.id)
-        raise CrowdedError

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, TakenError
+from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
 from moorage.integrations.provisioning.start import NOT_SENT, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
+from moorage.integrations.provisioning.work_steps import EndedError, TakenError
 from moorage.wire.admission import Lease
 
 H = TypeVar("H")

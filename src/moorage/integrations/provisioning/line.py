@@ -19,7 +19,7 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
-from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.host_leases import HostLeases, OtherUnitsError
 from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.start import (
     NOT_SENT,
@@ -28,6 +28,7 @@ from moorage.integrations.provisioning.start import (
     StartResult,
 )
 from moorage.integrations.provisioning.unit_release import RequestOutcome
+from moorage.integrations.provisioning.work_steps import CrowdedError
 from moorage.wire.admission import Lease
 
 WAIT_SECONDS = 20.0

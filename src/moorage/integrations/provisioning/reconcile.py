@@ -13,10 +13,11 @@ from typing import Generic, Protocol, TypeVar
 
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, work_state_of
+from moorage.integrations.provisioning.host_leases import HostLeases, lacks_of
 from moorage.integrations.provisioning.hosts import Host, host_of, installation_of, label_text
 from moorage.integrations.provisioning.known_hosts import KnownHosts
 from moorage.integrations.provisioning.unit_release import is_over_after_reading
+from moorage.integrations.provisioning.work_steps import EndedError, work_state_of
 from moorage.wire.admission import Lease
 
 H = TypeVar("H")
@@ -40,8 +41,8 @@ class Picture(Generic[H]):
     released: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
     """Why hosts that are busy could not be counted, by UUID."""
-    uncounted: frozenset[str] = frozenset()
-    """The pools of which these need units: nothing else can be started from them."""
+    uncounted: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The hosts that lack units of each pool, by UUID: no other one can be started from it."""
     units: Mapping[str, int] = field(default_factory=dict)
     """Units that its hosts had when the pass began, by pool."""
     foreign: Sequence[Lease] = ()
@@ -51,6 +52,10 @@ class Picture(Generic[H]):
     def failed(self) -> int:
         """How many hosts are busy without a unit because Moorage refused to count them."""
         return len(self.refused)
+
+    def blocked(self, uuid: str, pools: Iterable[str]) -> list[str]:
+        """Return the pools from which a host cannot be started: others work uncounted there."""
+        return sorted(one for one in pools if {*self.uncounted.get(one, ())} - {uuid})
 
 
 @dataclass(frozen=True)
@@ -150,8 +155,6 @@ class Reconciler(Generic[H]):
         """Leases of which the log says that nobody can tell whose they are."""
         self._renewed: dict[str, float] = {}
         """When this process renewed each lease."""
-        self._partly: dict[str, tuple[str, frozenset[str]]] = {}
-        """Why busy hosts are not counted in some of their pools, by UUID, and in which."""
 
     async def run_once(self) -> Picture[H]:
         """Make one pass. Raises HostSystemError, UnreachableError, RefusedError."""
@@ -177,10 +180,9 @@ class Reconciler(Generic[H]):
                 if uuid in busy and self._system.may_lack(host, noted.get(uuid, ()))
             }
         )
-        self._partly = {uuid: one for uuid, one in self._partly.items() if uuid in busy}
-        for uuid, (why, pools) in self._partly.items():
-            refused.setdefault(uuid, why)
-            uncounted |= pools
+        await self._adopt_late(
+            [lease for uuid in busy for lease in left.get(uuid, ())], refused, uncounted
+        )
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
         foreign = [one for leases in noted.values() for one in leases if not self.governs(one)]
@@ -243,18 +245,20 @@ class Reconciler(Generic[H]):
                 await self._host_leases.report(lease, outcome.result, detail)
         return await self._host_leases.release_after_reading(lease, busy=busy)
 
-    async def _adopt(self, hosts: Mapping[str, H]) -> tuple[int, dict[str, str], frozenset[str]]:
+    async def _adopt(
+        self, hosts: Mapping[str, H]
+    ) -> tuple[int, dict[str, str], dict[str, set[str]]]:
         """Count hosts that are busy without all their units.
 
-        Returns how many are counted, why others are not (by UUID), and the pools of those.
+        Returns how many are counted, why others are not (by UUID), and those by the pools.
         """
         if not hosts:
-            return 0, {}, frozenset()
+            return 0, {}, {}
         # Again: a unit may have been granted after the first look, and before the host was read.
         working = await self._host_leases.working(self._words.system)
         adopted = 0
         refused: dict[str, str] = {}
-        pools: set[str] = set()
+        uncounted: dict[str, set[str]] = {}
         for uuid, host in hosts.items():
             leases = working.get(uuid, ())
             if not self._system.may_lack(host, leases):
@@ -263,17 +267,18 @@ class Reconciler(Generic[H]):
                 continue
             word, name = self._words.host, self._system.name_of(uuid, host)
             try:
-                await self._count(uuid, name, found)
+                await self._count(name, found)
             except (RefusedError, EndedError) as error:
                 self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
                 refused[uuid] = str(error)
-                pools |= found.units.keys()
+                for pool in found.units:
+                    uncounted.setdefault(pool, set()).add(uuid)
             else:
                 self._log.info("%s %s is %s: counted", word, name, found.doing)
                 adopted += 1
-        return adopted, refused, frozenset(pools)
+        return adopted, refused, uncounted
 
-    async def _count(self, uuid: str, name: str, found: Busy) -> None:
+    async def _count(self, name: str, found: Busy) -> None:
         """Give a host its units, without those of pools that there are not.
 
         A label of a host may name its pool: who writes it must not stop the hosts of others.
@@ -286,14 +291,36 @@ class Reconciler(Generic[H]):
                 for pool, units in found.units.items()
                 if await self._host_leases.has_pool(pool)
             }
-            missing = frozenset(found.units.keys() - rest.keys())
+            missing = {pool: found.units[pool] for pool in found.units.keys() - rest.keys()}
             if not (rest and missing):
                 raise
             why = str(error)
-        await self._host_leases.adopt(found.host, rest, beside=found.beside)
-        self._partly[uuid] = why, missing
+        await self._host_leases.adopt(found.host, rest, beside=found.beside, lacks=missing)
         pools = ", ".join(sorted(missing))
         self._log.error("%s %s is not counted in %s: %s", self._words.host, name, pools, why)
+
+    async def _adopt_late(
+        self, leases: Iterable[Lease], refused: dict[str, str], uncounted: dict[str, set[str]]
+    ) -> None:
+        """Count hosts in pools that did not exist when they were counted in others.
+
+        Those that still cannot be counted are added to `refused` and `uncounted`.
+        """
+        exist: dict[str, bool] = {}
+        for found in leases:
+            lease, uuid = found, str(host_of(found))
+            for pool in lacks_of(lease):
+                if pool not in exist:
+                    exist[pool] = await self._host_leases.has_pool(pool)
+                why = f"There is no pool '{pool}' that may be used."
+                if exist[pool]:
+                    try:
+                        lease = await self._host_leases.adopt_late(lease, pool)
+                        continue
+                    except (RefusedError, EndedError) as error:
+                        why = str(error)
+                refused.setdefault(uuid, why)
+                uncounted.setdefault(pool, set()).add(uuid)
 
     async def _renew(self, lease: Lease) -> None:
         last = self._renewed.get(lease.id, float("-inf"))

@@ -58,14 +58,14 @@ async def send_with_steps(
     """
     began = monotonic()
     if first_marks is None:
-        lease = await host_leases.sent(lease, request.id)
+        lease = await host_leases.steps.sent(lease, request.id)
     else:
-        lease = await host_leases.sent_first(lease, request.id, first_marks)
+        lease = await host_leases.steps.sent_first(lease, request.id, first_marks)
     if request.left() or monotonic() - began > SEND_SECONDS:
         # Stored, but not sent: the unit is free again.
         found = request.unsent()
     else:
-        async with host_leases.under_way(lease, request.id):
+        async with host_leases.steps.under_way(lease, request.id):
             found = await request.send()
     await host_leases.settle(lease, request.id, found.outcome, requeue=found.requeue)
     return found.answer

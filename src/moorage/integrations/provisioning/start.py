@@ -6,9 +6,9 @@ from typing import Any
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
-from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError
 from moorage.integrations.provisioning.hosts import Host
 from moorage.integrations.provisioning.unit_release import RequestOutcome
+from moorage.integrations.provisioning.work_steps import CrowdedError, EndedError
 from moorage.wire.admission import Lease
 
 

@@ -33,10 +33,11 @@ from moorage.integrations.ironic.states import (
     requirement_of,
     synonyms_of,
 )
-from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError, HostLeases
+from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
 from moorage.integrations.provisioning.rules import Needs, value_of
 from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
+from moorage.integrations.provisioning.work_steps import CrowdedError, EndedError
 from moorage.wire.admission import Lease
 
 TRIES = 3

@@ -133,7 +133,7 @@ class Units:
 
     def _counted(self, want: Want) -> None:
         """Raise HeldBackError while nodes work in these pools that Moorage refuses to count."""
-        if uncounted := sorted(self._watch.picture.uncounted & want.units.keys()):
+        if uncounted := self._watch.picture.blocked(want.host.uuid, want.units):
             raise HeldBackError(f"nodes work that cannot be counted in {' and '.join(uncounted)}")
 
     async def _seen_all(self, until: float) -> None:

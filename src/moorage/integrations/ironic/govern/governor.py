@@ -113,7 +113,7 @@ class Governor:
                 remarks[uuid] = hindrance
                 continue
             start = self._start(node, wish)
-            if picture.uncounted.isdisjoint(start.needs) and not start.must_wait(
+            if not picture.blocked(start.host.uuid, start.needs) and not start.must_wait(
                 picture.leases.get(uuid, ())
             ):
                 starts.append(start)

@@ -201,7 +201,7 @@ class Rollout:
         starts = []
         for member in may_start(self._members, self._limits.at_once):
             start = self._start_of(picture.nodes[member.uuid])
-            if start is not None and picture.uncounted.isdisjoint(start.needs):
+            if start is not None and not picture.blocked(start.host.uuid, start.needs):
                 starts.append(start)
         return starts
 
