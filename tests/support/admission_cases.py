@@ -58,6 +58,7 @@ def marked(values: dict[str, str]) -> dict[str, Any]:
     return {"annotations": values}
 
 
+_DEPLOYS = bmh("provisioning", IMAGE)
 _IDLE = bmh("available")
 _AGAIN = bmh("available", **marked(REFRESH))
 _GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -105,7 +106,13 @@ CASES = (
     Case("a deployment while it is prepared", bmh("preparing", LIVE), bmh("preparing"), True),
     Case("on while it is inspected", bmh("inspecting", IMAGE), bmh("inspecting", IMAGE, OFF), True),
     Case("an image, though off", bmh("inspecting", IMAGE, OFF), bmh("inspecting", OFF), False),
-    Case("another image", bmh("inspecting", OTHER), bmh("inspecting", IMAGE), False),
+    Case("another image", bmh("inspecting", OTHER), bmh("inspecting", IMAGE), True),
+    Case("another image, though off", bmh("preparing", OTHER, OFF), bmh("preparing", IMAGE), False),
+    Case("a deployment in its place", bmh("preparing", LIVE), bmh("preparing", IMAGE), True),
+    Case(
+        "another one before it works", bmh("registering", OTHER), bmh("registering", IMAGE), False
+    ),
+    Case("another one while it deploys", bmh("provisioning", OTHER), _DEPLOYS, False),
     Case("no image any more", bmh("preparing"), bmh("preparing", IMAGE), False),
     Case("a label", bmh("preparing", IMAGE, labels={}), bmh("preparing", IMAGE), False),
     Case("an image that others manage", bmh("preparing", IMAGE, EXTERNAL), bmh("preparing"), False),

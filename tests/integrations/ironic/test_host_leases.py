@@ -5,14 +5,10 @@ from dataclasses import replace
 import pytest
 
 from moorage.client.transport import RefusedError
-from moorage.integrations.provisioning.host_leases import (
-    SENT_MAX,
-    CrowdedError,
-    HostLeases,
-    work_state_of,
-)
+from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.hosts import Host
 from moorage.integrations.provisioning.unit_release import WIRE_GRACE_SECONDS
+from moorage.integrations.provisioning.work_steps import SENT_MAX, CrowdedError, work_state_of
 from moorage.wire.admission import Lease, PoolWanted
 from tests.integrations.ironic.world import POOL, World, played
 

@@ -7,6 +7,7 @@ at some time: then every host must become what is wanted of it, and nothing may 
 """
 
 import random
+from dataclasses import replace
 from itertools import count
 from random import Random
 from typing import Any
@@ -39,7 +40,8 @@ QUIET_SECONDS = 300.0
 
 
 IMAGE_RULE = Rule(pool=IMAGES, verbs=frozenset({"provision"}))
-"""In two of three worlds: images have a pool of their own, whose limit is `images`."""
+"""In two of three worlds: images have a pool of their own, whose limit is `images`. In half of the
+others, an image takes one more unit of the pool of all."""
 
 
 class Metal3Simulation(MoorageWorld):
@@ -59,7 +61,11 @@ class Metal3Simulation(MoorageWorld):
         self.haste = self.random.choice([20.0, 100.0])
         self.limit = self.random.randrange(1, 4)
         self.images = self.random.randrange(0, 3)
-        rules = (Rule(pool=POOL), IMAGE_RULE) if self.images else (Rule(pool=POOL),)
+        self.is_double = not self.images and seed % 4 >= 2
+        self.limit += self.is_double
+        rules = (Rule(pool=POOL),)
+        if self.images or self.is_double:
+            rules = (*rules, replace(IMAGE_RULE, pool=POOL) if self.is_double else IMAGE_RULE)
         self.rules = Rules(rules=rules, exempt=(URGENT,))
         self.numbers = count(1)
 
@@ -101,7 +107,7 @@ class Metal3Simulation(MoorageWorld):
             lambda user, change: self._watched(lambda: self._stored(user, change))
         )
         self.auditor = HostAuditor(self.moorage.memory, self.now, named=self.cluster.host)
-        self.auditor.images = self.images
+        self.auditor.images, self.auditor.is_double = self.images, self.is_double
         self.auditor.memory_began = START / SECOND
         self.nodes = nodes_of(self, self.random.choice([0.02, 0.2, 1.0]))
         self.nodes.began = lambda node: self._watched(lambda: self._busy(node))
@@ -126,6 +132,8 @@ class Metal3Simulation(MoorageWorld):
             self.later(self.random.uniform(0.0, 20.0), program.start)
         for number in range(self.random.randrange(2, 8)):
             self._go(self.users.life(f"host-{number}"))
+        if self.is_double:
+            self._go(self.users.images_while_inspected())
         trouble = self.users
         for work in (trouble.meddler, trouble.operator, trouble.reaper):
             if self.random.random() < 0.7:

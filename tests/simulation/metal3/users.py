@@ -48,6 +48,15 @@ class Users:
         await self._settle(name)
         self.served[name] = True
 
+    async def images_while_inspected(self) -> None:
+        """Give all hosts that are inspected an image, now and then."""
+        while self.world.faulty:
+            await passed(self.random.uniform(5.0, 60.0))
+            for name in self.served:
+                found = self._now(name)
+                if found is not None and hosts.state(found) == "inspecting":
+                    await self._try(self._image, name)
+
     async def _try(self, what: Callable[[str], Awaitable[object]], name: str) -> None:
         try:
             await what(name)
@@ -66,7 +75,9 @@ class Users:
         await self._merge(name, {"metadata": {"annotations": {annotation: value}}})
 
     async def _create(self, name: str) -> None:
-        image = self._url() if self.random.random() < 0.6 else None
+        image = (
+            self._url() if self.random.random() < (0.1 if self.world.is_double else 0.6) else None
+        )
         wanted = host(name, image=image)
         wanted["metadata"]["labels"] = {"rack": str(self.random.randrange(2))}
         if self.random.random() < 0.3:
@@ -156,6 +167,9 @@ class Users:
             status = (found or {}).get("status", {})
             if status.get("provisioningFailCount", 0) >= RETRIES:  # the operator has given up
                 url = self._url()
+            if (
+                found is not None and hosts.image(found) != url
+            ):  # or somebody has wanted another one
                 await self._merge(name, {"spec": {"image": {"url": url}}})
 
     def _has(self, name: str, url: str) -> bool:

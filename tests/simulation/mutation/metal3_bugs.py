@@ -1,6 +1,6 @@
 """The bugs of the governor of metal3's hosts that `make mutate` plants.
 
-The invariants, P1 to P8 and H1 to H5, are in `tests/simulation/metal3/auditor.py`.
+The invariants, P1 to P8 and H1 to H6, are in `tests/simulation/metal3/auditor.py`.
 """
 
 from tests.simulation.mutation.bug import METAL3, Bug
@@ -10,6 +10,7 @@ HOSTS = f"{FOLDER}/hosts.py"
 REQUESTS = f"{FOLDER}/requests.py"
 GOVERNOR = f"{FOLDER}/governor.py"
 DECISION = f"{FOLDER}/admission/decision.py"
+DEADLOCK = "src/moorage/integrations/provisioning/deadlock.py"
 
 
 def _bug(invariant: str, said: str, path: str, text: str, wrong: str) -> Bug:
@@ -17,6 +18,20 @@ def _bug(invariant: str, said: str, path: str, text: str, wrong: str) -> Bug:
 
 
 METAL3_BUGS = (
+    _bug(
+        "P7",
+        "hosts wait for each other, and no other one can start",
+        DEADLOCK,
+        "        return next((one.uuid for one in deadlocked(claims, limits)), None)\n",
+        "        return None\n",
+    ),
+    _bug(
+        "H6",
+        "a host goes over the limit that need only wait",
+        DEADLOCK,
+        "    while granted := [\n",
+        "    while granted := [] and [\n",
+    ),
     _bug(
         "P1",
         "every host is started over the limit",

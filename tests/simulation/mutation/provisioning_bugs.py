@@ -46,7 +46,8 @@ PROVISIONING_BUGS = (
         "a request is forwarded before it is stored",
         REQUEST_STEPS,
         "        lease = await host_leases.steps.sent(lease, request.id)\n",
-        "        await request.send()\n        lease = await host_leases.steps.sent(lease, request.id)\n",
+        "        await request.send()\n"
+        "        lease = await host_leases.steps.sent(lease, request.id)\n",
     ),
     _bug(
         "P2",

@@ -6,7 +6,7 @@ OpenTelemetry's `k8s.cluster.uid` is the same.
 """
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
-from moorage.integrations.provisioning.known_hosts import named
+from moorage.integrations.provisioning.known_hosts import BEFORE_PART, named
 
 PATH = "/api/v1/namespaces/kube-system"
 
@@ -26,4 +26,4 @@ async def installation_of_cluster(
     if found is None:
         raise KubernetesError(f"there is no {PATH}, whose UID tells clusters apart")
     uid = str(found["metadata"]["uid"])
-    return named(name, uid if namespace is None else f"{uid}/{namespace}")
+    return named(name, uid if namespace is None else f"{uid}{BEFORE_PART}{namespace}")

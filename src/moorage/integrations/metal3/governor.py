@@ -163,7 +163,11 @@ class Governor:
             elif pools := picture.blocked(uid, start.needs):
                 held[uid] = f"hosts work that cannot be counted in {', '.join(pools)}"
                 kept.add(uid)
-            elif start.must_wait(leases) or not self._is_counted(host, leases):
+            elif (
+                uid in picture.adopted  # with leases that this pass has not seen
+                or start.must_wait(leases)
+                or not self._is_counted(host, leases)
+            ):
                 kept.add(uid)
             else:
                 starts.append(start)

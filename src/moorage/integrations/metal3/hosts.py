@@ -168,6 +168,11 @@ def needs_provisioning(host: BareMetalHost) -> bool:
     return bool(new_image or (method and method != _method(had)))
 
 
+def deployment_of(host: BareMetalHost) -> tuple[str, str]:
+    """Return the URL of the image that a host is to have, and the method of its deployment."""
+    return _url(_within(host, "spec")), _method(_within(host, "spec"))
+
+
 def is_cancelled(host: BareMetalHost) -> bool:
     """Return whether the image of a host is not wanted any more: `provisioningCancelled` of BMO."""
     spec, had = _within(host, "spec"), _within(host, "status", "provisioning")

@@ -18,7 +18,7 @@ from moorage.integrations.metal3.hosts import (
     work_of,
 )
 from moorage.integrations.metal3.requests import HOST_NAME, HostRequests
-from moorage.integrations.metal3.rules import Rules
+from moorage.integrations.metal3.rules import Rules, image_of
 from moorage.integrations.provisioning import reconcile
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.hosts import (
@@ -26,6 +26,7 @@ from moorage.integrations.provisioning.hosts import (
     LABEL_LENGTH_MAX,
     Host,
     host_of,
+    key_part,
     label_text,
 )
 from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words, units_of
@@ -35,12 +36,12 @@ THEN = "then"
 """The label of a lease that is also for what the host goes on to: its image."""
 
 IMAGE = "image"
-"""For what a host has units beside others: in the key of that lease."""
+"""The label with the image of a lease, and the word for it in the keys of adopted ones."""
 
 SYSTEM = "metal3"
 """The first word of the keys of its leases."""
 
-WORDS = Words(SYSTEM, "host", "this cluster")
+WORDS = Words(SYSTEM, "host", "this cluster", are_unique=True)
 
 Picture = reconcile.Picture[BareMetalHost]
 """What a pass over hosts has seen and done; by UID."""
@@ -51,6 +52,8 @@ def host_of_object(host: BareMetalHost, verb: str, verbs: Collection[Verb]) -> H
     labels = {"holder": name_of(host), "verb": verb}
     if Verb.PROVISION in verbs and verb != Verb.PROVISION:
         labels[THEN] = Verb.PROVISION.value
+    if Verb.PROVISION in verbs and (image := image_of(host)):
+        labels[IMAGE] = image
     return Host(SYSTEM, uid_of(host), {name: label_text(text) for name, text in labels.items()})
 
 
@@ -59,10 +62,15 @@ def units_for_image(
 ) -> Mapping[str, int]:
     """Return which units a host needs for its image, beside those of its leases.
 
-    Of a lease that was asked for with the image, the units are not compared: the fields of the host
-    may have changed since.
+    Of a lease that was asked for with the image, the units are not compared: other fields of the
+    host may have changed since.
     """
-    if any(Verb.PROVISION in (one.labels.get("verb"), one.labels.get(THEN)) for one in leases):
+    image = label_text(image_of(host))
+    if any(
+        Verb.PROVISION in (one.labels.get("verb"), one.labels.get(THEN))
+        and one.labels.get(IMAGE, image) == image
+        for one in leases
+    ):
         return {}
     has = units_of(leases)
     needs = rules.needs(host, Verb.PROVISION).units
@@ -125,7 +133,9 @@ class _Cluster:
         if host is None or not (units := self._units(host, leases)):
             return None
         holder = host_of_object(host, ADOPTED, self._verbs(host))
-        return Busy(holder, units, state_of(host) or "new", IMAGE if leases else "")
+        # Another image may need other units again, by another lease.
+        key = f"{IMAGE}/{key_part(units)}"
+        return Busy(holder, units, state_of(host) or "new", key if leases else "")
 
     def _units(self, host: BareMetalHost, leases: Collection[Lease]) -> Mapping[str, int]:
         """Return the units that a host lacks for what it does, or may start at any moment."""

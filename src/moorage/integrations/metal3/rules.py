@@ -100,6 +100,12 @@ def fields_of(host: BareMetalHost) -> Fields:
     return {name: value for name, value in found.items() if value}
 
 
+def image_of(host: BareMetalHost) -> str:
+    """Return the image that a host is to have, or how it is deployed; empty: it has none."""
+    fields = fields_of(host)
+    return str(fields.get("image") or fields.get("deploy") or "")
+
+
 def read(path: Path) -> Rules:
     """Read a rules file. Raises RulesError, OSError."""
     return rules.read(path, parse)

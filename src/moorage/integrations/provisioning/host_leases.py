@@ -7,7 +7,7 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import unit_release
-from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of
+from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of, key_part
 from moorage.integrations.provisioning.unit_release import NotSentError, RequestOutcome
 from moorage.integrations.provisioning.work_steps import (
     CHANGED,
@@ -237,7 +237,7 @@ class HostLeases:
         """
         lacks = lacks_of(lease)
         host = Host(lease.key.partition("/")[0], str(host_of(lease)), lease.labels)
-        await self.adopt(host, {pool: lacks.pop(pool)}, beside=pool)
+        await self.adopt(host, {pool: lacks.pop(pool)}, beside=key_part([pool]))
         return await self.steps.take(lease, unit_release.found_busy, {LACKS: lacks})
 
     async def has_pool(self, name: str) -> bool:

@@ -1,7 +1,8 @@
 """A host as the holder of leases: their keys and labels, and whose lease one is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from moorage.wire.admission import Lease
 
@@ -9,6 +10,9 @@ ADOPTED = "adopted"
 """In place of the verb in the key of a host that was busy without a unit."""
 
 LABEL_LENGTH_MAX = 255
+
+KEY_PART_MAX = 150
+"""Longer names of pools are not written into a key, which has 255 characters at most."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class Host:
     def keys(self) -> str:
         """The beginning of the keys of all its leases."""
         return f"{self.system}/{self.uuid}/"
+
+
+def key_part(pools: Iterable[str]) -> str:
+    """Return a part of a key that differs for different pools: their names, if they are short."""
+    names = "+".join(sorted(pools))
+    return names if len(names) <= KEY_PART_MAX else sha256(names.encode()).hexdigest()
 
 
 def label_text(text: str) -> str:

@@ -14,6 +14,10 @@ BEFORE_IDENTITY = ":"
 """Separates a name for people from the identity; names have none."""
 
 
+BEFORE_PART = "/"
+"""Separates the identity of an installation from the part of it that a governor governs."""
+
+
 def named(name: str | None, identity: str) -> str:
     """Return the label of an installation with an identity that people cannot read."""
     return identity if name is None else f"{name}{BEFORE_IDENTITY}{identity}"
@@ -27,9 +31,16 @@ def identity_of(installation: str) -> str:
 class KnownHosts:
     """The hosts that an installation has, and had while this process looked."""
 
-    def __init__(self, name: str | None) -> None:
-        """Begin with none; `name` is that of the installation, None: it was given none."""
+    def __init__(self, name: str | None, *, are_unique: bool = False) -> None:
+        """Begin with none.
+
+        Args:
+            name: of the installation; None: it was given none.
+            are_unique: whether no host ever has the UUID of one of another installation. A node can
+                be enrolled in another Ironic with its UUID.
+        """
         self._identity = None if name is None else identity_of(name)
+        self._are_unique = are_unique
         self._here: frozenset[str] = frozenset()
         self._before: frozenset[str] = frozenset()
 
@@ -46,6 +57,12 @@ class KnownHosts:
         uuid = host_of(lease)
         if uuid in self._here:
             return True
-        if (installation := installation_of(lease)) is not None:
-            return identity_of(installation) == self._identity
-        return uuid in self._before
+        installation = installation_of(lease)
+        if uuid in self._before and (self._are_unique or installation is None):
+            return True
+        if installation is None or self._identity is None:
+            return False
+        identity = identity_of(installation)
+        return identity == self._identity or (
+            self._are_unique and identity.startswith(f"{self._identity}{BEFORE_PART}")
+        )

@@ -29,8 +29,8 @@ class Seen(Protocol):
         ...
 
     @property
-    def adopted(self) -> int:
-        """How many were counted."""
+    def adopted(self) -> Collection[str]:
+        """Those that were counted, by UUID."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class PassMetrics(Collector, Generic[S]):
     def passed(self, picture: S) -> None:
         """Count a pass that has succeeded."""
         self.picture = picture
-        self._adopted += picture.adopted
+        self._adopted += len(picture.adopted)
         self._released += picture.released
         self._seen_at = monotonic()
         self._succeeded, self._trouble = True, ""

@@ -37,7 +37,8 @@ class Picture(Generic[H]):
     """Those that occupy their units."""
     leases: dict[str, list[Lease]] = field(default_factory=dict)
     """The leases that were not released, as they were before the hosts were read."""
-    adopted: int = 0
+    adopted: frozenset[str] = frozenset()
+    """The hosts that were counted in this pass, by UUID: `leases` lacks those leases."""
     released: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
     """Why hosts that are busy could not be counted, by UUID."""
@@ -67,6 +68,8 @@ class Words:
     """What one of its hosts is called, such as `node`."""
     installation: str
     """What has the hosts, such as `this Ironic`."""
+    are_unique: bool = False
+    """See `KnownHosts`."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class Reconciler(Generic[H]):
         self._system = system
         self._words = system.words
         self._log = system.log
-        self._known = KnownHosts(host_leases.installation)
+        self._known = KnownHosts(host_leases.installation, are_unique=self._words.are_unique)
         self._unknown: set[str] = set()
         """Leases of which the log says that nobody can tell whose they are."""
         self._renewed: dict[str, float] = {}
@@ -180,7 +183,7 @@ class Reconciler(Generic[H]):
                 if uuid in busy and self._system.may_lack(host, noted.get(uuid, ()))
             }
         )
-        await self._adopt_late(
+        adopted |= await self._adopt_late(
             [lease for uuid in busy for lease in left.get(uuid, ())], refused, uncounted
         )
         live = {lease.id for leases in left.values() for lease in leases}
@@ -191,7 +194,7 @@ class Reconciler(Generic[H]):
             hosts,
             frozenset(busy),
             left,
-            adopted=adopted,
+            adopted=frozenset(adopted),
             released=released,
             refused=refused,
             uncounted=uncounted,
@@ -247,16 +250,16 @@ class Reconciler(Generic[H]):
 
     async def _adopt(
         self, hosts: Mapping[str, H]
-    ) -> tuple[int, dict[str, str], dict[str, set[str]]]:
+    ) -> tuple[set[str], dict[str, str], dict[str, set[str]]]:
         """Count hosts that are busy without all their units.
 
-        Returns how many are counted, why others are not (by UUID), and those by the pools.
+        Returns which are counted, why others are not (by UUID), and those by the pools.
         """
         if not hosts:
-            return 0, {}, {}
+            return set(), {}, {}
         # Again: a unit may have been granted after the first look, and before the host was read.
         working = await self._host_leases.working(self._words.system)
-        adopted = 0
+        adopted: set[str] = set()
         refused: dict[str, str] = {}
         uncounted: dict[str, set[str]] = {}
         for uuid, host in hosts.items():
@@ -275,7 +278,7 @@ class Reconciler(Generic[H]):
                     uncounted.setdefault(pool, set()).add(uuid)
             else:
                 self._log.info("%s %s is %s: counted", word, name, found.doing)
-                adopted += 1
+                adopted.add(uuid)
         return adopted, refused, uncounted
 
     async def _count(self, name: str, found: Busy) -> None:
@@ -301,11 +304,13 @@ class Reconciler(Generic[H]):
 
     async def _adopt_late(
         self, leases: Iterable[Lease], refused: dict[str, str], uncounted: dict[str, set[str]]
-    ) -> None:
+    ) -> set[str]:
         """Count hosts in pools that did not exist when they were counted in others.
 
-        Those that still cannot be counted are added to `refused` and `uncounted`.
+        Returns which are counted. Those that still cannot be are added to `refused` and
+        `uncounted`.
         """
+        adopted: set[str] = set()
         exist: dict[str, bool] = {}
         for found in leases:
             lease, uuid = found, str(host_of(found))
@@ -316,11 +321,13 @@ class Reconciler(Generic[H]):
                 if exist[pool]:
                     try:
                         lease = await self._host_leases.adopt_late(lease, pool)
+                        adopted.add(uuid)
                         continue
                     except (RefusedError, EndedError) as error:
                         why = str(error)
                 refused.setdefault(uuid, why)
                 uncounted.setdefault(pool, set()).add(uuid)
+        return adopted
 
     async def _renew(self, lease: Lease) -> None:
         last = self._renewed.get(lease.id, float("-inf"))

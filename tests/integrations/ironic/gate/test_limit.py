@@ -367,7 +367,7 @@ def test_units_of_another_verb_are_not_enough(tmp_path: Path) -> None:
 
 def test_what_cannot_be_counted_blocks_its_pool(tmp_path: Path) -> None:
     """A busy node needs a pool that does not exist: it is counted in its other pool, from which
-    others start. If the pool is made, nothing starts from it before the node is idle.
+    others start. Once the pool is made, it is counted there, too, and has its only unit.
     """
     rules = tmp_path / "rules.toml"
     rules.write_text(
@@ -384,12 +384,13 @@ def test_what_cannot_be_counted_blocks_its_pool(tmp_path: Path) -> None:
         await world.occupied(1)
         assert (await world.ask(gate.url, "node-2", "active")).status == 202
         world.admission.pool_put("deploy/rack-9", PoolWanted(limit=1, expire="keep"))
+        await world.occupied(3)
         got = await world.ask(gate.url, "node-3", "active", OPERATOR)
         assert got.status == 409
-        assert "cannot be counted in deploy/rack-9" in got.fault
+        assert "1 of 1 unit of deploy/rack-9 is held by node-1" in got.fault
         await world.double.advance(400)
         await world.occupied(0)
         assert (await world.ask(gate.url, "node-3", "active")).status == 202
         assert world.double.fleet.busiest == 2
 
-    play(tmp_path, IronicDouble(3), 2, act)
+    play(tmp_path, IronicDouble(3), 3, act)

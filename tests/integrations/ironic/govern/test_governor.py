@@ -8,7 +8,7 @@ import pytest
 from moorage.integrations.ironic.govern.governor import Governor
 from moorage.integrations.ironic.rules import NodeRule, Rules
 from moorage.integrations.ironic.wishes import WANT
-from moorage.integrations.provisioning import host_leases, unit_release
+from moorage.integrations.provisioning import unit_release, work_steps
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until, world
 from tests.support.ironic_double.faults import Fault
@@ -246,7 +246,7 @@ async def test_wishes_that_make_no_sense(it: World) -> None:
 
 def test_a_request_that_waits_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as a request is under way its last step is recent, so its unit is not released."""
-    monkeypatch.setattr(host_leases, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(work_steps, "AGAIN_SECONDS", 0.05)
 
     async def play(it: World) -> None:
         it.double.faults.pending.append(Fault("provision", wait=500.0, work="last"))

@@ -129,3 +129,39 @@ def test_a_cluster_that_cannot_be_identified(tmp_path: Path) -> None:
             assert await asyncio.wait_for(process.wait(), 30) != 0
 
     play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(("namespace", "by_name"), [("metal3", False), (None, True)])
+def test_a_governor_with_another_identity(
+    tmp_path: Path, namespace: str | None, by_name: bool
+) -> None:
+    """A unit was granted by a governor of one namespace, or by an earlier one that compared names.
+    The governor of the cluster releases it when its host is deleted, because it has seen the host.
+    """
+
+    async def scene(world: World) -> None:
+        async with governor_of(world, world.double.url, namespace, by_name=by_name) as governor:
+            await provisioning(world, governor)
+        async with governor_of(world, world.double.url) as governor:
+            assert await governor.tick()
+            world.double.storage.write(("metal3.io", "baremetalhosts", "metal3", "a"), None)
+            await world.until(lambda: world.held() == 0, governor)
+
+    play(tmp_path, scene, limit=1, failing=0.0)
+
+
+def test_a_host_of_a_namespace_that_was_deleted_meanwhile(tmp_path: Path) -> None:
+    """No governor has seen its deletion; that of the cluster also governs the namespace."""
+
+    async def scene(world: World) -> None:
+        async with governor_of(world, world.double.url, "metal3") as governor:
+            await provisioning(world, governor)
+        world.double.storage.write(("metal3.io", "baremetalhosts", "metal3", "a"), None)
+        async with governor_of(world, world.double.url, "other") as governor:
+            for _ in range(3):
+                assert await governor.tick()
+            assert world.held() == 1
+        async with governor_of(world, world.double.url) as governor:
+            await world.until(lambda: world.held() == 0, governor)
+
+    play(tmp_path, scene, limit=1, failing=0.0)

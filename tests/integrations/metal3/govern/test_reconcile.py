@@ -217,7 +217,7 @@ def test_a_stale_list_releases_nothing(tmp_path: Path) -> None:
             await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN))
             idle = await requests.all()
             await world.api.merge(f"{ALL}/a", {"metadata": {"annotations": {PAUSED: None}}})
-            assert (await reconciler.run_once()).adopted == 1
+            assert len((await reconciler.run_once()).adopted) == 1
             for copy in (idle, []):
                 requests.copy = copy
                 assert (await reconciler.run_once()).released == 0

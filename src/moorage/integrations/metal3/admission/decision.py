@@ -2,7 +2,8 @@
 
 A write that lets a host start something that it could not start before, so that the pause is
 stored together with the reason to start. An image is such a reason also while the host is inspected
-or cleaned: the operator goes on to the image by itself. What Ironic does goes on despite the pause.
+or cleaned, and so is another image: the operator goes on to it by itself. What Ironic does goes on
+despite the pause.
 The same rule stands in CEL in `manifests/policy.yaml`; tests hold both to one table of cases.
 """
 
@@ -12,8 +13,10 @@ from moorage.integrations.metal3.hosts import (
     OWN,
     BareMetalHost,
     Verb,
+    deployment_of,
     held_verbs_of,
     pause_of,
+    work_of,
 )
 
 
@@ -29,6 +32,8 @@ def pauses(new: BareMetalHost, old: BareMetalHost | None, user: str, governor: s
         return bool(held)  # another pause has held it back until now
     # Without our pause it has its unit; if people remove our pause by hand, they mean it.
     before = held_verbs_of(old)
+    if Verb.PROVISION in held & before and work_of(old) is not None:
+        return deployment_of(new) != deployment_of(old)
     return bool(held) and (not before or Verb.PROVISION in held - before)
 
 

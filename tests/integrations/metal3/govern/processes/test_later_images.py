@@ -94,4 +94,4 @@ def test_without_our_pause_images_are_counted(
     world, ended = images_while_inspected(tmp_path, RULES)
     assert busiest(world, NAMES, {"deploying"}) > LIMITS["images"]
     assert len(ended) == len(NAMES)
-    assert all(one.forced and one.key.endswith("/image/adopted") for one in ended)
+    assert all(one.forced and one.key.endswith("/image/images/adopted") for one in ended)
