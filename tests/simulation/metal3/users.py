@@ -16,6 +16,9 @@ from tests.support.kubernetes_client import Answered, Object, host, hosts_in
 ALL = hosts_in(NAMESPACE)
 OTHER = "metal3.io/capm3"
 RETRIES = 5
+INSPECTED_TRIES = 40
+"""How often it is looked whether a host is inspected, every five seconds."""
+
 ROLLING_SECONDS = 15.0
 
 
@@ -155,6 +158,8 @@ class Users:
             await self._try(self._unpause, name)
             await passed(5.0)
         await self._create(name)
+        if self.world.is_double:
+            await self._inspected(name)
         marks = {PAUSED: None, DETACHED: None, INSPECT: None}
         if hosts.annotations(self._now(name) or host(name)).get(PAUSED) != OTHER:
             del marks[PAUSED]
@@ -171,6 +176,17 @@ class Users:
                 found is not None and hosts.image(found) != url
             ):  # or somebody has wanted another one
                 await self._merge(name, {"spec": {"image": {"url": url}}})
+
+    async def _inspected(self, name: str) -> None:
+        """Let it be inspected without an image: those that get one then may wait for each other."""
+        marks = {PAUSED: None, DETACHED: None, INSPECT: ""}
+        if hosts.annotations(self._now(name) or host(name)).get(PAUSED) != OTHER:
+            del marks[PAUSED]
+        await self._merge(name, {"metadata": {"annotations": marks}, "spec": {"image": None}})
+        for _ in range(INSPECTED_TRIES):
+            if hosts.state(self._now(name) or host(name)) == "inspecting":
+                return
+            await passed(5.0)
 
     def _has(self, name: str, url: str) -> bool:
         found = self._now(name)

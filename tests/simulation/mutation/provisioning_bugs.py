@@ -111,8 +111,8 @@ PROVISIONING_BUGS = (
         "P3",
         "the first look counts nothing",
         RECONCILE,
-        "        if not hosts:\n            return 0, {}, frozenset()\n",
-        "        if not hosts or not self._renewed:\n            return 0, {}, frozenset()\n",
+        "        if not hosts:\n            return set(), {}, {}\n",
+        "        if not hosts or not self._renewed:\n            return set(), {}, {}\n",
     ),
     _bug(
         "P4",
@@ -134,8 +134,8 @@ PROVISIONING_BUGS = (
         "P5",
         "what is busy without a unit is never counted",
         RECONCILE,
-        "        if not hosts:\n            return 0, {}, frozenset()\n",
-        "        if True:\n            return 0, {}, frozenset()\n",
+        "        if not hosts:\n            return set(), {}, {}\n",
+        "        if True:\n            return set(), {}, {}\n",
     ),
     _bug(
         "P6",
@@ -155,8 +155,8 @@ PROVISIONING_BUGS = (
         "P6",
         "the unit of a host that was deleted while nobody looked stays",
         KNOWN_HOSTS,
-        "            return identity_of(installation) == self._identity\n",
-        "            return False\n",
+        "        identity = identity_of(installation)\n",
+        "        return False\n",
     ),
     _bug(
         "P7",

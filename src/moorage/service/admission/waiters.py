@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 from moorage.core.admission.facts import Changes
@@ -31,7 +32,7 @@ class Waiters:
         """The latest `until` of the clients that wait here for each lease, or were woken."""
         self._elsewhere: dict[LeaseId, Instant] = {}
         """The latest `until` of clients that wait at other processes for leases of clients here."""
-        self._ends: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
+        self._ends: dict[LeaseId, dict[asyncio.Future[Lease], None]] = {}
         """Futures of requests that wait only for the end."""
         self._closed = False
 
@@ -48,10 +49,9 @@ class Waiters:
     def close(self) -> None:
         """Cancel all current and future waits, because the service is stopping."""
         self._closed = True
-        for futures in (*self._futures.values(), *self._ends.values()):
-            for future in futures:
-                if not future.done():
-                    future.cancel()
+        for future in chain(*self._futures.values(), *self._ends.values()):
+            if not future.done():
+                future.cancel()
 
     def expect(
         self, lease: LeaseId, until: Instant, elsewhere: Instant | None = None
@@ -98,14 +98,14 @@ class Waiters:
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         if self._closed:
             future.cancel()
-        self._ends.setdefault(lease, set()).add(future)
+        self._ends.setdefault(lease, {})[future] = None
         return future
 
     def forget_end(self, lease: LeaseId, future: asyncio.Future[Lease]) -> None:
         """Give back a future of `expect_end`."""
         future.cancel()
-        futures = self._ends.get(lease, set())
-        futures.discard(future)
+        futures = self._ends.get(lease, {})
+        futures.pop(future, None)
         if not futures:
             self._ends.pop(lease, None)
 
@@ -117,9 +117,10 @@ class Waiters:
         for key, lease in changes.leases.items():
             if lease is not None and lease.state == "waiting":
                 continue
-            woken = {*self._futures.pop(key, {})}
+            # In the order in which they came, so that a simulated seed repeats.
+            woken = [*self._futures.pop(key, {})]
             if lease is None or lease.state == "ended":
-                woken |= self._ends.pop(key, set())
+                woken += self._ends.pop(key, {})
             for future in woken:
                 if lease is None:
                     future.cancel()
