@@ -14,6 +14,7 @@ H5  Where images have a pool of their own, a host gets an image only with its un
     none by force, unless people started it past the line.
 H6  Where an image takes one more unit of the same pool, a host that waits for it goes over the
     limit only if all units were kept by such hosts a moment ago.
+H7  When the governor removes our pause from a host that has something to start, the host has units.
 """
 
 from collections.abc import Callable
@@ -186,6 +187,8 @@ class HostAuditor(Auditor):
             assert old is not None
             claim(was in (None, OWN) or now == was, "H2", user, "changes the pause", was)
             claim(_foreign(new) == _foreign(old), "H3", user, "changes", old, "to", new)
+            if was == OWN and now is None and hosts.something_to_start(new):
+                claim(bool(self.leases_of(uid)), "H7", new["metadata"]["name"], "has no unit")
         elif user != "bmo":
             self._written(uid, new, old)
         if not may_go_on(new) and uid not in self.works:

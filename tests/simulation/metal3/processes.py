@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from moorage.cli.commands.metal3.govern import CHANGES_SECONDS
+from moorage.cli.support.provisioning import CHANGES_SECONDS
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
 from moorage.integrations.metal3.governor import Governor
 from moorage.integrations.metal3.mirror import HostMirror

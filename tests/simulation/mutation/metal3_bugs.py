@@ -1,6 +1,6 @@
 """The bugs of the governor of metal3's hosts that `make mutate` plants.
 
-The invariants, P1 to P8 and H1 to H6, are in `tests/simulation/metal3/auditor.py`.
+The invariants, P1 to P8 and H1 to H7, are in `tests/simulation/metal3/auditor.py`.
 """
 
 from tests.simulation.mutation.bug import METAL3, Bug
@@ -61,7 +61,7 @@ METAL3_BUGS = (
         "    return True\n",
     ),
     _bug(
-        "P2",
+        "H7",
         "a lost answer is a refusal",
         REQUESTS,
         "outcome_of(error.status)",

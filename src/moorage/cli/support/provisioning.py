@@ -7,9 +7,9 @@ import re
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
+from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.printing import printable
 from moorage.client.transport import (
@@ -28,6 +28,9 @@ R = TypeVar("R")
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 """The name of an Ironic or a cluster: a label of leases and of metrics."""
+
+CHANGES_SECONDS = 0.2
+"""The least time between two passes, however often something changes."""
 
 MISSING = "this command needs aiohttp: pip install 'moorage[{}]'"
 
@@ -134,6 +137,50 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
     loop = asyncio.get_running_loop()
     for number in numbers:
         loop.add_signal_handler(number, react)
+
+
+class Governs(Protocol):
+    """A governor of hosts."""
+
+    async def tick(self) -> bool:
+        """Make one pass; return whether it succeeded."""
+        ...
+
+    async def close(self) -> None:
+        """Wait for nothing more; return when requests that are being sent are answered."""
+        ...
+
+
+async def one_pass(governor: Governs) -> None:
+    """Make one pass. Raises Failure."""
+    succeeded = await governor.tick()
+    await governor.close()
+    if not succeeded:
+        raise Failure(UNREACHABLE, "the pass has failed")
+
+
+async def passes(
+    governor: Governs,
+    seen: Callable[[], str],
+    stop: asyncio.Event,
+    interval: float,
+    changed: asyncio.Event | None = None,
+) -> None:
+    """Make passes until `stop`: after each interval, and soon after each change.
+
+    `seen` returns the ready line, which is printed after the first pass that succeeds.
+    """
+    ready = False
+    changed = changed or asyncio.Event()
+    while not stop.is_set():
+        changed.clear()
+        if await governor.tick() and not ready:
+            ready = True
+            say(seen())
+        soon = min(interval, CHANGES_SECONDS)
+        await either(stop, soon)
+        await first_of(stop, changed, seconds=interval - soon)
+    await governor.close()
 
 
 async def either(stop: asyncio.Event, seconds: float) -> None:

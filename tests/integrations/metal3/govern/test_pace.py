@@ -1,24 +1,42 @@
-"""How often the governor's command makes passes."""
+"""How often the commands of governors make passes."""
 
 import asyncio
 
-from moorage.cli.commands.metal3.govern import CHANGES_SECONDS, passes
+import pytest
+
+from moorage.cli.support import provisioning
+from moorage.cli.support.provisioning import CHANGES_SECONDS, passes
 from tests.support.virtual_loop import VirtualLoop, run, turns
 
 
-def test_the_pace_of_passes() -> None:
+class Counting:
+    """A governor that notes when its passes begin."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.loop = loop
+        self.made: list[float] = []
+
+    async def tick(self) -> bool:
+        """Make a pass."""
+        self.made.append(self.loop.time())
+        return True
+
+    async def close(self) -> None:
+        """Wait for nothing."""
+
+
+def test_the_pace_of_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass follows each change at once, but not more than five in a second; without changes one
     follows after the interval; a stop ends them at once.
     """
 
     async def scene(loop: VirtualLoop) -> None:
         stop, changed = asyncio.Event(), asyncio.Event()
-        made: list[float] = []
-
-        async def make() -> None:
-            made.append(loop.time())
-
-        task = asyncio.create_task(passes(make, stop, changed, 60.0))
+        governor = Counting(loop)
+        made = governor.made
+        ready: list[str] = []
+        monkeypatch.setattr(provisioning, "say", ready.append)
+        task = asyncio.create_task(passes(governor, lambda: "ready", stop, 60.0, changed))
         await turns()
         assert len(made) == 1
         loop.advance(50)
@@ -39,5 +57,6 @@ def test_the_pace_of_passes() -> None:
         stop.set()
         await turns()
         assert task.done()
+        assert ready == ["ready"]
 
     run(scene)

@@ -15,8 +15,13 @@ from moorage.cli.support.options import (
     metrics_option,
     ready_seconds,
 )
-from moorage.cli.support.output import UNREACHABLE, Failure, say
-from moorage.cli.support.provisioning import carried_out, either, on_signals, pools_checked
+from moorage.cli.support.provisioning import (
+    carried_out,
+    on_signals,
+    one_pass,
+    passes,
+    pools_checked,
+)
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.govern.governor import Governor
@@ -77,31 +82,15 @@ def govern(
             )
             trouble = partial(governor.metrics.trouble, ready_seconds(interval))
             async with metrics_served(governor.metrics.registry, sockets, trouble):
-                await _passes(governor, target, stop, None if once else interval)
+                if once:
+                    await one_pass(governor)
+                else:
+                    await passes(governor, partial(_seen_by, governor, target), stop, interval)
 
     carried_out(work)
 
 
-async def _passes(
-    governor: "Governor", target: Target, stop: asyncio.Event, interval: float | None
-) -> None:
-    """Make passes until `stop`, or one; print the ready line after the first that succeeds."""
-    succeeded = await governor.tick()
-    if interval is None:
-        await governor.close()
-        if not succeeded:
-            raise Failure(UNREACHABLE, "the pass has failed")
-        return
-    ready = False
-    while not stop.is_set():
-        if succeeded and not ready:
-            ready = True
-            seen = governor.metrics.picture
-            say(
-                f"moorage: governing {target.ironic}"
-                f" ({len(seen.nodes)} nodes, {len(seen.busy)} busy)"
-            )
-        await either(stop, interval)
-        if not stop.is_set():
-            succeeded = await governor.tick()
-    await governor.close()
+def _seen_by(governor: "Governor", target: Target) -> str:
+    """Return the line about the first pass that has succeeded."""
+    seen = governor.metrics.picture
+    return f"moorage: governing {target.ironic} ({len(seen.nodes)} nodes, {len(seen.busy)} busy)"

@@ -24,6 +24,8 @@ from moorage.cli.support.provisioning import (
     first_of,
     moorage_url,
     on_signals,
+    one_pass,
+    passes,
     pools_checked,
     rules_of,
     server_of,
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from moorage.integrations.metal3.governor import Governor
 
 log = logging.getLogger("moorage.metal3")
-
-CHANGES_SECONDS = 0.2
-"""The least time between two passes, however often something changes."""
 
 
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
@@ -120,14 +119,13 @@ def govern(
 
             async with metrics_served(metrics.registry, sockets, trouble):
                 if mirror is None:
-                    await _once(await prepared(), api.url)
-                    return
-                governor = await _until_reached(prepared, metrics.failed, stop, interval)
-                if governor is not None:
+                    return await _once(await prepared(), api.url)
+                found = await _until_reached(prepared, metrics.failed, stop, interval)
+                if found is not None:
+                    seen = partial(_seen_by, found, api.url)
                     async with mirror:
                         await first_of(stop, mirror.tried)
-                        await passes(_pass_of(governor, api.url), stop, mirror.changed, interval)
-                        await governor.close()
+                        await passes(found, seen, stop, interval, mirror.changed)
 
     carried_out(work, "kubernetes")
 
@@ -145,10 +143,7 @@ async def _installation(api: "KubernetesApi", namespace: str | None, name: str |
 
 async def _once(governor: "Governor", cluster: str) -> None:
     """Make one pass, and print what it has seen. Raises Failure."""
-    succeeded = await governor.tick()
-    await governor.close()
-    if not succeeded:
-        raise Failure(UNREACHABLE, "the pass has failed")
+    await one_pass(governor)
     say(_seen_by(governor, cluster))
 
 
@@ -181,31 +176,3 @@ async def _until_reached(
             warned = True
         await either(stop, interval)
     return None
-
-
-def _pass_of(governor: "Governor", cluster: str) -> Callable[[], Awaitable[None]]:
-    """Return what makes a pass, and prints the ready line after the first that succeeds."""
-    ready = False
-
-    async def make() -> None:
-        nonlocal ready
-        succeeded = await governor.tick()
-        if succeeded and not ready:
-            ready = True
-            say(_seen_by(governor, cluster))
-
-    return make
-
-
-async def passes(
-    make: Callable[[], Awaitable[None]],
-    stop: asyncio.Event,
-    changed: asyncio.Event,
-    interval: float,
-) -> None:
-    """Make passes until `stop`: after each interval, and soon after each change."""
-    while not stop.is_set():
-        changed.clear()
-        await make()
-        await either(stop, CHANGES_SECONDS)
-        await first_of(stop, changed, seconds=max(0.0, interval - CHANGES_SECONDS))
