@@ -19,7 +19,7 @@ T = TypeVar("T")
 OLD = sys.version_info < (3, 10)
 """Whether this Python has no types such as `int | None`."""
 
-UNIONS = (Union,) if OLD else (Union, types.UnionType)
+UNIONS = (Union, getattr(types, "UnionType", Union))
 
 
 class UndecodableError(MoorageError, ValueError):
