@@ -44,7 +44,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters metal3 compare environments check bench bench-nova soak mutate \
-	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
+	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -161,6 +161,9 @@ format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatic
 zipapp: ## Build dist/moorage.pyz: `moorage run` and the agent in one file, for Python 3.9 or later
 	scripts/zipapp
 
+distributions: $(VENV)/run.stamp ## Build the Python packages moorage and moorage-client in dist/
+	$(BIN)/python scripts/distributions
+
 lock: ## Update the pinned dependencies (needs uv)
 	scripts/lock
 
@@ -173,7 +176,7 @@ clean: ## Remove virtual environments and caches, but no database
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/run.stamp: requirements.lock pyproject.toml scripts/environment
+$(VENV)/run.stamp: requirements.lock pyproject.toml setup.py scripts/environment
 	scripts/environment $(VENV) requirements.lock .
 	@touch $@
 
