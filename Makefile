@@ -10,6 +10,7 @@ OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
 IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
+GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
@@ -83,9 +84,9 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
-# Tests clients that two generators make from the OpenAPI description of the native API.
-generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp
-	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage
+# Tests what three generators make from the OpenAPI description of the native API.
+generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
+	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage --node-packages $(GENERATORS_NODE)
 
 alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
@@ -128,7 +129,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
 		$(PROMTOOL) $(KUBECTL)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
@@ -172,7 +173,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .promtool .kubectl .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .promtool .kubectl .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -207,6 +208,10 @@ $(IRONIC_VENV)/stamp: tests/baremetal/requirements.lock scripts/environment
 
 $(GENERATORS_VENV)/stamp: tests/generators/requirements.lock scripts/environment
 	scripts/environment $(GENERATORS_VENV) tests/generators/requirements.lock
+	@touch $@
+
+$(GENERATORS_NODE)/stamp: tests/generators/package-lock.json tests/generators/package.json scripts/node-packages
+	scripts/node-packages $(GENERATORS_NODE) tests/generators/package-lock.json
 	@touch $@
 
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
