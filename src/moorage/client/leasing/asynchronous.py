@@ -97,8 +97,10 @@ class AsyncHolding:
         try:
             await asyncio.shield(acquired)
         except asyncio.CancelledError:
-            await asyncio.shield(_begun(self._holding.abandon))
-            self._places.leave()
+            try:
+                await asyncio.shield(_begun(self._holding.abandon))
+            finally:
+                self._places.leave()
             raise
         except BaseException:
             self._places.leave()

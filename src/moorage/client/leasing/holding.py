@@ -173,17 +173,16 @@ class Holding:
             # This process was stopped in between: check the lease again.
 
     def _hold(self, grant: Grant) -> None:
+        keeper = None
+        if grant.term is not None:
+            keeper = Renewer(self._leases, grant, grant.term, self._noticed, self._options.patient)
         with self._state:
             if self._abandoned:
                 raise NotGrantedError("withdrawn", "withdrawn")
-            self._granted = grant.lease
-            self._held = True
-        HELD.add(self)
-        if grant.term is not None:
-            self._keeper = Renewer(
-                self._leases, grant, grant.term, self._noticed, self._options.patient
-            )
-            self._keeper.start()
+            self._granted, self._keeper, self._held = grant.lease, keeper, True
+            HELD.add(self)
+        if keeper is not None:
+            keeper.start()
 
     def _noticed(self) -> None:
         """Tell the caller of a loss, once; called by the threads that keep the lease."""
