@@ -5,9 +5,8 @@ of them; otherwise at some of them.
 """
 
 import asyncio
-import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
@@ -32,12 +31,7 @@ STRIDES = {1: 1, 2: 1} if os.environ.get("MOORAGE_SOAK") else {1: 8, 2: 40}
 END = 3_000.0
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The programs complain of what goes wrong."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 class KillingNet(Net):
@@ -75,7 +69,7 @@ class Killed(Metal3Simulation):
     pauses = (0.1, 30.0)
 
     def __init__(self, point: int | None = None, *, carried: bool = False, governors: int = 1):
-        super().__init__(point or 0)
+        super().__init__(governors)  # not the point: until then, all stories are the same
         self.point, self.carried, self.governors = point, carried, governors
         self.storm = self.deadly = 0.0
         self.faulty, self.interval, self.limit = False, 5.0, LIMIT
