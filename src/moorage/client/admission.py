@@ -1,5 +1,7 @@
 """The typed native API of admission: pools, leases and tickets, outcomes."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, TypeVar

@@ -34,11 +34,15 @@ X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
 """OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python has a name for it only since 3.10."""
 
 
-class UnreachableError(Exception):
+class MoorageError(Exception):
+    """The server, or the lease, is not as the caller needs it; every error of the client."""
+
+
+class UnreachableError(MoorageError):
     """No server answered; a request that was sent may or may not have been executed."""
 
 
-class RefusedError(Exception):
+class RefusedError(MoorageError):
     """The server refused the request. `code` is stable, for programs; the message is for people.
 
     `oldest` is set only with the code `changes_gone`, see `wire.problems`. `retry_after` is in

@@ -1,7 +1,11 @@
 """Tokens and the database, as an administrator sees them."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import datetime
+
+from moorage.wire.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,12 @@
 """Pools, leases and the waiting line. All durations are in seconds."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
+from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import PATIENCE_SECONDS, QUEUE_MAX, TTL_SECONDS, TTL_SECONDS_MAX
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
@@ -111,7 +114,7 @@ class Pool:
     slots: dict[str, int]
     """The number of slots in each state; empty: the pool has no slots."""
     next_grant_at: datetime | None
-    first: "Lease | None"
+    first: Lease | None
     created_at: datetime
     updated_at: datetime
 

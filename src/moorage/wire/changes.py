@@ -4,10 +4,12 @@ The values here are after-images, in the form of the whole native API: times are
 UTC, durations are seconds. A generation counts within its provider or consumer.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
 from datetime import datetime
 from typing import Any
 
+from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import (
     AgentState,
     Cause,

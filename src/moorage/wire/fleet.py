@@ -4,11 +4,14 @@ A *pair* is a provider and a resource class. `desired` and `actual` are amounts 
 resource class.
 """
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
 from moorage.wire.changes import FailureValue
+from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness
 from moorage.wire.pages import PageAsked
 
@@ -179,7 +182,7 @@ class EnrollRequest:
 class Enrolled:
     """An enrolled agent and its token, which cannot be shown again."""
 
-    agent: "Agent"
+    agent: Agent
     token: str
 
 

@@ -1,5 +1,7 @@
 """Labels with a meaning."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 HOLDER = "holder"

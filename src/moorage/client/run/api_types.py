@@ -5,8 +5,9 @@ The names are those of `moorage.wire.admission`, which needs a newer Python; a t
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, NamedTuple
+
+from moorage.client.run.clock import instant_of
 
 PATIENCE_SECONDS = 30.0
 """How long a server keeps a place in line if the request sets no patience."""
@@ -88,7 +89,7 @@ class Lease(NamedTuple):
     def ends_at(self) -> str | None:
         """When it ends without a renewal: at the end of its TTL or its hold, whichever is first."""
         values = [at for at in (self.expires_at, self.hold_until) if at is not None]
-        return min(values, key=_instant, default=None)
+        return min(values, key=instant_of, default=None)
 
     @property
     def end(self) -> str:
@@ -117,11 +118,6 @@ def lease_of(values: Any) -> Lease:
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StrangeAnswerError(f"the response is not a lease: {error!r}") from error
-
-
-def _instant(at: str) -> datetime:
-    """Parse a time of an answer; `fromisoformat` of older Pythons does not accept Z."""
-    return datetime.fromisoformat(at.replace("Z", "+00:00"))
 
 
 def _seconds(value: Any) -> float | None:
