@@ -12,8 +12,10 @@ from moorage.cli.commands.run import attach
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.tables import Cell, Column, show_rows
+from moorage.cli.support.views.cells import id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
@@ -24,7 +26,26 @@ from moorage.wire.fleet import (
     PolicyRequest,
 )
 
-COLUMNS = ["id", "host", "group", "policy", "readiness", "liveness", "reservoir", "remark"]
+COLUMNS = (
+    Column("id"),
+    Column("host", least=12),
+    Column("group", dropped=3, least=8),
+    Column("policy", dropped=1),
+    Column("readiness"),
+    Column("liveness"),
+    Column("reservoir", dropped=2, least=24),
+    Column("remark", "reason", least=16, last=True),
+)
+
+CLASSES = (
+    Column("part", least=8),
+    Column("class", least=12),
+    Column("desired", right=True),
+    Column("actual", right=True),
+    Column("offered", right=True),
+    Column("used", dropped=1, right=True),
+    Column("why", "reason", least=16, last=True),
+)
 
 _ID = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 """The agent of the examples."""
@@ -70,22 +91,25 @@ _REASON = click.option("--reason", default="", help="Why, for the audit trail an
 @_choice("liveness", Liveness, "Only those that are so.")
 @click.option("--label", help="Only those with this label: NAME or NAME=VALUE.")
 @click.option("--offered/--not-offered", default=None, help="Only those that offer something.")
+@wide_option
 @json_option
-def list_(named: str | None, state: str | None, as_json: bool, **filters: Any) -> None:
+def list_(named: str | None, state: str | None, wide: bool, as_json: bool, **filters: Any) -> None:
     """Print agents, with what each has of what it should have."""
     with fleet_at_server() as fleet:
         agents = list(fleet.agents(group=named, state=state or "active", **filters))
     if as_json:
         show_json(msgspec.to_builtins(agents))
     else:
-        show_table(COLUMNS, [_row(agent) for agent in agents])
+        ids = id_cells(agent.id for agent in agents)
+        show_rows(COLUMNS, [[ids[agent.id], *_row(agent)] for agent in agents], wide=wide)
 
 
 @group.command(epilog=example(f"moorage agent show {_ID}"))
 @administering
 @_AGENT
+@wide_option
 @json_option
-def show(agent_id: str, as_json: bool) -> None:
+def show(agent_id: str, wide: bool, as_json: bool) -> None:
     """Print the agent ID, and why it offers less than it should."""
     with fleet_at_server() as fleet:
         agent = fleet.agent(agent_id)
@@ -110,7 +134,7 @@ def show(agent_id: str, as_json: bool) -> None:
         for name, one in part.classes.items()
     ]
     if rows:
-        show_table(["part", "class", "desired", "actual", "offered", "used", "why"], rows)
+        show_rows(CLASSES, rows, wide=wide)
 
 
 @group.command(epilog=example(f"moorage agent create {_ID} --group rack-7 --label row=2"))
@@ -258,14 +282,13 @@ def _show_one(agent: Agent, as_json: bool, line: str) -> None:
         say(line)
 
 
-def _row(agent: Agent) -> list[str]:
+def _row(agent: Agent) -> list[Cell | str]:
     return [
-        agent.id,
         "-" if agent.facts is None else agent.facts.hostname,
         agent.group,
-        agent.policy,
-        agent.readiness,
-        agent.liveness,
+        state_cell(agent.policy),
+        state_cell(agent.readiness),
+        state_cell(agent.liveness),
         _reservoir(agent),
         _remark(agent),
     ]

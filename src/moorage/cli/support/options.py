@@ -26,6 +26,9 @@ metrics_option = click.option(
     help="Serve metrics for Prometheus, and probes; by default none.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+wide_option = click.option(
+    "--wide", is_flag=True, help="On a terminal: all columns and complete texts."
+)
 
 READY_SECONDS = 60.0
 """A governor of which no pass has succeeded for longer is not ready. The alert has the same."""

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from moorage.cli.support.tables import Cell
 from moorage.client.run.durations import OVERDUE, eta_spoken
 from moorage.wire.admission import Lease, Waiting
 
@@ -9,6 +10,12 @@ from moorage.wire.admission import Lease, Waiting
 def needs_text(lease: Lease) -> str:
     """Return the needs of a lease as `POOL=UNITS ...`."""
     return " ".join(f"{need.pool}={need.units}" for need in lease.needs)
+
+
+def needs_cell(lease: Lease) -> Cell:
+    """Return the needs of a lease: on a terminal without the units where it is one."""
+    needs = [f"{need.pool}={need.units}" for need in lease.needs]
+    return Cell(" ".join(one.removesuffix("=1") for one in needs), " ".join(needs))
 
 
 def eta_text(waiting: Waiting) -> str:

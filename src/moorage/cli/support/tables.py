@@ -1,0 +1,228 @@
+"""Tables of lists: one line per row on a terminal, complete and tab-separated elsewhere.
+
+A terminal that is too narrow first loses columns, in an order that each table sets, and a last line
+names them. Then texts that may be cut end with an ellipsis, the reason after all others. What other
+programs read never depends on a terminal: each row has every column, with complete texts.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import click
+
+from moorage.cli.support.output import printable, say
+
+NOTHING = "-"
+"""The text of a cell without a value."""
+
+ELLIPSIS = "…"
+
+BETWEEN = "  "
+"""Separator between the columns on a terminal."""
+
+NARROWEST = 4
+"""The least width of a column that must be cut because nothing else is left."""
+
+GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "bright_black"
+"""Colours of cells. The text of a cell says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    `name` is its title in a pipe, where scripts rely on it. `title` is that on a terminal, if the
+    text is another one there, such as an age instead of a time.
+    """
+
+    name: str
+    title: str = ""
+    dropped: int = 0
+    """The column with the highest number is dropped first; 0: it is never dropped."""
+    least: int | None = None
+    """The width down to which its texts may be cut; None: they are cut only if nothing helps."""
+    last: bool = False
+    """On a terminal it is the last column. That of the reason, which is the longest text."""
+    right: bool = False
+    """Its texts are aligned on the right, as those of numbers are."""
+
+    @property
+    def heading(self) -> str:
+        """Return its title on a terminal."""
+        return self.title or self.name
+
+
+class Cell(NamedTuple):
+    """A cell with one text for terminals and another, complete one for pipes."""
+
+    short: str
+    full: str
+    colour: str | None = None
+
+
+Row = Sequence[Cell | str]
+
+
+class Drawn(NamedTuple):
+    """A table for a terminal: its title, its rows, and a last line, empty if all is shown."""
+
+    title: str
+    rows: list[str]
+    rest: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Return all lines."""
+        return [self.title, *self.rows, *([self.rest] if self.rest else [])]
+
+
+def show_rows(columns: Sequence[Column], rows: Sequence[Row], *, wide: bool = False) -> None:
+    """Print a table: for a terminal as wide as that is, or `wide`; otherwise tab-separated."""
+    if not sys.stdout.isatty():
+        say(*(column.name for column in columns))
+        for row in rows:
+            say(*(cell if isinstance(cell, str) else cell.full for cell in row))
+        return
+    width = None if wide else os.get_terminal_size(sys.stdout.fileno()).columns
+    for line in draw(columns, rows, _columns_wanted(width), colours=has_colours(os.environ)).lines:
+        click.echo(line, color=True)
+
+
+def _columns_wanted(width: int | None) -> int | None:
+    """Return the width of the terminal, or what COLUMNS sets, as other programs do."""
+    wanted = os.environ.get("COLUMNS", "")
+    return int(wanted) if width is not None and wanted.isdecimal() and int(wanted) else width
+
+
+def has_colours(environment: Mapping[str, str]) -> bool:
+    """Return whether a terminal may be sent colours; see https://no-color.org."""
+    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def draw(
+    columns: Sequence[Column], rows: Sequence[Row], width: int | None, *, colours: bool = False
+) -> Drawn:
+    """Return a table for a terminal of this width; None: as wide as its texts."""
+    cells = [[_clean(cell) for cell in row] for row in rows]
+    order = sorted(range(len(columns)), key=lambda number: columns[number].last)
+    texts = [[row[number].short for row in cells] for number in range(len(columns))]
+    natural = [
+        max(map(width_of, (column.heading, *those)))
+        for column, those in zip(columns, texts, strict=True)
+    ]
+    if width is not None:
+        order, missing = _kept(columns, texts, natural, order, width)
+        widths = _widths(columns, natural, order, width)
+    else:
+        missing, widths = [], natural
+    pairs = [(columns[number], widths[number]) for number in order]
+
+    def line(those: Sequence[Cell], *, title: bool = False) -> str:
+        parts = [
+            _fitted(cell, size, right=column.right, colours=colours, title=title)
+            for cell, (column, size) in zip(those, pairs, strict=True)
+        ]
+        return BETWEEN.join(parts).rstrip()
+
+    heading = line([Cell(columns[number].heading, "") for number in order], title=True)
+    names = ", ".join(columns[number].heading for number in missing)
+    rest = f"not shown: {names}; --wide shows all" if names else ""
+    if width is not None:
+        rest = _cut(rest, width)
+    drawn = [line([row[number] for number in order]) for row in cells]
+    return Drawn(heading, drawn, click.style(rest, fg=FAINT) if rest and colours else rest)
+
+
+def width_of(text: str) -> int:
+    """Return how many cells of a terminal a printable text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # deferred: few texts need it
+
+    return cell_len(text)
+
+
+def _clean(cell: Cell | str) -> Cell:
+    if isinstance(cell, str):
+        return Cell(printable(cell), "")
+    return cell._replace(short=printable(cell.short))
+
+
+def _kept(
+    columns: Sequence[Column],
+    texts: Sequence[Sequence[str]],
+    natural: Sequence[int],
+    order: Sequence[int],
+    width: int,
+) -> tuple[list[int], list[int]]:
+    """Return the columns that are shown, and those with values that are not."""
+    empty = [all(text == NOTHING for text in those) for those in texts]
+    kept, missing = [*order], []
+    droppable = [number for number in order if columns[number].dropped]
+    # A column without values goes first: nothing is lost with it.
+    for number in sorted(droppable, key=lambda one: (not empty[one], -columns[one].dropped)):
+        if _total(_least(columns[one], natural[one]) for one in kept) <= width:
+            break
+        kept.remove(number)
+        if not empty[number]:
+            missing.append(number)
+    return kept, sorted(missing)
+
+
+def _total(widths: Iterable[int]) -> int:
+    sizes = [*widths]
+    return sum(sizes) + len(BETWEEN) * (len(sizes) - 1)
+
+
+def _least(column: Column, natural: int) -> int:
+    """Return the width that a column needs for its texts to be of use."""
+    if column.least is None:
+        return natural
+    return min(natural, max(column.least, width_of(column.heading)))
+
+
+def _widths(
+    columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int], width: int
+) -> list[int]:
+    """Return the width of each column, so that those that are kept fit if that is possible."""
+    widths = [_least(column, size) for column, size in zip(columns, natural, strict=True)]
+    spare = width - _total([widths[number] for number in kept])
+    growing = [number for number in kept if widths[number] < natural[number]]
+    while spare > 0 and growing:
+        smallest = min(growing, key=lambda number: widths[number])
+        widths[smallest] += 1
+        spare -= 1
+        growing = [number for number in growing if widths[number] < natural[number]]
+    while spare < 0:
+        widest = max(kept, key=lambda number: widths[number])
+        if widths[widest] <= NARROWEST:
+            break
+        widths[widest] -= 1
+        spare += 1
+    return widths
+
+
+def _fitted(cell: Cell, size: int, *, right: bool, colours: bool, title: bool) -> str:
+    """Return a text with exactly this width, with its colour."""
+    text = _cut(cell.short, size)
+    space = " " * (size - width_of(text))
+    if colours and title:
+        text = click.style(text, bold=True)
+    elif colours and cell.colour is not None:
+        text = click.style(text, fg=cell.colour)
+    return f"{space}{text}" if right else f"{text}{space}"
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a text with at most this width, with an ellipsis if something is missing."""
+    if width_of(text) <= width:
+        return text
+    kept = ""
+    for one in text:
+        if width_of(kept + one) >= width:
+            break
+        kept += one
+    return kept.rstrip() + ELLIPSIS
