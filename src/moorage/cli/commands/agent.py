@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.cli.commands import agent_group
 from moorage.cli.commands.run import attach
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option, wide_option
@@ -100,8 +100,8 @@ def list_(named: str | None, state: str | None, wide: bool, as_json: bool, **fil
     if as_json:
         show_json(msgspec.to_builtins(agents))
     else:
-        ids = id_cells(agent.id for agent in agents)
-        show_rows(COLUMNS, [[ids[agent.id], *_row(agent)] for agent in agents], wide=wide)
+        shown = id_cells(agent.id for agent in agents)
+        show_rows(COLUMNS, [[shown[agent.id], *_row(agent)] for agent in agents], wide=wide)
 
 
 @group.command(epilog=example(f"moorage agent show {_ID}"))
@@ -112,7 +112,7 @@ def list_(named: str | None, state: str | None, wide: bool, as_json: bool, **fil
 def show(agent_id: str, wide: bool, as_json: bool) -> None:
     """Print the agent ID, and why it offers less than it should."""
     with fleet_at_server() as fleet:
-        agent = fleet.agent(agent_id)
+        agent = fleet.agent(ids.agent_id(fleet, agent_id))
     if as_json:
         show_json(msgspec.to_builtins(agent))
         return
@@ -203,7 +203,7 @@ def set_desired(
         reason=reason,
     )
     with fleet_at_server() as fleet:
-        agent = fleet.desired(agent_id, wanted)
+        agent = fleet.desired(ids.agent_id(fleet, agent_id), wanted)
     _show_one(agent, as_json, f"agent {agent.id}: {_reservoir(agent)}")
 
 
@@ -271,7 +271,7 @@ def decommission(agent_id: str, reason: str, force: bool, as_json: bool) -> None
 
 def _move(agent_id: str, action: str, wanted: PolicyRequest, as_json: bool) -> None:
     with fleet_at_server() as fleet:
-        agent = fleet.policy(agent_id, action, wanted)
+        agent = fleet.policy(ids.agent_id(fleet, agent_id), action, wanted)
     _show_one(agent, as_json, f"agent {agent.id} is {_DONE[action]}")
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from moorage.cli.commands.lease_why import why
 from moorage.cli.commands.run import attach
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import duration_text
 from moorage.cli.support.options import example, json_option, wide_option
@@ -72,9 +72,9 @@ def list_(
         return
     about = [name for name in ABOUT if any(name in lease.labels for lease in leases)]
     columns = [Column(name, dropped=10 + ABOUT.index(name), least=8) for name in about]
-    ids, now = id_cells(lease.id for lease in leases), server_now()
+    shown, now = id_cells(lease.id for lease in leases), server_now()
     rows = [
-        [ids[lease.id], *_row(lease, now), *(lease.labels.get(name, NOTHING) for name in about)]
+        [shown[lease.id], *_row(lease, now), *(lease.labels.get(name, NOTHING) for name in about)]
         for lease in leases
     ]
     show_rows([*COLUMNS, *columns], rows, wide=wide)
@@ -82,12 +82,12 @@ def list_(
 
 @group.command(epilog=example("moorage lease show 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
-@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
 @json_option
-def show(lease_id: str, as_json: bool) -> None:
+def show(text: str, as_json: bool) -> None:
     """Print all properties of the lease or ticket ID."""
     with at_server() as admission:
-        lease = admission.lease(lease_id)
+        lease = admission.lease(ids.lease_id(admission, text))
     if as_json:
         show_json(msgspec.to_builtins(lease))
         return
@@ -105,13 +105,13 @@ def show(lease_id: str, as_json: bool) -> None:
     )
 )
 @administering
-@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
 @click.option("--reason", default="", help="Reason, shown to the holder.")
 @json_option
-def revoke(lease_id: str, reason: str, as_json: bool) -> None:
+def revoke(text: str, reason: str, as_json: bool) -> None:
     """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner."""
     with at_server() as admission:
-        lease = admission.revoke(lease_id, reason)
+        lease = admission.revoke(ids.lease_id(admission, text), reason)
     if as_json:
         show_json(msgspec.to_builtins(lease))
     else:

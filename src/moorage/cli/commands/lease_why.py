@@ -8,11 +8,13 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.ids import lease_id, leases_with
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, Failure, show_json, show_table
 from moorage.cli.support.views.lease_text import eta_text, needs_text, time_text
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
+from moorage.core.ids import is_prefix
 from moorage.wire.admission import Lease
 from moorage.wire.labels import HOLDER, holder_of
 
@@ -47,7 +49,9 @@ def why(name: str, as_json: bool) -> None:
 
 
 def _found(admission: Admission, name: str) -> Iterator[Lease]:
-    """Yield the lease with an id, or else those of a holder that have not ended."""
+    """Yield the lease with an id or its prefix, or else those of a holder that have not ended."""
+    if is_prefix(name.lower()) and leases_with(admission, name.lower()):
+        name = lease_id(admission, name)
     try:
         yield admission.lease(name)
         return

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import click
 
+from moorage.cli.support import ids
 from moorage.cli.support.command import administering, administration, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option, wide_option
@@ -111,7 +112,9 @@ def create(
 def rotate(token_id: str, grace: float, expires_in: float | None, as_json: bool) -> None:
     """Replace the token ID with a new one and print the new secret."""
     wanted = RotationWanted(grace=grace, expires_in=expires_in)
-    _show_secret(administration().token_rotate(token_id, wanted), as_json)
+    target = administration()
+    whole = ids.token_id(target.token_list(), token_id)
+    _show_secret(target.token_rotate(whole, wanted), as_json)
 
 
 @group.command("list", epilog=example("moorage token list"))
@@ -124,10 +127,10 @@ def list_(wide: bool, as_json: bool) -> None:
     if as_json:
         show_json(tokens)
         return
-    ids, now = id_cells(token["id"] for token in tokens), server_now()
+    shown, now = id_cells(token["id"] for token in tokens), server_now()
     rows: list[Row] = [
         [
-            ids[token["id"]],
+            shown[token["id"]],
             token["name"],
             token["role"],
             _bound(token),
@@ -147,11 +150,13 @@ def list_(wide: bool, as_json: bool) -> None:
 @json_option
 def revoke(token_id: str, as_json: bool) -> None:
     """Revoke the token ID at once."""
-    administration().token_revoke(token_id)
+    target = administration()
+    whole = ids.token_id(target.token_list(), token_id)
+    target.token_revoke(whole)
     if as_json:
-        show_json({"id": token_id, "revoked": True})
+        show_json({"id": whole, "revoked": True})
     else:
-        say(f"revoked {token_id}")
+        say(f"revoked {whole}")
 
 
 def _show_secret(made: dict[str, Any], as_json: bool) -> None:

@@ -19,7 +19,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
-from moorage.service.admission.key_ranges import keys_with
+from moorage.service.admission.key_ranges import ids_with, keys_with
 from moorage.service.admission.positions import Positions
 from moorage.service.admission.views import (
     LeaseView,
@@ -130,12 +130,18 @@ class AdmissionQueries:
         state: State | None = None,
         owner: str | None = None,
         key_prefix: str | None = None,
+        id_prefix: str | None = None,
     ) -> tuple[list[LeaseView], str | None]:
         """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
         rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
         keys = None if key_prefix is None else keys_with(key_prefix, owner)
-        plan = reads.leases_window(after, rows_max, pool=pool, state=state, owner=owner, keys=keys)
+        ids = None if id_prefix is None else ids_with(id_prefix)
+        if keys is not None and ids is not None:
+            raise Error(Code.INVALID, "Set key_prefix or id_prefix, not both.")
+        plan = reads.leases_window(
+            after, rows_max, pool=pool, state=state, owner=owner, keys=keys, ids=ids
+        )
         with errors.translated():
             seen = await self._engine.read_aside(plan)
         when = self._when(seen.timeline)
