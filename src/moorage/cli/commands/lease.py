@@ -32,7 +32,7 @@ COLUMNS = (
     Column("position", "place", dropped=3, right=True),
     Column("asked", "age", right=True),
     Column("until", "ends", dropped=2),
-    Column("remark", "reason", least=24, last=True),
+    Column("remark", "reason", least=14, last=True),
 )
 
 ABOUT = ("verb", "conductor", "image", "ironic")

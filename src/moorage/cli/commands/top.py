@@ -15,7 +15,8 @@ import msgspec
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import printable, show_json
-from moorage.cli.support.tables import Column, Drawn, Row, draw, has_colours, show_rows
+from moorage.cli.support.tables import Column, Drawn, Row, draw, show_rows
+from moorage.cli.support.terminal import has_colours
 from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.lease_text import eta_text
 from moorage.cli.support.views.pool_text import state_of
@@ -33,8 +34,8 @@ COLUMNS = (
     Column("waiting", right=True),
     Column("state", least=8),
     Column("first", dropped=2, least=12),
-    Column("eta", dropped=1, least=9),
-    Column("why", "reason", least=24, last=True),
+    Column("eta", dropped=1),
+    Column("why", "reason", least=16, last=True),
 )
 
 END_KEYS = (b"q", b"Q", b"")
@@ -125,7 +126,7 @@ def _screen(drawn: Drawn, remark: str | None, height: int) -> "Text":
     """Return what fits on the screen; a line counts the pools that do not."""
     from rich.text import Text
 
-    below = [line for line in (drawn.rest, printable(remark or "")) if line]
+    below = [line for line in (*drawn.rest, printable(remark or "")) if line]
     room = height - 1 - len(below)
     shown = drawn.rows
     if len(shown) > room:

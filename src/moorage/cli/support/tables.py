@@ -7,24 +7,23 @@ programs read never depends on a terminal: each row has every column, with compl
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import NamedTuple
 
 import click
 
 from moorage.cli.support.output import printable, say
+from moorage.cli.support.terminal import BETWEEN, columns_of_terminal, has_colours, width_of
 
 NOTHING = "-"
 """The text of a cell without a value."""
 
 ELLIPSIS = "…"
 
-BETWEEN = "  "
-"""Separator between the columns on a terminal."""
-
-NARROWEST = 4
-"""The least width of a column that must be cut because nothing else is left."""
+SHORTEST, NARROWEST = 6, 4
+"""The least width of texts, and of all columns, on a terminal that is too narrow for more."""
 
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "bright_black"
 """Colours of cells. The text of a cell says the same."""
@@ -67,16 +66,16 @@ Row = Sequence[Cell | str]
 
 
 class Drawn(NamedTuple):
-    """A table for a terminal: its title, its rows, and a last line, empty if all is shown."""
+    """A table for a terminal: its title, its rows, and lines that name what is not shown."""
 
     title: str
     rows: list[str]
-    rest: str
+    rest: list[str]
 
     @property
     def lines(self) -> list[str]:
         """Return all lines."""
-        return [self.title, *self.rows, *([self.rest] if self.rest else [])]
+        return [self.title, *self.rows, *self.rest]
 
 
 def show_rows(columns: Sequence[Column], rows: Sequence[Row], *, wide: bool = False) -> None:
@@ -86,20 +85,9 @@ def show_rows(columns: Sequence[Column], rows: Sequence[Row], *, wide: bool = Fa
         for row in rows:
             say(*(cell if isinstance(cell, str) else cell.full for cell in row))
         return
-    width = None if wide else os.get_terminal_size(sys.stdout.fileno()).columns
-    for line in draw(columns, rows, _columns_wanted(width), colours=has_colours(os.environ)).lines:
+    width = None if wide else columns_of_terminal()
+    for line in draw(columns, rows, width, colours=has_colours(os.environ)).lines:
         click.echo(line, color=True)
-
-
-def _columns_wanted(width: int | None) -> int | None:
-    """Return the width of the terminal, or what COLUMNS sets, as other programs do."""
-    wanted = os.environ.get("COLUMNS", "")
-    return int(wanted) if width is not None and wanted.isdecimal() and int(wanted) else width
-
-
-def has_colours(environment: Mapping[str, str]) -> bool:
-    """Return whether a terminal may be sent colours; see https://no-color.org."""
-    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 def draw(
@@ -130,19 +118,11 @@ def draw(
     heading = line([Cell(columns[number].heading, "") for number in order], title=True)
     names = ", ".join(columns[number].heading for number in missing)
     rest = f"not shown: {names}; --wide shows all" if names else ""
-    if width is not None:
-        rest = _cut(rest, width)
+    below = wrap(rest, width or len(rest) + 1, break_on_hyphens=False)
+    if colours:
+        below = [click.style(one, fg=FAINT) for one in below]
     drawn = [line([row[number] for number in order]) for row in cells]
-    return Drawn(heading, drawn, click.style(rest, fg=FAINT) if rest and colours else rest)
-
-
-def width_of(text: str) -> int:
-    """Return how many cells of a terminal a printable text takes."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len  # deferred: few texts need it
-
-    return cell_len(text)
+    return Drawn(heading, drawn, below)
 
 
 def _clean(cell: Cell | str) -> Cell:
@@ -196,12 +176,14 @@ def _widths(
         widths[smallest] += 1
         spare -= 1
         growing = [number for number in growing if widths[number] < natural[number]]
-    while spare < 0:
-        widest = max(kept, key=lambda number: widths[number])
-        if widths[widest] <= NARROWEST:
-            break
-        widths[widest] -= 1
-        spare += 1
+    texts = [number for number in kept if columns[number].least is not None]
+    for shrinking, end in ((texts, SHORTEST), (kept, NARROWEST)):
+        while spare < 0 and shrinking:
+            widest = max(shrinking, key=lambda number: widths[number])
+            if widths[widest] <= end:
+                break
+            widths[widest] -= 1
+            spare += 1
     return widths
 
 
