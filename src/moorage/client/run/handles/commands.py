@@ -142,8 +142,10 @@ def _retry(words: Words, notices: Progress) -> int:
     leases = server_of(words)
     handle = _handle(words)
     if leases is None or not handle.entries():
+        if leases is not None:
+            return _nothing("there is nothing to retry", words, notices)
         notices.say("there is nothing to retry")
-        return 0 if leases is None else NOT_GRANTED
+        return 0
     for entry in _begun(handle):
         _get(handle, EntryKey(handle, entry), leases, words, notices)
     _print("", _shown(handle), words)
@@ -168,8 +170,7 @@ def _renew(words: Words, notices: Progress) -> int:
         notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is renewed")
         return 0
     if not handle.entries() and not words["loop"]:
-        notices.say(f"{handle.path} has no lease")
-        return NOT_GRANTED
+        return _nothing(f"{handle.path} has no lease", words, notices)
     renewals = Renewals(handle, leases, notices)
     with SignalCollector() as signals:
         pause = renewals.round(patient=words["loop"])
@@ -279,9 +280,10 @@ def _status(words: Words, notices: Progress) -> int:
     handle, leases = _handle(words), server_of(words)
     entries = handle.entries()
     if leases is None or not entries:
-        why = "no server is set" if leases is None else f"{handle.path} has no lease"
-        notices.say(why)
-        return 0 if leases is None else NOT_GRANTED
+        if leases is not None:
+            return _nothing(f"{handle.path} has no lease", words, notices)
+        notices.say("no server is set")
+        return 0
     found = [_looked(leases, entry) for entry in entries]
     if words["json"]:
         told = [None if lease is None else lease._asdict() for lease in found]
@@ -345,6 +347,11 @@ COMMANDS = {
     "lease outcome": _outcome,
     "lease cat": _cat,
 }
+
+
+def _nothing(why: str, words: Words, notices: Progress) -> int:
+    notices.fail(NOT_GRANTED, why, as_json=words.get("json", False))
+    return NOT_GRANTED
 
 
 def _handle(words: Words) -> Handle:
