@@ -6,7 +6,7 @@ what is special about OpenStack Ironic and about metal3, `kubernetes/` speaks to
 of reporters, `clock.py` the time. `connections.py` opens connections to other systems,
 `answers.py` reads what they answer, with limits; `connection_errors.py` says why a connection
 failed, `no_retry.py` prevents a second sending, `rereading.py` follows files that change, such as
-tokens, `sockets.py` opens those that listen, `server_log.py` has their log, and
-`metrics_server.py` serves metrics and probes.
+tokens, `pem_files.py` reads certificates. `sockets.py` opens sockets that listen, `server_log.py`
+has their log, and `metrics_server.py` serves metrics and probes.
 May import: `client`, `wire`, never the server.
 """

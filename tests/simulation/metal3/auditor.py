@@ -76,7 +76,7 @@ class HostAuditor(Auditor):
         uid = str(host["metadata"]["uid"])
         self.uids[node] = uid
         origin = FREE if uid in self.free else HELD
-        if origin is HELD and any(lease.key.endswith("/adopted") for lease in self.leases_of(uid)):
+        if origin is HELD and any(lease.forced for lease in self.leases_of(uid)):
             origin = Origin("bmo", governed=True, forced=True)
         self.began(Worker(uid, node), origin)  # type: ignore[arg-type] # all that it reads of a node
 

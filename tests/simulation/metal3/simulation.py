@@ -6,12 +6,14 @@ replaced. All random choices come from the seed, so a seed repeats. With odd see
 at some time: then every host must become what is wanted of it, and nothing may be left.
 """
 
+import random
 from itertools import count
 from random import Random
 from typing import Any
 
 from moorage.core.clock import SECOND
 from moorage.integrations.metal3.rules import Rules
+from moorage.integrations.provisioning.rules import Condition, Rule
 from tests.simulation.metal3.auditor import HostAuditor
 from tests.simulation.metal3.cluster import GOVERNOR, Cluster, Operating, nodes_of
 from tests.simulation.metal3.processes import Governing
@@ -24,6 +26,7 @@ from tests.simulation.virtual.loop import passed
 from tests.support.bmo_double.operator import Settings
 
 POOL = "deploy"
+URGENT = Condition(patterns={"labels.urgent": ("true",)})
 
 KUBERNETES_LATE = 55.0
 """How late the API server may begin what it has got: its `--request-timeout` is a minute."""
@@ -51,7 +54,7 @@ class Metal3Simulation(MoorageWorld):
         self.interval = self.random.choice([2.0, 5.0])
         self.haste = self.random.choice([20.0, 100.0])
         self.limit = self.random.randrange(1, 4)
-        self.rules = Rules.of_pool(POOL)
+        self.rules = Rules(rules=(Rule(pool=POOL),), exempt=(URGENT,))
         self.numbers = count(1)
 
     # What the parts of the world use.
@@ -106,7 +109,8 @@ class Metal3Simulation(MoorageWorld):
     def _cast(self) -> None:
         """Make the programs, and those who want something of hosts."""
         settings = Settings(seed=self.seed, lag=(0.005, self.random.choice([0.05, 0.5, 5.0])))
-        governors = [Governing(self, f"governor-{n}") for n in range(self.random.randrange(1, 3))]
+        random.seed(self.seed)  # delays of the mirror
+        governors = [self._governor(number) for number in range(self.random.randrange(1, 4))]
         self.programs = [Operating(self, settings), *governors]
         for program in self.programs:
             self.later(self.random.uniform(0.0, 20.0), program.start)
@@ -116,6 +120,11 @@ class Metal3Simulation(MoorageWorld):
         for work in (trouble.meddler, trouble.operator, trouble.reaper):
             if self.random.random() < 0.7:
                 self._go(work())
+
+    def _governor(self, number: int) -> Governing:
+        mirrored = self.random.random() < 0.7
+        skew = self.random.choice([0.0, 0.0, 0.0, -7_200.0, 120.0, -1e8])
+        return Governing(self, f"governor-{number}", mirrored=mirrored, skew=skew)
 
     def _busy(self, node: str) -> None:
         self.tell("busy", node, self.nodes.book.states[node])

@@ -6,10 +6,13 @@ could not start gets our pause again, so that it gives its units back, and waits
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from itertools import islice
 
+from moorage.integrations.clock import monotonic
+from moorage.integrations.kubernetes.api import KubernetesError
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
     again_at,
@@ -24,6 +27,7 @@ from moorage.integrations.metal3.hosts import (
     name_of,
     pause_of,
     start_of,
+    uid_of,
     work_of,
 )
 from moorage.integrations.metal3.metrics import GovernorMetrics
@@ -43,12 +47,24 @@ STUCK_SECONDS = 60.0
 REREAD_MAX = 100
 """Hosts that a pass reads again before it withdraws their tickets; others follow in later ones."""
 
+REFUSED_SECONDS = 60.0
+"""How long a host is left alone after the API server refused to change its pause."""
+
+NOT_OF_ONE_HOST = (
+    None,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+"""Statuses of refusals that do not come from the host: the next request would get the same."""
+
 log = logging.getLogger("moorage.metal3")
 
 
 def utc_now() -> datetime:
     """Return the time of this machine."""
-    return datetime.now(UTC)  # noqa: TID251 - a time to compare with those of BMO is meant
+    return datetime.now(UTC)  # noqa: TID251 - a time for people, and to compare with BMO's
 
 
 class Governor:
@@ -73,8 +89,10 @@ class Governor:
         starter = HostStarter(host_leases, requests, self._start_of)
         self._governs = self._reconciler.governs
         self._line = Line(host_leases, starter, self._governs)
-        self._explainer = Explainer(requests)
+        self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
+        self._refused: dict[str, tuple[float, str]] = {}
+        """Whose pause could not be changed, by UID: until when it is not tried again, and why."""
         self.metrics = GovernorMetrics()
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
@@ -86,7 +104,10 @@ class Governor:
     @property
     def remarks(self) -> dict[str, str]:
         """Why hosts with our pause do not start, or have no place in line, by UID."""
-        return {**self._line.remarks, **self._held}
+        refused = {
+            uid: f"its pause cannot be changed: {why}" for uid, (_, why) in self._refused.items()
+        }
+        return {**refused, **self._line.remarks, **self._held}
 
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
@@ -100,6 +121,7 @@ class Governor:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
         starts, held, kept = [], {}, set[str]()
+        self._forget_refused(picture)
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
             if pause_of(host) is None:
@@ -120,8 +142,15 @@ class Governor:
                 starts.append(start)
         self._held = held
         seen = {start.host.uuid for start in starts} | held.keys() | kept
-        unseen = {uid: waiting for uid, waiting in tickets.items() if uid not in seen}
-        kept |= await self._still_waiting(unseen, picture)
+        kept |= await self._still_waiting(
+            {
+                uid: ticket
+                for uid, waiting in tickets.items()
+                for ticket in waiting
+                if uid not in seen and self._governs(ticket)
+            },
+            picture.hosts,
+        )
         await self._line.follow(starts, tickets, kept)
         self.metrics.passed(picture)
         self.metrics.waits(tickets)
@@ -130,18 +159,16 @@ class Governor:
         )
 
     async def _still_waiting(
-        self, tickets: Mapping[str, Collection[Lease]], picture: Picture
+        self, tickets: Mapping[str, Lease], hosts: Mapping[str, BareMetalHost]
     ) -> set[str]:
-        """Return which of these hosts wait, although this pass did not see it.
+        """Return which hosts with tickets wait, although this pass did not see it; all by UID.
 
         Another process may have seen a host later than the copy of this one shows it: without the
         ticket, the host would lose its place.
         """
-        own = {uid: tickets[uid] for uid in tickets if any(map(self._governs, tickets[uid]))}
-        waiting = {*islice(own, REREAD_MAX, None)}
-        for uid in islice(own, REREAD_MAX):
-            ticket = next(filter(self._governs, own[uid]))
-            host = await self._reconciler.read(ticket, picture.hosts.get(uid))
+        waiting = {*islice(tickets, REREAD_MAX, None)}
+        for uid in islice(tickets, REREAD_MAX):
+            host = await self._reconciler.read(tickets[uid], hosts.get(uid))
             if host is not None and self._start_of(host) is not None:
                 waiting.add(uid)
         return waiting
@@ -159,15 +186,46 @@ class Governor:
             and has_looked_since(host, lease.record)
             for lease in leases
         )
-        if stuck and await self._requests.pause(host):
+        if stuck and await self._changed(host, self._requests.pause):
             log.warning(
                 "%s cannot start, and gives its units back: %s", name_of(host), error_of(host)
             )
 
     async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        if work_of(host) is None or leases:
-            await self._requests.unpause(host)
+        work = work_of(host)
+        if work is None or leases or not self._rules.needs(host, work).units:
+            await self._changed(host, self._requests.unpause)
+
+    async def _changed(
+        self, host: BareMetalHost, change: Callable[[BareMetalHost], Awaitable[bool]]
+    ) -> bool:
+        """Change the pause of a host; return whether it was changed.
+
+        A host that the API server does not let change must not stop the pass: its owner can fill
+        its annotations up to their limit, and validating webhooks judge the whole host.
+        """
+        uid = uid_of(host)
+        if monotonic() < self._refused.get(uid, (0.0, ""))[0]:
+            return False
+        try:
+            return await change(host)
+        except KubernetesError as error:
+            if error.status in NOT_OF_ONE_HOST:
+                raise
+            if uid not in self._refused:
+                log.warning("the pause of %s cannot be changed: %s", name_of(host), error)
+            self._refused[uid] = (monotonic() + REFUSED_SECONDS, str(error))
+            return False
+
+    def _forget_refused(self, picture: Picture) -> None:
+        """Forget hosts that are gone, or that were not tried again."""
+        known = monotonic() - REFUSED_SECONDS
+        self._refused = {
+            uid: (until, why)
+            for uid, (until, why) in self._refused.items()
+            if uid in picture.hosts and until > known
+        }
 
     def _wait_of(self, host: BareMetalHost) -> str | None:
         """Return why a host does not ask yet that could not start; None: it may ask."""

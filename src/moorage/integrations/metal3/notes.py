@@ -24,6 +24,9 @@ NOTED = "noted"
 TEXT_LENGTH_MAX = 500
 """Characters of one field."""
 
+NOTE_LENGTH_MAX = 10_000
+"""Characters of a note that are read: ours are shorter, whatever they say."""
+
 WIDTH = 96
 """Characters of one line, if its words are not longer."""
 
@@ -55,14 +58,16 @@ def _wrapped(line: str) -> str:
 
 
 def said_by(host: BareMetalHost) -> Note | None:
-    """Return the note that a host says; None: none."""
-    text = annotations_of(host).get(WAITING)
+    """Return the note that a host says; None: none. All who may write the host may write it."""
+    text: object = annotations_of(host).get(WAITING)
     if text is None:
         return None
+    if not isinstance(text, str) or len(text) > NOTE_LENGTH_MAX:
+        return UNREADABLE
     try:
         pairs = [line.partition(": ") for line in text.replace(FOLD, " ").split("\n")]
         return {name: json.loads(value) for name, _, value in pairs}
-    except ValueError:
+    except (ValueError, RecursionError):
         return UNREADABLE
 
 

@@ -14,7 +14,7 @@ from moorage.integrations.metal3.hosts import (
     uid_of,
     work_of,
 )
-from moorage.integrations.metal3.requests import HostRequests
+from moorage.integrations.metal3.requests import HOST_NAME, HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning import reconcile
 from moorage.integrations.provisioning.host_leases import (
@@ -85,9 +85,9 @@ class _Cluster:
         if listed is not None:
             return await self._requests.again(listed)
         uid, name = str(host_of(lease)), lease.labels.get("holder", "")
-        if "/" in name and len(name) < LABEL_LENGTH_MAX:
+        if HOST_NAME.fullmatch(name) and len(name) < LABEL_LENGTH_MAX:
             return await self._requests.named(name, uid)
-        # Another process than a governor has made the lease, or its label is cut off.
+        # Another program than a governor has made the lease, or its label is cut off.
         hosts = await self._requests.now()
         return next((host for host in hosts if uid_of(host) == uid), None)
 

@@ -4,9 +4,9 @@
 `host_leases.py` asks for units and keeps the steps of the work in the records of leases;
 `request_steps.py` sends a request by these steps. `starts.py` has what hosts wait to start,
 `line.py` waits for their units, `starting.py` starts them. `reconcile.py` compares hosts with their
-leases, `passes.py` makes the passes of a governor, `pass_metrics.py` shows to Prometheus what they
-have seen. `notes.py` says when a host is to say why it waits. `rules.py` says which units a host
-needs, by a file. `known_hosts.py` says which hosts can have been deleted, `pools.py` checks that
-pools can hold the units.
+leases in each pass of a governor. `passes.py` says what happens if a pass fails, `pass_metrics.py`
+shows to Prometheus what they have seen. `notes.py` says when a host is to say why it waits.
+`rules.py` says which units a host needs, by a file. `known_hosts.py` says which hosts can have been
+deleted, `pools.py` checks that pools can hold the units.
 May import: `client`, `wire`.
 """

@@ -168,6 +168,11 @@ class HostLeases:
                 return lease
         return None
 
+    async def has_other(self, host: Host, lease: Lease) -> bool:
+        """Return whether a host works by another lease than this one."""
+        found = self._api.leases(state="granted", key_prefix=host.keys)
+        return any([one.id != lease.id and bool(one.record_version) async for one in found])
+
     async def waiting(self, host: Host, verb: str) -> Lease | None:
         """Return the ticket of a host for a verb; None: it has none."""
         key = f"{host.keys}{verb}"

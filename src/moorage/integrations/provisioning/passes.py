@@ -1,4 +1,4 @@
-"""One pass of a governor after the other: what happens if one fails."""
+"""What happens if a pass of a governor fails; the commands decide when the next one begins."""
 
 import logging
 from collections.abc import Awaitable, Callable

@@ -66,7 +66,10 @@ class HostStarter(Generic[H]):
             return NOT_SENT
         host = await self._requests.read(start)
         if host is not None and self._requests.works(host):
-            return NOT_SENT  # another process has started it, so it needs its unit
+            # Another process has started it, so it needs its unit, unless it was counted meanwhile.
+            if await self._host_leases.has_other(start.host, lease):
+                await self._host_leases.give_back(lease, requeue=False)
+            return NOT_SENT
         now = None if host is None else self._wanted(host)
         if now is None or (now.kind, now.verb) != (start.kind, start.verb):
             locked = host is not None and self._requests.is_locked(host)

@@ -46,6 +46,11 @@ class Start:
         """What it needs: of two starts of one kind, the first in line can always be granted."""
         return tuple(sorted(self.needs.items()))
 
+    def asks_as(self, other: "Start") -> bool:
+        """Return whether a request for another start of its host asks for the same."""
+        own, others = ((one.kind, one.verb, one.forced) for one in (self, other))
+        return own == others
+
     def must_wait(self, leases: Iterable[Lease]) -> bool:
         """Return whether its host, with these leases, still has a unit of other work.
 

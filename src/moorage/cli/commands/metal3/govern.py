@@ -22,6 +22,7 @@ from moorage.cli.support.provisioning import (
     pools_checked,
     rules_of,
     server_of,
+    system_name,
     token_to_use,
 )
 
@@ -35,7 +36,7 @@ CHANGES_SECONDS = 0.2
 
 
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
-@click.option("--pool", metavar="NAME", help="Each working host has one unit of this pool.")
+@click.option("--pool", metavar="NAME", help="Each host that works has one unit of this pool.")
 @click.option("--rules", type=click.Path(), metavar="FILE", help="Rules instead of one pool.")
 @click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL.")
 @click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN.")
@@ -45,7 +46,7 @@ CHANGES_SECONDS = 0.2
 @click.option(
     "--cluster-name",
     metavar="NAME",
-    help="Tells this cluster from others in the same pools; the same for all its processes.",
+    help="Name of this cluster, if others use the same pools; the same in all its governors.",
 )
 @click.option(
     "--interval",
@@ -77,8 +78,12 @@ def govern(
     A host waits while it has our pause, baremetalhost.metal3.io/paused: moorage, which is removed
     as soon as there is room. Runs until Ctrl-C or SIGTERM.
     """
+    from moorage.integrations.kubernetes.names import LABEL_TEXT, is_label
     from moorage.integrations.metal3.rules import Rules, read
 
+    if namespace is not None and not is_label(namespace):
+        raise Failure(USAGE, f"--namespace must be {LABEL_TEXT}")
+    name = system_name(cluster_name, "--cluster-name")
     url = moorage_url(server_of(words))
     rules = rules_of(words["pool"], words["rules"], Rules.of_pool, read)
     try:
@@ -102,14 +107,14 @@ def govern(
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
             mirror = None if once else HostMirror(api, namespace, list_interval)
             requests = HostRequests(api, namespace, mirror)
-            governor = Governor(HostLeases(leases, cluster_name), requests, rules)
+            governor = Governor(HostLeases(leases, name), requests, rules)
             metrics = governor.metrics
             trouble = partial(metrics.trouble, ready_seconds(interval))
             check = partial(pools_checked, leases, rules.pools, url)
             async with metrics_served(metrics.registry, sockets, trouble):
                 if mirror is None:
                     await check()
-                    await _once(governor)
+                    await _once(governor, api.url)
                     return
                 await _until_reached(check, metrics.failed, stop, interval)
                 async with mirror:
@@ -120,12 +125,19 @@ def govern(
     carried_out(work, "kubernetes")
 
 
-async def _once(governor: "Governor") -> None:
-    """Make one pass. Raises Failure."""
+async def _once(governor: "Governor", cluster: str) -> None:
+    """Make one pass, and print what it has seen. Raises Failure."""
     succeeded = await governor.tick()
     await governor.close()
     if not succeeded:
         raise Failure(UNREACHABLE, "the pass has failed")
+    say(_seen_by(governor, cluster))
+
+
+def _seen_by(governor: "Governor", cluster: str) -> str:
+    """Return the line about the first pass that has succeeded."""
+    seen = governor.picture
+    return f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)"
 
 
 async def _until_reached(
@@ -161,8 +173,7 @@ def _pass_of(governor: "Governor", cluster: str) -> Callable[[], Awaitable[None]
         succeeded = await governor.tick()
         if succeeded and not ready:
             ready = True
-            seen = governor.picture
-            say(f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)")
+            say(_seen_by(governor, cluster))
 
     return make
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from socket import socket
 from weakref import WeakSet
 
+from moorage.integrations.pem_files import PemError, serving
 from moorage.integrations.sockets import ListenError, bound
 
 FIRST_PASSED = 3
@@ -50,12 +51,10 @@ def server_tls(certificate: str | None, key: str | None) -> ssl.SSLContext | Non
     """Return how to serve TLS; None: not at all. Raises ListenError."""
     if certificate is None:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
-        raise ListenError(f"{certificate}: {error}") from error
-    return context
+        return serving(certificate, key)
+    except PemError as error:
+        raise ListenError(str(error)) from error
 
 
 class Doorkeeper:
