@@ -219,7 +219,7 @@ def test_top_once(cli: Cli) -> None:
         (row,) = (row for row in rows if row[0] == "first")
         assert row[1:4] == ["1/1", "2", "full"]
         assert row[4].startswith("admin ")
-        assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin (1)"
+        assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin"
     output = {one["name"]: one["first"] for one in cli.answer("top")}
     assert output["first"]["id"] == high
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "first"))

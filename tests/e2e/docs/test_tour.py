@@ -6,6 +6,7 @@ second one ids, times of day, tokens and measured seconds differ from run to run
 """
 
 import re
+from getpass import getuser
 from pathlib import Path
 from platform import node
 
@@ -18,6 +19,7 @@ README = ROOT / "README.md"
 ADDRESS = "127.0.0.1:8778"
 FOLDER = "/home/alice/moorage"
 HOST = "laptop"
+HOLDER = f"alice on {HOST}"
 REFUSED = "(HTTP 4"
 STAMPS = (".venv/run.stamp", ".venv-client/stamp")
 """The environments that the tours build."""
@@ -36,7 +38,8 @@ VARYING = {
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00",
     "token": r"\d+\.\d+\.\d+",
     # How long it may yet take, or has taken: in a sentence, or as a whole cell.
-    "seconds": r"(?:about |\d+s to )?[\d.]+s(?= to go| so far)|^(?:\d+s to )?[\d.]+s$",
+    "seconds": r"(?:about |\d+s to )?[\d.]+s(?= to go| so far)"
+    r"|(?<=expected in )(?:\d+s to )?[\d.]+s|^(?:\d+s to )?[\d.]+s$",
 }
 """What no two runs have in common, by kind."""
 
@@ -79,6 +82,7 @@ NEEDED_OF_THE_FLEET = (
 def localised(lines: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
     """Put this run's address, folder and host where the README shows its own."""
     here = {ADDRESS: environment["MOORAGE_LISTEN"], FOLDER: str(folder), HOST: node()}
+    here = {HOLDER: f"{getuser()} on {node()}", **here}  # the longer one first
     shown = re.compile("|".join(map(re.escape, here)))
     return [shown.sub(lambda found: here[found[0]], line) for line in lines]
 

@@ -16,15 +16,18 @@ from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
 from moorage.core.ids import is_prefix
 from moorage.wire.admission import Lease
-from moorage.wire.labels import HOLDER, holder_of
+from moorage.wire.labels import HOLDER, HOST, JOB, USER, holder_of
 
 SEARCHED_MAX = 50_000
 """Leases and tickets that are searched for a name."""
 
-NAMED_BY = (HOLDER, "node")
+NAMED_BY = (HOLDER, "node", JOB, HOST, USER)
 """Labels that name the holder."""
 
-ABOUT = ("verb", "image", "conductor", "ironic", "wave")
+ABOUT = (
+    *("verb", "image", "conductor", "ironic", "wave"),
+    *("job", "build", "host", "user", "pid", "command"),
+)
 """Labels that say what the units are for."""
 
 
@@ -35,7 +38,8 @@ ABOUT = ("verb", "image", "conductor", "ironic", "wave")
 def why(name: str, as_json: bool) -> None:
     """Print why NAME waits, or since when it holds units: the id of a lease, or a holder.
 
-    A holder is named by the label `holder` or `node` of its leases: the name or UUID of a host.
+    A holder is named by its owner, or by a label of its leases: `holder`, `node`, `job`, `host` or
+    `user`.
     """
     with at_server() as admission:
         found = list(_found(admission, name))

@@ -3,18 +3,21 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from moorage.core.admission.bars import silence_of, silent_from
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder
+from moorage.core.admission.forecast.holders import Holding
 from moorage.core.admission.forecast.queue_order import Waiter
 from moorage.core.admission.forecast.why import Evidence
 from moorage.core.admission.model import Lease
-from moorage.core.clock import SECOND
+from moorage.core.clock import SECOND, Instant
 from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
 from moorage.store.admission.rows import RANK_LEAST, lease_from_body, lease_from_row
 from moorage.store.api import Plan, Query, Row
-from moorage.wire.labels import HOLDER, holder_of
+from moorage.wire.labels import holder_of
 
 PAGE = 5_000
 """Tickets that one query reads."""
@@ -24,6 +27,9 @@ PASTS = 200
 
 HOLDERS = 500
 """Granted leases whose end is considered individually: those granted first."""
+
+
+_labels = msgspec.json.Decoder(dict[str, str])
 
 
 class LinePass(NamedTuple):
@@ -74,22 +80,27 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     return LinePass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
 
 
-def _named(owners: Sequence[Row], holding: Sequence[Row]) -> tuple[tuple[str, int], ...]:
+def _named(owners: Sequence[Row], holding: Sequence[Row]) -> tuple[Holding, ...]:
     """Return holders as people know them, most units first, then by their first grants.
 
     Leases beyond the first `HOLDERS` count for their owners, whatever their labels are.
     """
-    held = [
-        (units, owner, holder_of(owner, {HOLDER: label})) for units, _, _, owner, label in holding
-    ]
-    counts: dict[str, int] = {name: 0 for _, _, name in held}
-    for owner, units in owners:
-        counts[owner] = counts.get(owner, 0) + units
-    for units, owner, name in held:
-        counts[owner] -= units
-        counts[name] += units
-    named = sorted(counts.items(), key=lambda each: -each[1])
-    return tuple((name, units) for name, units in named if units > 0)
+    unlisted: dict[str, int] = dict(owners)
+    found: dict[str, Holding] = {}
+    for units, granted_at, _, owner, labels in holding:
+        unlisted[owner] = unlisted.get(owner, 0) - units
+        name = holder_of(owner, {} if labels is None else _labels.decode(labels))
+        found[name] = _with(found.get(name), name, units, granted_at)
+    for owner, units in unlisted.items():
+        if units > 0:
+            found[owner] = _with(found.get(owner), owner, units, None)
+    return tuple(sorted(found.values(), key=lambda one: -one.units))
+
+
+def _with(known: Holding | None, name: str, units: int, granted_at: Instant | None) -> Holding:
+    if known is None:
+        return Holding(name, units, granted_at, several=granted_at is None)
+    return Holding(name, known.units + units, known.since, several=True)
 
 
 def _waiter(row: Row) -> Waiter:

@@ -76,7 +76,8 @@ def _failed(error: Exception, text: str, words: Words, notices: Progress) -> int
 
 
 def _acquire(words: Words, notices: Progress) -> int:
-    wish = wish_of(words)
+    # The shell that has called this one keeps the lease; this process ends at once.
+    wish = wish_of(words, os.getppid())
     usual = TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0)
     wish = wish._replace(usual_ttl=usual)
     leases = server_of(words)
@@ -367,9 +368,12 @@ def _temporary() -> str:
 
 
 def _like(entries: Iterable[HandleEntry], wish: LeaseRequest) -> HandleEntry | None:
-    """Return the entry with the same wish, ignoring the patience."""
-    asked = wish._replace(patience=0.0)
-    return next((entry for entry in entries if entry.wish._replace(patience=0.0) == asked), None)
+    """Return the entry with the same wish, ignoring the patience and where it came from."""
+
+    def plain(one: LeaseRequest) -> LeaseRequest:
+        return one._replace(patience=0.0, about=())
+
+    return next((entry for entry in entries if plain(entry.wish) == plain(wish)), None)
 
 
 def _shown(handle: Handle) -> dict[str, Any]:
