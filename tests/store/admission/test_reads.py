@@ -144,7 +144,7 @@ def test_holders_are_counted(engine: Engine) -> None:
         others = [ticket(8, "a"), granted(ticket(9, "b")), ended(granted(ticket(10, "a")))]
         await saved(engine, pool("a"), pool("b"), *leases, *others)
         found = await engine.read_aside(pass_load("a"))
-        assert [(one.name, one.units, one.since) for one in found.evidence.holders] == [
+        assert [(one.name, one.units, one.since) for one in found.evidence.holders.named] == [
             ("z", 2, AT),
             ("a", 2, AT + 1),
             ("b", 1, AT + 2),

@@ -1,10 +1,12 @@
 """Who holds units of a pool, in words: names as people know them, and since when."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from heapq import nlargest
 
 from msgspec import Struct
 
 from moorage.core.clock import DAY, HOUR, MINUTE, Instant
+from moorage.wire.labels import Naming, name_of
 
 NAMED = 3
 """Holders that a sentence names; the others are only counted."""
@@ -22,18 +24,52 @@ class Holding(Struct, frozen=True):
     """It has more than one lease, so its other units may be younger."""
 
 
-def held_by(holdings: Sequence[Holding], at: Instant) -> str:
-    """Return the clause that names the holders; empty if none is known.
+class Holders(Struct, frozen=True):
+    """All holders of a pool, of whom only those that are shown have names: all would be slow."""
+
+    named: tuple[Holding, ...] = ()
+    """Those with the most units, at most `NAMED`; of equals those granted first."""
+    others: int = 0
+
+
+def holders_of(
+    owners: Iterable[tuple[str, int]], leases: Iterable[tuple[str, int, Instant, Naming]]
+) -> Holders:
+    """Return the holders of a pool. Leases with equal namings count together.
 
     Args:
-        holdings: of all holders, those to name first.
-        at: now.
+        owners: all owners and their units.
+        leases: owner, units, grant and naming of leases, the oldest grants first. Units of leases
+            beyond them count for their owners, whatever their labels are.
     """
-    if not holdings:
+    unlisted = dict(owners)
+    units_of: dict[Naming, int] = {}
+    since: dict[Naming, Instant | None] = {}
+    several: set[Naming] = set()
+    for owner, units, granted_at, naming in leases:
+        unlisted[owner] = unlisted.get(owner, 0) - units
+        if naming in units_of:
+            units_of[naming] += units
+            several.add(naming)
+        else:
+            units_of[naming], since[naming] = units, granted_at
+    for owner, units in unlisted.items():
+        if units > 0:
+            naming = Naming(owner)
+            units_of[naming] = units_of.get(naming, 0) + units
+            since.setdefault(naming, None)
+            several.add(naming)
+    most = nlargest(NAMED, units_of, key=units_of.__getitem__)
+    named = (Holding(name_of(one), units_of[one], since[one], one in several) for one in most)
+    return Holders(tuple(named), len(units_of) - len(most))
+
+
+def held_by(holders: Holders, at: Instant) -> str:
+    """Return the clause that names the holders; empty if none is known. `at`: now."""
+    if not holders.named:
         return ""
-    others = len(holdings) - NAMED
-    text = ", ".join(_named(one, at) for one in holdings[:NAMED])
-    return f" by {text}" + (f" and {others} more" if others > 0 else "")
+    text = ", ".join(_named(one, at) for one in holders.named)
+    return f" by {text}" + (f" and {holders.others} more" if holders.others else "")
 
 
 def _named(one: Holding, at: Instant) -> str:

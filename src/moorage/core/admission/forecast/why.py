@@ -19,7 +19,7 @@ from moorage.core.admission.forecast.eta import (
     Outlook,
     Range,
 )
-from moorage.core.admission.forecast.holders import Holding, held_by
+from moorage.core.admission.forecast.holders import Holders, held_by
 from moorage.core.admission.forecast.queue_order import Queue
 from moorage.core.admission.model import FREE, Lease, Need, Pool
 from moorage.core.admission.units import (
@@ -57,8 +57,8 @@ class Evidence(Struct, frozen=True):
 
     held: tuple[float, ...] = ()
     """Durations of past leases in seconds, ascending."""
-    holders: tuple[Holding, ...] = ()
-    """Of all holders, the most units first."""
+    holders: Holders = Holders()
+    """Who holds its units."""
     holding: tuple[Holder, ...] = ()
     """Granted leases, the oldest grants first; not all, if there are very many."""
     line: tuple[int, ...] = ()
