@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from moorage.wire.admission import Lease
+from moorage.client.transport import RefusedError
+from moorage.core.limits import KEY_LENGTH_MAX, LABELS_MAX
+from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
+from tests.cli.tables.double import on_terminal
 from tests.client import single
+from tests.client.test_run_labels import BUILDKITE, GITHUB, GITLAB, JENKINS, PROW, RUN
 from tests.e2e.run.test_shell import DOOR, Quay
 from tests.e2e.support.carried import SECONDS, Harbour, line, tell
 from tests.e2e.support.server import serve
@@ -19,6 +23,16 @@ HOST = socket.gethostname()
 HOLDING = ("sh", "-c", "echo up; read -r _")
 ON = [{}, {"MOORAGE_LABELS": "1"}]
 OFF = [(("--no-labels",), {}), ((), {"MOORAGE_LABELS": "0"})]
+TEKTON = {"HOME": "/tekton/home", "HOSTNAME": "shop-e2e-pod", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+SHOWN = "--label job=shop-e2e-taskrun"
+"""What Tekton writes for `--label job=$(context.taskRun.name)`."""
+
+ESCAPE, OVERRIDE, INVISIBLE = (
+    "\x1b[2J\x1b]52;c;eA==\x07",
+    "\u202egnp",
+    "a\u200bb\u00adc\ufeffd\U000e0041e",
+)
+"""An escape that clears the screen and one that fills the clipboard; reversed text; no width."""
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +153,98 @@ def test_the_functions_for_bash(opened: tuple[Harbour, str], tmp_path: Path) -> 
     assert [one.labels for one in quay.held(pool) if one.id != lease.id] == [{}]
     err = quay.shell(script, **JOB, MOORAGE_LABELS="perhaps")[2]
     assert "MOORAGE_LABELS='perhaps' is not valid" in err
+
+
+@pytest.mark.parametrize(
+    ("variables", "words", "job", "build"),
+    [
+        (GITHUB, "", "4711/test", RUN),
+        (GITLAB, "", "4711", GITLAB["CI_JOB_URL"]),
+        (JENKINS, "", "shop/main #17", JENKINS["BUILD_URL"]),
+        (PROW, "", "e2e-aws #1789", None),
+        (TEKTON, SHOWN, "shop-e2e-taskrun", None),
+        (TEKTON, "", None, None),
+        (BUILDKITE, "", "shop #12", "https://buildkite.com/acme/shop/builds/12#0190-aa"),
+    ],
+    ids=["github", "gitlab", "jenkins", "prow", "tekton", "tekton-without", "buildkite"],
+)
+def test_a_job_of_each_ci(
+    port: Harbour, variables: dict[str, str], words: str, job: str | None, build: str | None
+) -> None:
+    """A command in the environment of a CI holds a lease that names its job; or nothing at all."""
+    pool = port.pool()
+    command = ("run", "--pool", pool, *words.split(), "--", "true")
+    done = single.finished(*command, **port.where(), **variables)
+    assert done.returncode == 0, done.stderr
+    (lease,) = port.ended(pool)
+    assert (lease.labels.get("job"), lease.labels.get("build")) == (job, build)
+    assert lease.labels["command"] == "true"
+
+
+@pytest.mark.parametrize(("words", "variables"), OFF)
+def test_a_lease_in_a_file_that_opts_out(
+    port: Harbour, tmp_path: Path, words: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    """`moorage lease acquire` sends no labels then."""
+    pool = port.pool()
+    command = ("lease", "acquire", "--pool", pool, "--handle", str(tmp_path / "h"), *words)
+    done = single.finished(*command, **port.where(), **JOB, **variables)
+    assert done.returncode == 0, done.stderr
+    (lease,) = port.leases(pool)
+    assert lease.labels == {}
+
+
+def test_a_hostile_environment_is_made_harmless(port: Harbour) -> None:
+    """What a job finds in its environment is escaped and cut, and the job starts."""
+    pool = port.pool()
+    hostile = {"CI_JOB_ID": ESCAPE + OVERRIDE + "x" * 400, "CI_JOB_URL": f"https://a/{ESCAPE}"}
+    lease = held(port, pool, **{**GITLAB, **hostile})
+    assert lease.labels["job"].startswith(r"\x1b[2J\x1b]52;c;eA==\x07\u202egnpxxx")
+    assert len(lease.labels["job"]) == KEY_LENGTH_MAX
+    assert all(value.isprintable() for value in lease.labels.values())
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"job": ESCAPE},
+        {"holder": OVERRIDE},
+        {"a\nb": "x"},
+        {"host": "x" * (KEY_LENGTH_MAX + 1)},
+        {f"n{number}": "" for number in range(LABELS_MAX + 1)},
+    ],
+    ids=["escape", "direction", "name", "length", "number"],
+)
+def test_labels_that_could_do_harm_are_refused(port: Harbour, labels: dict[str, str]) -> None:
+    """A client of another kind cannot store them: not in a lease, so in no reason either."""
+    with pytest.raises(RefusedError) as refused:
+        asked(port, port.pool(), "hostile", labels)
+    assert refused.value.code == "invalid"
+
+
+def test_what_is_invisible_is_shown_on_terminals(port: Harbour) -> None:
+    """Characters without width are stored, and appear as escapes: nobody passes as another."""
+    pool = port.pool()
+    first = asked(port, pool, "first", {"job": INVISIBLE, "host": "runner-7"})
+    ticket = asked(port, pool, "second", {"holder": INVISIBLE})
+    assert ticket.waiting is not None
+    assert f"job {INVISIBLE} on runner-7 (admin)" in ticket.waiting.reason
+    commands = [
+        (200, ["lease", "list", "--pool", pool]),
+        (200, ["lease", "show", first.id]),
+        (200, ["lease", "why", ticket.id]),
+        (200, ["top", "--once"]),
+        (200, ["pool", "show", pool]),
+    ]
+    texts = on_terminal(
+        port.server.url, commands, MOORAGE_TOKEN=port.token, NO_COLOR="1", LANG="C.UTF-8"
+    )
+    for text in texts:
+        assert all(one.isprintable() or one == "\n" for one in text), text
+        assert r"a\u200bb\xadc\ufeffd\U000e0041e" in "".join(text.split("\n" + " " * 10))
+
+
+def asked(port: Harbour, pool: str, key: str, labels: dict[str, str]) -> Lease:
+    """Ask for a unit with these labels."""
+    needs = [NeedWanted(pool=pool, units=1)]
+    return port.admission.ask(LeaseWanted(key=key, needs=needs, labels=labels))
