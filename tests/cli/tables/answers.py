@@ -9,7 +9,17 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from moorage.wire.admin import Token, Tokens
-from moorage.wire.admission import Lease, LeasePage, NeedWanted, Pacing, Pool, PoolPage, Waiting
+from moorage.wire.admission import (
+    Lease,
+    LeasePage,
+    NeedWanted,
+    OutcomeLine,
+    Pacing,
+    Pool,
+    PoolPage,
+    PoolReport,
+    Waiting,
+)
 from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.changes import FailureValue
 from moorage.wire.enums import State
@@ -23,7 +33,17 @@ from moorage.wire.fleet import (
     ManagedClass,
     PartShown,
 )
-from moorage.wire.reporting import PassTold, Pin, PinPage, Reporter, ReporterGroup
+from moorage.wire.reporting import (
+    GhostPage,
+    NodeOwned,
+    NodePage,
+    PassTold,
+    Pin,
+    PinPage,
+    Reporter,
+    ReporterGroup,
+    ReporterGroupPage,
+)
 
 T = TypeVar("T")
 
@@ -34,9 +54,11 @@ GRANTED = 460
 TICKETS = 40
 POOLS = ("install/azure-4", "deploy/rack-7", "ci/quota-slice")
 REASONS = (
-    "first in line; limit: 50 of 50 units of {} are held, the oldest by job 4711 on runner-7",
-    "behind 3 tickets; the first of them waits for 2 units of {}",
-    "the next start of {} is in 14s: one every 24s",
+    "first in line; limit: 50 of 50 units of {} are held by job 4711/e2e on runner-0 (ci/prow) for"
+    " 2h24m, ci/prow (2) for up to 2h23m, job 4717/e2e on runner-6 (ci/prow) for 2h22m and 47 more",
+    "3 ahead; limit: 20 of 20 units of {} are held by node-0001 for 2h23m, node-0004 for 2h23m,"
+    " node-0007 (2) for 2h22m and 14 more",
+    "first in line; pacing: next grant in 14 s",
 )
 
 
@@ -48,7 +70,7 @@ def before(**ago: float) -> datetime:
 def id_at(at: datetime, number: int) -> str:
     """Return the id of a lease: it begins with the time."""
     milliseconds = int(at.timestamp() * 1000)
-    return str(UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62 | number * 0x9E3779B97F4A7C))
+    return str(UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62 | number % 499 * 0x9E3779B97F4A7C))
 
 
 def built(kind: type[T], **values: Any) -> T:
@@ -71,7 +93,10 @@ def lease(number: int, state: State = "granted") -> Lease:
     at = before(seconds=(GRANTED + TICKETS - number) * 17.3)
     pool, labels, waiting = POOLS[number % 3], {}, None
     if number % 3 == 1:
-        labels = {"holder": f"node-{number:04d}", "verb": "deploy", "image": "rhel-9.4"}
+        labels = {"holder": f"node-{number % 1000:04d}", "verb": "deploy", "image": "rhel-9.4"}
+    elif number % 2:
+        labels = {"job": f"{4711 + number}/e2e", "host": f"runner-{number % 40}", "pid": "71"}
+        labels |= {"command": "make e2e", "build": f"https://git.example/-/jobs/{number}"}
     if state == "waiting":
         reason = REASONS[number % 3].format(pool)
         place = number - GRANTED + 1
@@ -87,6 +112,7 @@ def lease(number: int, state: State = "granted") -> Lease:
         asked_at=at,
         expires_at=NOW + timedelta(seconds=47 - number % 50) if state == "granted" else None,
         ended_at=before(minutes=3) if state == "ended" else None,
+        granted_at=None if state == "waiting" else at + timedelta(seconds=41),
         cause="ttl_over" if state == "ended" else None,
         unheard=state == "granted" and number % 50 > 47,
         waiting=waiting,
@@ -97,7 +123,7 @@ LEASES = [
     lease(number, "granted" if number < GRANTED else "waiting")
     for number in range(GRANTED + TICKETS)
 ]
-ENDED = [lease(number, "ended") for number in range(4)]
+ENDED = [lease(number, "ended") for number in range(-4, 0)]
 
 
 def pool(number: int) -> Pool:
@@ -233,7 +259,19 @@ REPORTERS = ReporterGroup(
     pins_generation=3,
     pinned_elsewhere=34,
 )
+REPORT = PoolReport(
+    pool=POOLS[0],
+    leases=1_811,
+    waited=[3.2, 610.0, 2_455.731],
+    held=[1_020.0, 1_200.004, 1_201.041],
+    causes={"released": 1_790, "ttl_over": 17, "revoked": 4},
+    outcomes=[
+        OutcomeLine(limit=40, starts_per_minute=None, ok=860, failed=5, throttled=2),
+        OutcomeLine(limit=50, starts_per_minute=25, ok=41, failed=7, throttled=19),
+    ],
+)
 PINS = [Pin(node=str(UUID(int=number << 96)), member="conductor-1") for number in range(1, 4)]
+NODES = [NodeOwned(uuid=one.node, ghost=one is PINS[0]) for one in PINS]
 
 
 def answer_to(path: str, state: str | None) -> Any:
@@ -241,13 +279,21 @@ def answer_to(path: str, state: str | None) -> Any:
     if path == "/v1/leases":
         found = [one for one in [*LEASES, *ENDED] if one.state == state]
         return LeasePage(leases=found, next=None)
-    return {
+    shown: dict[str, Any] = {f"/v1/leases/{one.id}": one for one in (*ENDED, *LEASES)}
+    shown |= {
         "/v1/pools": PoolPage(pools=POOLS_SHOWN, next=None),
         "/v1/agents": AgentPage(agents=AGENTS, next=None),
         f"/v1/agents/{AGENTS[2].id}": AGENTS[2],
+        f"/v1/pools/{POOLS_SHOWN[0].name}": POOLS_SHOWN[0],
+        f"/v1/pools/{POOLS[0]}:report": REPORT,
+        f"/v1/groups/{GROUPS[2].name}": GROUPS[2],
         "/v1/groups": GroupPage(groups=GROUPS, next=None),
         "/v1/tokens": Tokens(tokens=TOKENS, next=None),
         "/v1/audit": AuditPage(entries=ENTRIES, next=None),
         "/v1/reporter-groups/ironic": REPORTERS,
+        "/v1/reporter-groups": ReporterGroupPage(groups=["ironic", "ironic-eu"], next=None),
+        "/v1/reporter-groups/ironic/ghosts": GhostPage(ghosts=[PINS[0].node], next=None),
+        "/v1/reporter-groups/ironic/nodes": NodePage(nodes=NODES, next=None),
         "/v1/reporter-groups/ironic/pins": PinPage(pins=PINS, next=None),
-    }.get(path)
+    }
+    return shown.get(path)

@@ -51,9 +51,12 @@ def answering() -> Iterator[str]:
 
 
 def on_terminal(
-    url: str, commands: Sequence[tuple[int, Sequence[str]]], **environment: str
+    url: str,
+    commands: Sequence[tuple[int, Sequence[str]]],
+    *more: str,
+    **environment: str,
 ) -> list[str]:
-    """Run commands on terminals of these widths; return what each prints."""
+    """Run commands on terminals of these widths; return what each prints. `more`: see `driver`."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -61,7 +64,7 @@ def on_terminal(
     }
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.cli.tables.driver", json.dumps(commands)],
+        [sys.executable, "-m", "tests.cli.tables.driver", json.dumps(commands), *more],
         env={
             **inherited,
             "TERM": "xterm",

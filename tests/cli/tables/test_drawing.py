@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.cli.support.durations import age_text
-from moorage.cli.support.tables import Cell, Column, draw
+from moorage.cli.support.tables import EXTRA, ROOM, Cell, Column, draw
 from moorage.cli.support.terminal import width_of
 from moorage.cli.support.views.cells import end_cell, id_cells
 
@@ -34,18 +34,47 @@ def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, ...]], width: 
 def test_columns_are_dropped_before_texts_are_cut() -> None:
     """Columns go in their order, the last line names them, and only then texts are cut."""
     rows = [["abcdefgh", "someone", "17", "a long reason why", "x"]]
-    shown = {width: draw(COLUMNS, rows, width) for width in (60, 40, 36, 28, 20, 18)}
+    shown = {width: draw(COLUMNS, rows, width) for width in (60, 46, 36, 28, 20, 18)}
     assert shown[60].lines == [
         "id        who      size  more  reason",
         "abcdefgh  someone    17  x     a long reason why",
     ]
-    assert shown[40].rows == ["abcdefgh  someone    17  x     a long r…"]
-    assert shown[36].rows == ["abcdefgh  someone    17  a long rea…"]
+    assert shown[46].rows == ["abcdefgh  someo…    17  x     a long reason w…"]
+    assert shown[36].rows == ["abcdefgh  someo…    17  a long reas…"]
     assert shown[36].rest == ["not shown: more; --wide shows all"]
-    assert shown[28].rows == ["abcdefgh  someone  a long r…"]
+    assert shown[28].rows == ["abcdefgh  someo…  a long re…"]
     assert shown[20].rows == ["abcdefgh  a long re…"]
     assert " ".join(shown[20].rest) == "not shown: who, size, more; --wide shows all"
     assert shown[18].rows == ["abcdefgh  a long…"]
+
+
+REASON = "first in line; limit: 50 of 50 units are held by job 4711 on runner-7"
+LABELLED = (*COLUMNS, Column("image", dropped=EXTRA))
+CROWDED = [["abcdefgh", "job 17 on runner-3 (ci)", "17", REASON, "x", "rhel-9.4"]]
+
+
+def test_the_reason_is_cut_last() -> None:
+    """Others give way until it has room for what matters; only then they get more than it."""
+    shown = {width: draw(LABELLED, CROWDED, width) for width in (132, 100, 88, 70, 60)}
+    assert shown[132].rows[0].endswith(REASON)
+    assert "job 17 on runner-3 (ci)" in shown[100].rows[0]
+    assert "job 17 on run…" in shown[88].rows[0]
+    assert shown[70].rows[0].startswith("abcdefgh  job 1…")
+    for width in (100, 88, 70):
+        _, reason = shown[width].rows[0].split("first")
+        assert len(f"first{reason}") >= ROOM - 1, width
+    assert len(shown[60].rows[0].partition("first")[2]) < ROOM - len("first")
+
+
+def test_columns_of_labels_leave_room_for_the_reason() -> None:
+    """They are dropped while the reason has less than it needs; another column is not (control)."""
+    width = len("abcdefgh  job 1…    17  x     rhel-9.4  ") + ROOM
+    assert "rhel-9.4" in draw(LABELLED, CROWDED, width).rows[0]
+    narrower = draw(LABELLED, CROWDED, width - 1)
+    assert "rhel-9.4" not in narrower.rows[0]
+    assert narrower.rest == ["not shown: image; --wide shows all"]
+    control = (*COLUMNS, Column("image", dropped=EXTRA - 1))
+    assert "rhel-9.4" in draw(control, CROWDED, width - 1).rows[0]
 
 
 def test_empty_columns_are_dropped_first() -> None:

@@ -4,12 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from moorage.cli.main import cli
 from tests.cli.command import moorage
 from tests.cli.tables.answers import AGENTS, LEASES
 from tests.cli.tables.double import answering, on_terminal
-from tests.cli.tables.goldens import COMMANDS, FOLDER, printed
+from tests.cli.tables.driver import BROKEN
+from tests.cli.tables.goldens import COMMANDS, FOLDER, WIDTHS, printed
+from tests.cli.test_help import leaves
 
 ESCAPE = "\x1b"
+SHOWING = ("list", "show", "why", "report", "top", "audit", "pins", "nodes", "ghosts", "status")
+"""Last words of commands that print lists, or all about one thing."""
+
+ELSEWHERE = ("config show", "ironic report", "lease status")
+"""Of these, the ones that ask no server for data: settings, a loop, a file."""
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +37,37 @@ def texts(url: str) -> dict[str, str]:
 def test_a_list_prints_what_it_printed(texts: dict[str, str], name: str) -> None:
     """The text is the one that a person has read; `goldens` writes it again."""
     assert texts[name] == (FOLDER / f"{name}.txt").read_text()
+
+
+def test_a_broken_column_is_noticed(url: str) -> None:
+    """The control: with two titles exchanged no width of that list is what it was; others are."""
+    names = ("lease-list-ended", "pool-list")
+    broken = printed(url, names, BROKEN)
+    there, here = (
+        (FOLDER / "lease-list-ended.txt").read_text().split("=== "),
+        broken["lease-list-ended"].split("=== "),
+    )
+    assert len(there) == len(here) == len(WIDTHS) + 1
+    assert all(one != other for one, other in zip(there[1:], here[1:], strict=True))
+    assert broken["pool-list"] == (FOLDER / "pool-list.txt").read_text()
+
+
+def test_every_list_has_a_golden_text() -> None:
+    """So has every command that shows something; a new one is missing here until it has one."""
+    lines = [*map(tuple, COMMANDS.values())]
+    golden = {words for words in leaves(cli) if any(one[: len(words)] == words for one in lines)}
+    shown = {words for words in leaves(cli) if words[-1] in SHOWING}
+    assert {" ".join(words) for words in shown - golden} == {*ELSEWHERE}
+    assert {file.stem for file in FOLDER.iterdir()} == {*COMMANDS}
+
+
+def test_titles_stand_again_below_a_long_list(url: str) -> None:
+    """A person who sees the end of 500 leases on 24 lines sees what the columns mean."""
+    long, short = on_terminal(url, [(80, COMMANDS["lease-list"]), (80, COMMANDS["token-list"])])
+    title, *_, again, rest = long.splitlines()
+    assert again == title
+    assert plain(rest).startswith("not shown: ")
+    assert short.count(short.splitlines()[0]) == 1
 
 
 @pytest.mark.parametrize("columns", [30, 60, 80, 120, 200])

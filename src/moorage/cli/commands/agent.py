@@ -14,7 +14,7 @@ from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
-from moorage.cli.support.tables import Cell, Column, show_rows
+from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
@@ -33,7 +33,7 @@ COLUMNS = (
     Column("policy", dropped=1),
     Column("readiness"),
     Column("liveness"),
-    Column("reservoir", dropped=2, least=24),
+    Column("reservoir", dropped=2, least=16),
     Column("remark", "reason", least=16, last=True),
 )
 
@@ -289,21 +289,30 @@ def _row(agent: Agent) -> list[Cell | str]:
         state_cell(agent.policy),
         state_cell(agent.readiness),
         state_cell(agent.liveness),
-        _reservoir(agent),
+        _reservoir_cell(agent),
         _remark(agent),
     ]
 
 
 def _reservoir(agent: Agent) -> str:
     """Return what is there of what is desired, by class."""
+    return ", ".join(f"{name} {amounts}" for name, amounts in _amounts(agent)) or NOTHING
+
+
+def _reservoir_cell(agent: Agent) -> Cell:
+    """Return the same as a cell: on a terminal the amounts come first, as the end may be cut."""
+    short = ", ".join(f"{amounts} {name}" for name, amounts in _amounts(agent))
+    return Cell(short or NOTHING, _reservoir(agent))
+
+
+def _amounts(agent: Agent) -> list[tuple[str, str]]:
     sums: dict[str, list[int]] = {}
     for part in agent.parts:
         for name, one in part.classes.items():
             held = sums.setdefault(name, [0, 0])
             held[0] += one.actual
             held[1] += one.desired
-    texts = [f"{name} {there}/{wanted}" for name, (there, wanted) in sorted(sums.items())]
-    return ", ".join(texts) or "-"
+    return [(name, f"{there}/{wanted}") for name, (there, wanted) in sorted(sums.items())]
 
 
 def _remark(agent: Agent) -> str:

@@ -14,7 +14,7 @@ from moorage.core.limits import PINS_MAX
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
 
 COLUMNS = (
-    Column("member"),
+    Column("member", least=14),
     Column("live"),
     Column("silent", right=True),
     Column("ttl", dropped=2, right=True),

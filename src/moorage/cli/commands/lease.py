@@ -17,7 +17,14 @@ from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, end_cell, id_cells, number_text, state_cell
-from moorage.cli.support.views.lease_text import eta_text, needs_cell, needs_text
+from moorage.cli.support.views.lease_text import (
+    eta_text,
+    needs_cell,
+    needs_text,
+    since_of,
+    time_text,
+    until_of,
+)
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.wire.admission import Lease
@@ -28,7 +35,7 @@ COLUMNS = (
     Column("id"),
     Column("owner", "holder", dropped=1, least=12),
     Column("state"),
-    Column("needs", "pools"),
+    Column("needs"),
     Column("position", "place", dropped=3, right=True),
     Column("asked", "age", right=True),
     Column("until", "ends", dropped=2),
@@ -129,16 +136,13 @@ def _row(lease: Lease, now: datetime) -> list[Cell | str]:
     remark: str = lease.cause or ("unheard" if lease.unheard else "")
     if lease.waiting is not None:
         remark = lease.waiting.reason
+    ends = end_cell(until_of(lease), now)
     return [
         holder_of(lease.owner, lease.labels),
         state_cell(lease.state),
         needs_cell(lease),
         number_text(None if lease.waiting is None else lease.waiting.position),
-        age_cell(lease.asked_at, now),
-        end_cell(lease.ended_at or _first(lease.expires_at, lease.hold_until), now),
+        age_cell(since_of(lease), now)._replace(full=time_text(lease.asked_at)),
+        ends if lease.ended_at is None else ends._replace(short=NOTHING),
         remark or NOTHING,
     ]
-
-
-def _first(*times: datetime | None) -> datetime | None:
-    return min((time for time in times if time is not None), default=None)

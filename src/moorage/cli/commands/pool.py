@@ -243,7 +243,7 @@ def show(name: str, as_json: bool) -> None:
     shown |= {
         "pacing": pacing_text(pool.pacing),
         "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
-        "why": None if first is None or first.waiting is None else first.waiting.reason,
+        "reason": None if first is None or first.waiting is None else first.waiting.reason,
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 

@@ -33,7 +33,7 @@ COLUMNS = (
     Column("in use", right=True),
     Column("waiting", right=True),
     Column("state", least=8),
-    Column("first", dropped=2, least=12),
+    Column("first", dropped=10, least=12),
     Column("eta", dropped=1),
     Column("why", "reason", least=16, last=True),
 )

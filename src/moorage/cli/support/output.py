@@ -15,9 +15,9 @@ import click
 
 from moorage.cli.support.terminal import (
     BETWEEN,
-    columns_of_terminal,
     has_colours,
     padded,
+    size_of_terminal,
     width_of,
 )
 from moorage.client.run.failures import CONFLICT, FAILED, UNREACHABLE, USAGE, failure_json
@@ -34,6 +34,7 @@ __all__ = [
     "printable_json",
     "say",
     "show_json",
+    "show_line",
     "show_table",
 ]
 
@@ -68,6 +69,11 @@ def say(*cells: str, err: bool = False) -> None:
     click.echo("\t".join(map(printable, cells)), err=err)
 
 
+def show_line(line: str) -> None:
+    """Print one line of a terminal, with its colours; its texts are printable."""
+    click.echo(line, color=True)
+
+
 def show_json(value: Any) -> None:
     """Print one JSON document."""
     click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
@@ -83,9 +89,9 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         for row in (columns, *rows):
             say(*row)
         return
-    for number, line in enumerate(_complete([columns, *rows], columns_of_terminal())):
+    for number, line in enumerate(_complete([columns, *rows], size_of_terminal().columns)):
         bold = not number and has_colours(os.environ)
-        click.echo(click.style(line, bold=True) if bold else line, color=True)
+        show_line(click.style(line, bold=True) if bold else line)
 
 
 def _complete(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """Tables of lists: one line per row on a terminal, complete and tab-separated elsewhere.
 
 A terminal that is too narrow first loses columns, in an order that each table sets, and a last line
-names them. Then texts that may be cut end with an ellipsis, the reason after all others. What other
-programs read never depends on a terminal: each row has every column, with complete texts.
+names them. Then texts that may be cut end with an ellipsis. The reason is cut last: others give way
+until it has room for what matters. Below a table that is longer than the screen the titles stand
+again. What other programs read never depends on a terminal: each row has every column, with
+complete texts.
 """
 
 import os
@@ -14,13 +16,19 @@ from typing import NamedTuple
 
 import click
 
-from moorage.cli.support.output import printable, say
-from moorage.cli.support.terminal import BETWEEN, columns_of_terminal, has_colours, width_of
+from moorage.cli.support.output import printable, say, show_line
+from moorage.cli.support.terminal import BETWEEN, has_colours, size_of_terminal, width_of
 
 NOTHING = "-"
 """The text of a cell without a value."""
 
 ELLIPSIS = "…"
+
+EXTRA = 10
+"""Columns that are dropped in this place or before only stay if the reason has `ROOM`."""
+
+ROOM = 40
+"""The width at which a reason says what matters."""
 
 SHORTEST, NARROWEST = 6, 4
 """The least width of texts, and of all columns, on a terminal that is too narrow for more."""
@@ -85,9 +93,12 @@ def show_rows(columns: Sequence[Column], rows: Sequence[Row], *, wide: bool = Fa
         for row in rows:
             say(*(cell if isinstance(cell, str) else cell.full for cell in row))
         return
-    width = None if wide else columns_of_terminal()
-    for line in draw(columns, rows, width, colours=has_colours(os.environ)).lines:
-        click.echo(line, color=True)
+    size = size_of_terminal()
+    width = None if wide else size.columns
+    drawn = draw(columns, rows, width, colours=has_colours(os.environ))
+    again = [drawn.title] if len(drawn.lines) >= size.lines else []
+    for line in (drawn.title, *drawn.rows, *again, *drawn.rest):
+        show_line(line)
 
 
 def draw(
@@ -144,8 +155,9 @@ def _kept(
     droppable = [number for number in order if columns[number].dropped]
     # A column without values goes first: nothing is lost with it.
     for number in sorted(droppable, key=lambda one: (not empty[one], -columns[one].dropped)):
-        if _total(_least(columns[one], natural[one]) for one in kept) <= width:
-            break
+        room = ROOM if columns[number].dropped >= EXTRA else 0
+        if _total(_least(columns[one], natural[one], room) for one in kept) <= width:
+            continue
         kept.remove(number)
         if not empty[number]:
             missing.append(number)
@@ -157,11 +169,12 @@ def _total(widths: Iterable[int]) -> int:
     return sum(sizes) + len(BETWEEN) * (len(sizes) - 1)
 
 
-def _least(column: Column, natural: int) -> int:
-    """Return the width that a column needs for its texts to be of use."""
+def _least(column: Column, natural: int, room: int = 0) -> int:
+    """Return the width that a column needs for its texts to be of use; `room`: for the reason."""
     if column.least is None:
         return natural
-    return min(natural, max(column.least, width_of(column.heading)))
+    least = max(column.least, room) if column.last else column.least
+    return min(natural, max(least, width_of(column.heading)))
 
 
 def _widths(
@@ -170,14 +183,13 @@ def _widths(
     """Return the width of each column, so that those that are kept fit if that is possible."""
     widths = [_least(column, size) for column, size in zip(columns, natural, strict=True)]
     spare = width - _total([widths[number] for number in kept])
-    growing = [number for number in kept if widths[number] < natural[number]]
-    while spare > 0 and growing:
-        smallest = min(growing, key=lambda number: widths[number])
-        widths[smallest] += 1
-        spare -= 1
-        growing = [number for number in growing if widths[number] < natural[number]]
-    texts = [number for number in kept if columns[number].least is not None]
-    for shrinking, end in ((texts, SHORTEST), (kept, NARROWEST)):
+    reasons = [number for number in kept if columns[number].last]
+    others = [number for number in kept if not columns[number].last]
+    enough = [min(size, ROOM) for size in natural]
+    for growing, ends in ((reasons, enough), (others, natural), (reasons, natural)):
+        spare = _grown(widths, ends, growing, spare)
+    texts = [number for number in others if columns[number].least is not None]
+    for shrinking, end in ((texts, SHORTEST), (reasons, SHORTEST), (kept, NARROWEST)):
         while spare < 0 and shrinking:
             widest = max(shrinking, key=lambda number: widths[number])
             if widths[widest] <= end:
@@ -185,6 +197,16 @@ def _widths(
             widths[widest] -= 1
             spare += 1
     return widths
+
+
+def _grown(widths: list[int], ends: Sequence[int], which: Sequence[int], spare: int) -> int:
+    """Give columns the spare width, the narrowest first; return what is left of it."""
+    growing = [number for number in which if widths[number] < ends[number]]
+    while spare > 0 and growing:
+        widths[min(growing, key=lambda number: widths[number])] += 1
+        spare -= 1
+        growing = [number for number in growing if widths[number] < ends[number]]
+    return spare
 
 
 def _fitted(cell: Cell, size: int, *, right: bool, colours: bool, title: bool) -> str:

@@ -7,16 +7,20 @@ from collections.abc import Mapping
 BETWEEN = "  "
 """Separator between the columns of a table."""
 
-UNKNOWN = 80
-"""The width of a terminal that does not know its own."""
+UNKNOWN = os.terminal_size((80, 24))
+"""The size of a terminal that does not know its own."""
 
 
-def columns_of_terminal() -> int:
-    """Return the width of the terminal of standard output, or what COLUMNS sets."""
-    wanted = os.environ.get("COLUMNS", "")
-    if wanted.isdecimal() and int(wanted):
-        return int(wanted)
-    return os.get_terminal_size(sys.stdout.fileno()).columns or UNKNOWN
+def size_of_terminal() -> os.terminal_size:
+    """Return the size of the terminal of standard output; COLUMNS and LINES replace it."""
+    size = os.get_terminal_size(sys.stdout.fileno())
+    columns, lines = size.columns or UNKNOWN[0], size.lines or UNKNOWN[1]
+    return os.terminal_size((_set("COLUMNS") or columns, _set("LINES") or lines))
+
+
+def _set(name: str) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def has_colours(environment: Mapping[str, str]) -> bool:
