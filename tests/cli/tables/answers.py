@@ -76,7 +76,7 @@ def id_at(at: datetime, number: int) -> str:
 def built(kind: type[T], **values: Any) -> T:
     """Return a value of the API in which only the members that matter are given."""
     hints = get_type_hints(kind)
-    empty = {field.name: _empty(hints[field.name]) for field in fields(kind)}  # type: ignore[arg-type]
+    empty = {field.name: _empty(hints[field.name]) for field in fields(kind)}  # type: ignore[arg-type] # a T is a dataclass
     return kind(**{**empty, **values})
 
 

@@ -77,10 +77,13 @@ def test_columns_of_labels_leave_room_for_the_reason() -> None:
     assert "rhel-9.4" in draw(control, CROWDED, width - 1).rows[0]
 
 
-def test_empty_columns_are_dropped_first() -> None:
-    """A column without values goes first, and is not named: nothing is missing."""
-    drawn = draw(COLUMNS, [["abcdefgh", "-", "17", "because", "x"]], 29)
-    assert drawn.lines == ["id        size  more  reason", "abcdefgh    17  x     because"]
+def test_empty_columns_are_not_shown() -> None:
+    """A column without values goes, and is not named: nothing is missing. `--wide` shows it."""
+    rows = [["abcdefgh", "-", "17", "because", "x"]]
+    titles = ["id        size  more  reason", "abcdefgh    17  x     because"]
+    assert draw(COLUMNS, rows, 29).lines == draw(COLUMNS, rows, 120).lines == titles
+    assert draw(COLUMNS, rows, None).lines[0] == "id        who  size  more  reason"
+    assert draw(COLUMNS, [], 120).lines == ["id  who  size  more  reason"]
 
 
 def test_control_characters_and_wide_characters() -> None:

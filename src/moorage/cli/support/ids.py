@@ -21,10 +21,10 @@ def lease_id(admission: Admission, text: str) -> str:
     """Return the id of the only live lease or ticket that begins so, else of the only ended one.
 
     Other texts are returned as they are, for the server to judge. Raises Failure: 2, several begin
-    so, or as for an unknown id.
+    so or it is too short; or as for an unknown id.
     """
     wanted = text.lower()
-    if is_normal(wanted) or not is_prefix(wanted):
+    if not _is_to_find(wanted):
         return text
     found = leases_with(admission, wanted)
     if not found:
@@ -54,7 +54,7 @@ def agent_id(fleet: Fleet, text: str) -> str:
     Otherwise as `lease_id`.
     """
     wanted = text.lower()
-    if is_normal(wanted) or not is_prefix(wanted):
+    if not _is_to_find(wanted):
         return text
     for state in ("active", "decommissioned"):
         found = [*islice(fleet.agents(state=state, id_prefix=wanted), NAMED_MAX + 1)]
@@ -71,6 +71,14 @@ def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
     return _only(text, found) if found else text
+
+
+def _is_to_find(text: str) -> bool:
+    """Return whether a text is the beginning of an id. Raises Failure: 2, it is too short."""
+    if text and len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
+        message = f"'{text}' is too short: write at least {PREFIX_LENGTH_MIN} characters of the id"
+        raise Failure(USAGE, message)
+    return is_prefix(text) and not is_normal(text)
 
 
 def _only(text: str, found: Sequence[tuple[str, str]]) -> str:

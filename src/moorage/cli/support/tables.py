@@ -1,10 +1,10 @@
 """Tables of lists: one line per row on a terminal, complete and tab-separated elsewhere.
 
-A terminal that is too narrow first loses columns, in an order that each table sets, and a last line
-names them. Then texts that may be cut end with an ellipsis. The reason is cut last: others give way
-until it has room for what matters. Below a table that is longer than the screen the titles stand
-again. What other programs read never depends on a terminal: each row has every column, with
-complete texts.
+On a terminal, columns without values are not shown. If it is too narrow, more columns go, in an
+order that each table sets, and a last line names them. Then texts that may be cut end with an
+ellipsis. The reason is cut last: others give way until it has room for what matters. Below a table
+that is longer than the screen the titles stand again. What other programs read never depends on a
+terminal: each row has every column, with complete texts.
 """
 
 import os
@@ -48,7 +48,7 @@ class Column:
     name: str
     title: str = ""
     dropped: int = 0
-    """The column with the highest number is dropped first; 0: it is never dropped."""
+    """The column with the highest number is dropped first; 0: never, even if it is empty."""
     least: int | None = None
     """The width down to which its texts may be cut; None: they are cut only if nothing helps."""
     last: bool = False
@@ -150,17 +150,17 @@ def _kept(
     width: int,
 ) -> tuple[list[int], list[int]]:
     """Return the columns that are shown, and those with values that are not."""
-    empty = [all(text == NOTHING for text in those) for those in texts]
-    kept, missing = [*order], []
-    droppable = [number for number in order if columns[number].dropped]
-    # A column without values goes first: nothing is lost with it.
-    for number in sorted(droppable, key=lambda one: (not empty[one], -columns[one].dropped)):
+    empty = [bool(those) and all(text == NOTHING for text in those) for those in texts]
+    # A column without values is not shown: nothing is lost with it.
+    kept = [number for number in order if not (columns[number].dropped and empty[number])]
+    missing = []
+    droppable = [number for number in kept if columns[number].dropped]
+    for number in sorted(droppable, key=lambda one: -columns[one].dropped):
         room = ROOM if columns[number].dropped >= EXTRA else 0
         if _total(_least(columns[one], natural[one], room) for one in kept) <= width:
             continue
         kept.remove(number)
-        if not empty[number]:
-            missing.append(number)
+        missing.append(number)
     return kept, sorted(missing)
 
 

@@ -1,7 +1,6 @@
-"""The ranges of keys and of ids that have a prefix, for the indexes."""
+"""The range of keys that have a prefix, for the index of owners and keys."""
 
 from moorage.core.errors import Code, Error
-from moorage.core.ids import PREFIX_LENGTH_MIN, is_prefix
 from moorage.core.limits import KEY_LENGTH_MAX
 from moorage.core.texts import check_plain
 
@@ -10,24 +9,6 @@ LAST = "\U0010ffff"
 
 BEFORE_SURROGATES, AFTER_SURROGATES = "\ud7ff", "\ue000"
 """Code points in between are not characters."""
-
-
-AFTER_DIGITS = "g"
-"""A character that follows all those of an id."""
-
-
-def ids_with(prefix: str) -> tuple[str, str]:
-    """Return the least text that an id with a prefix can be, and one above all of them.
-
-    Raises INVALID: no id can begin so, or the prefix is too short.
-    """
-    first = prefix.lower()
-    if not is_prefix(first):
-        raise Error(
-            Code.INVALID,
-            f"id_prefix must be the first {PREFIX_LENGTH_MIN} characters of an id, or more.",
-        )
-    return first, first + AFTER_DIGITS
 
 
 def keys_with(prefix: str, owner: str | None) -> tuple[str, str]:

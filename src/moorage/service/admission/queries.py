@@ -19,7 +19,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
-from moorage.service.admission.key_ranges import ids_with, keys_with
+from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.positions import Positions
 from moorage.service.admission.views import (
     LeaseView,
@@ -29,6 +29,7 @@ from moorage.service.admission.views import (
     lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.ids import ids_with
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store import service_clock
 from moorage.store.admission import reads

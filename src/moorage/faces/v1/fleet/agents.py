@@ -10,8 +10,8 @@ from moorage.core.ids import AgentId
 from moorage.faces.v1.fleet.machines import OWN, agent_id
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
-from moorage.service.admission.key_ranges import ids_with
 from moorage.service.fleet.queries import AgentFilter
+from moorage.service.ids import ALL_IDS, ids_with
 from moorage.service.native import fleet as native
 from moorage.service.native.bounds import microseconds
 from moorage.service.native.encoding import instant_of
@@ -33,12 +33,9 @@ async def page(request: Request[None, wire.AgentsAsked]) -> wire.AgentPage:
         offered=asked.offered,
         label=label or None,
         label_value=value if "=" in (asked.label or "") else None,
+        ids=ALL_IDS if asked.id_prefix is None else ids_with(asked.id_prefix),
     )
-    first, above = ("", "") if asked.id_prefix is None else ids_with(asked.id_prefix)
-    after = max(asked.cursor or "", first)
-    views, following = await fleet.queries.agents(wanted, after, asked.limit)
-    if above and views and views[-1].agent.uuid >= above:  # agents are in the order of UUIDs
-        views, following = [view for view in views if view.agent.uuid < above], None
+    views, following = await fleet.queries.agents(wanted, asked.cursor, asked.limit)
     agents = [native.shown(view, fleet.heard_at(view.agent.uuid)) for view in views]
     return wire.AgentPage(agents=agents, next=following)
 
