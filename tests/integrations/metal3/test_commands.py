@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -83,6 +84,18 @@ def test_wrong_values(tmp_path: Path, code: int, words: tuple[str, ...], said: s
     (tmp_path / "odd.toml").write_text('[[rule]]\npool = "{conductor}"\n')
     (tmp_path / "config").write_text(kubeconfig("http://127.0.0.1:9"))
     assert said in refusal(code, *words, directory=tmp_path)
+
+
+@pytest.mark.parametrize("command", [GOVERN, ("ironic", "govern")])
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1", "x"])
+def test_an_interval_is_a_number_of_seconds(command: tuple[str, ...], value: str) -> None:
+    """Others are refused before anything else happens, also those that compare with no number."""
+    words = (*command, "--interval", value)
+    found = subprocess.run(
+        [sys.executable, "-m", "moorage", *words], capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "Invalid value for '--interval'" in found.stderr
 
 
 def test_the_webhook_does_not_ask_for_a_pass_phrase(tmp_path: Path) -> None:

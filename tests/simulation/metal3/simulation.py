@@ -14,7 +14,8 @@ from typing import Any
 from moorage.core.clock import SECOND
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.rules import Condition, Rule
-from tests.simulation.metal3.auditor import HostAuditor
+from moorage.wire.admission import PoolWanted
+from tests.simulation.metal3.auditor import IMAGES, POOL, HostAuditor
 from tests.simulation.metal3.cluster import GOVERNOR, Cluster, Operating, nodes_of
 from tests.simulation.metal3.processes import Governing
 from tests.simulation.metal3.users import Users
@@ -25,7 +26,6 @@ from tests.simulation.provisioning.world import MoorageWorld
 from tests.simulation.virtual.loop import passed
 from tests.support.bmo_double.operator import Settings
 
-POOL = "deploy"
 URGENT = Condition(patterns={"labels.urgent": ("true",)})
 
 KUBERNETES_LATE = 55.0
@@ -36,6 +36,10 @@ LIVENESS_MAX = 20_000.0
 
 QUIET_SECONDS = 300.0
 """... and then everything is free within this time."""
+
+
+IMAGE_RULE = Rule(pool=IMAGES, verbs=frozenset({"provision"}))
+"""In two of three worlds: images have a pool of their own, whose limit is `images`."""
 
 
 class Metal3Simulation(MoorageWorld):
@@ -54,7 +58,9 @@ class Metal3Simulation(MoorageWorld):
         self.interval = self.random.choice([2.0, 5.0])
         self.haste = self.random.choice([20.0, 100.0])
         self.limit = self.random.randrange(1, 4)
-        self.rules = Rules(rules=(Rule(pool=POOL),), exempt=(URGENT,))
+        self.images = self.random.randrange(0, 3)
+        rules = (Rule(pool=POOL), IMAGE_RULE) if self.images else (Rule(pool=POOL),)
+        self.rules = Rules(rules=rules, exempt=(URGENT,))
         self.numbers = count(1)
 
     # What the parts of the world use.
@@ -95,14 +101,18 @@ class Metal3Simulation(MoorageWorld):
             lambda user, change: self._watched(lambda: self._stored(user, change))
         )
         self.auditor = HostAuditor(self.moorage.memory, self.now, named=self.cluster.host)
+        self.auditor.images = self.images
         self.auditor.memory_began = START / SECOND
         self.nodes = nodes_of(self, self.random.choice([0.02, 0.2, 1.0]))
         self.nodes.began = lambda node: self._watched(lambda: self._busy(node))
+        self.nodes.deploys = lambda node: self._watched(lambda: self.auditor.image_began(node))
         self.nodes.over = lambda node: self._watched(lambda: self._idle(node))
         self.moorage.start()
         self.users = Users(self)
         faulty, self.faulty = self.faulty, False  # without a pool nothing would ever happen
         await self.users.limit(self.limit)
+        wanted = PoolWanted(limit=self.images, expire="keep", ttl=60.0)
+        await self.moorage.change(IMAGES, wanted)
         self.faulty = faulty
         self._cast()
 

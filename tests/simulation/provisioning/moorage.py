@@ -19,6 +19,8 @@ from moorage.core.admission.facts import Changes, Keys
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Lease
+from moorage.core.admission.pools import not_found
+from moorage.core.admission.units import figures_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -30,10 +32,11 @@ from moorage.service.access.audit import Actor
 from moorage.service.admission.lease_cases import LeaseAsk, LeaseRetry, Sweep
 from moorage.service.admission.pool_cases import PoolPut
 from moorage.service.admission.service import Admission
-from moorage.service.admission.views import LeaseView, lease_view
+from moorage.service.admission.views import LeaseView, PoolView, lease_view
 from moorage.service.admission.waiters import Waiters
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.world import World
+from moorage.service.native import pools as native_pools
 from moorage.service.native.leases import asked_of, record_text, shown
 from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
@@ -67,6 +70,15 @@ class Queries:
         """Return the view of a lease now."""
         when = self._clock.estimate(self._memory.timeline)
         return lease_view(lease, when, self._standing(lease) if asking else None)
+
+    def pool(self, name: str) -> PoolView:
+        """Return a pool. Raises POOL_NOT_FOUND."""
+        found = self._memory.pools.get(name)
+        if found is None:
+            raise not_found(name)
+        at = self._clock.estimate(self._memory.timeline).moment.at
+        figures = figures_of(found, (), at)
+        return PoolView(found, {}, figures, 0, None, None)
 
     async def lease(self, lease: LeaseId, *, asking: bool = False) -> LeaseView:
         """Return a lease. Raises LEASE_NOT_FOUND."""
@@ -173,6 +185,7 @@ class Service(Admission):
 
 
 Gone = Callable[[], Awaitable[None]]
+POOLS = "/v1/pools/"
 ONE = re.compile(r"/v1/leases/([^/]+)(?:/(\w+))?")
 
 
@@ -199,6 +212,8 @@ async def _routed(
         return shown(await service.ask(asked, GOVERNOR, wait, gone), mine=True)
     if path == "/v1/leases":
         return _page(service, query)
+    if path.startswith(POOLS):
+        return native_pools.shown(service.queries.pool(path.removeprefix(POOLS)))
     found = ONE.fullmatch(path)
     assert found is not None, path
     lease, proof = LeaseId(found[1]), Proof(OWNER)

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.options import SecondsRange, example, json_option, wide_option
 from moorage.cli.support.output import printable, show_json
 from moorage.cli.support.tables import Column, Drawn, Row, draw, show_rows
 from moorage.cli.support.terminal import has_colours
@@ -47,7 +47,7 @@ END_KEYS = (b"q", b"Q", b"")
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @click.option(
     "--every",
-    type=click.FloatRange(0.1, 60),
+    type=SecondsRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
     help="Seconds between two updates; 2 by default.",

@@ -79,10 +79,13 @@ def fault_text(error: Exception) -> str:
 def token_to_use(words: dict[str, Any]) -> "str | FileValue[str] | None":
     """Take Moorage's token out of the options of a command: that of a file follows the file.
 
-    Raises OSError, ValueError.
+    Raises Failure.
     """
     own = {name: words.pop(name) for name in ("token", "token_file")}
-    return token_in(own["token_file"]) if own["token_file"] else token_named(own)
+    try:
+        return token_in(own["token_file"]) if own["token_file"] else token_named(own)
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
 
 
 def token_in(path: str) -> "FileValue[str]":

@@ -21,7 +21,7 @@ from moorage.client.transport import shown_url
 from moorage.integrations.answers import ANSWER_BYTES_MAX, LongAnswerError, json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import CONNECT_SECONDS, Connections
-from moorage.integrations.provisioning.starts import HostSystemError
+from moorage.integrations.provisioning.start import HostSystemError
 
 Object = Mapping[str, Any]
 """An object of Kubernetes, as its API returns it."""

@@ -7,14 +7,18 @@ could not start gets our pause again, so that it gives its units back, and waits
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 
+from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
 from moorage.integrations.kubernetes.api import KubernetesError
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
+    WAIT_MAX,
     again_at,
     cannot_start,
     error_of,
@@ -24,25 +28,38 @@ from moorage.integrations.metal3.failures import (
 from moorage.integrations.metal3.hosts import (
     OWN,
     BareMetalHost,
+    Verb,
+    held_verbs_of,
     name_of,
     pause_of,
     start_of,
     uid_of,
+    verbs_of,
     work_of,
 )
 from moorage.integrations.metal3.metrics import GovernorMetrics
-from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
+from moorage.integrations.metal3.reconcile import (
+    SYSTEM,
+    Picture,
+    Reconciler,
+    host_of_object,
+    units_for_image,
+)
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.passes import Passes
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.rules import Needs
+from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
 
 STUCK_SECONDS = 60.0
 """How long a host that cannot start keeps its units: people may mend it, and BMO may be slow."""
+
+CHANGES_MAX = 8
+"""Pauses that are changed at the same time."""
 
 REREAD_MAX = 100
 """Hosts that a pass reads again before it withdraws their tickets; others follow in later ones."""
@@ -78,6 +95,7 @@ class Governor:
         *,
         now: Callable[[], datetime] = utc_now,
         stuck_seconds: float = STUCK_SECONDS,
+        metrics: GovernorMetrics | None = None,
     ) -> None:
         """Prepare to govern; `now` returns the time, which is compared with that of BMO's clock."""
         self._host_leases = host_leases
@@ -91,9 +109,13 @@ class Governor:
         self._line = Line(host_leases, starter, self._governs)
         self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
+        self._waits: dict[str, tuple[datetime, float]] = {}
+        """Until when hosts wait that could not start, and since when this process sees it."""
+        self._leases: Mapping[str, Collection[Lease]] = {}
+        """By which hosts have units, by UID, as the last pass has seen them."""
         self._refused: dict[str, tuple[float, str]] = {}
         """Whose pause could not be changed, by UID: until when it is not tried again, and why."""
-        self.metrics = GovernorMetrics()
+        self.metrics = metrics or GovernorMetrics()
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
     @property
@@ -121,25 +143,29 @@ class Governor:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
         starts, held, kept = [], {}, set[str]()
+        self._leases = picture.leases
         self._forget_refused(picture)
+        self._waits = {uid: wait for uid, wait in self._waits.items() if uid in picture.hosts}
+        changes: list[Callable[[], Awaitable[object]]] = []
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
-            if pause_of(host) is None:
-                await self._hold_back(host, leases)
+            if pause_of(host) is None and leases:
+                changes.append(partial(self._hold_back, host, leases))
             if pause_of(host) != OWN:
                 continue
             start = self._start_of(host)
             if start is None:
-                await self._let_go(host, leases)
+                changes.append(partial(self._let_go, host, leases))
             elif (wait := self._wait_of(host)) is not None:
                 held[uid] = wait
             elif pools := picture.uncounted.intersection(start.needs):
                 held[uid] = f"hosts work that cannot be counted in {', '.join(sorted(pools))}"
                 kept.add(uid)
-            elif start.must_wait(leases):
+            elif start.must_wait(leases) or not self._is_counted(host, leases):
                 kept.add(uid)
             else:
                 starts.append(start)
+        await run_bounded(CHANGES_MAX, changes)
         self._held = held
         seen = {start.host.uuid for start in starts} | held.keys() | kept
         kept |= await self._still_waiting(
@@ -178,7 +204,7 @@ class Governor:
 
         If BMO has begun meanwhile, the version of the host is another one, and nothing is stored.
         """
-        if not leases or not cannot_start(host):
+        if not cannot_start(host):
             return
         stuck = all(
             lease.record_version
@@ -193,8 +219,7 @@ class Governor:
 
     async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        work = work_of(host)
-        if work is None or leases or not self._rules.needs(host, work).units:
+        if self._is_counted(host, leases):
             await self._changed(host, self._requests.unpause)
 
     async def _changed(
@@ -232,18 +257,49 @@ class Governor:
         again = again_at(host)
         if again is None or again <= self._now():
             return None
+        # By the clock of this process alone, too: that of BMO may be wrong.
+        before, since = self._waits.get(uid_of(host), (None, 0.0))
+        if before != again:
+            since = monotonic()
+            self._waits[uid_of(host)] = again, since
+        if monotonic() - since >= WAIT_MAX.total_seconds():
+            return None
         return f"it could not start: {error_of(host)}; it waits in line again from {again:%F %T %Z}"
 
+    def _is_counted(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
+        """Return whether a host has its units for what it does, if it does anything."""
+        work = work_of(host)
+        return work is None or bool(leases) or not self._rules.needs_for(host, {work}).units
+
     def _start_of(self, host: BareMetalHost) -> Start | None:
-        verb = start_of(host) if pause_of(host) == OWN else None
-        if verb is None:
+        if pause_of(host) != OWN:
             return None
-        needs = self._rules.needs(host, verb)
+        if (verb := start_of(host)) is not None:
+            return self._start(host, verb, self._rules.needs(host, verb))
+        if not held_verbs_of(host):
+            return None
+        # It works, and would go on to its image.
+        needs = self._rules.needs(host, Verb.PROVISION)
+        leases = [one for one in self._leases.get(uid_of(host), ()) if not _is_unsent(one)]
+        lacks = units_for_image(self._rules, host, leases)
+        if not lacks:
+            return None
+        return self._start(host, Verb.PROVISION, replace(needs, units=lacks), beside=True)
+
+    def _start(
+        self, host: BareMetalHost, verb: Verb, needs: Needs, *, beside: bool = False
+    ) -> Start:
         return Start(
-            host=host_of_object(host, verb),
+            host=host_of_object(host, verb, verbs_of(host, verb)),
             verb=verb,
             needs=needs.units,
             body=body_of(host),
             forced=needs.exempt,
             marks=mark_of(host),
+            beside=beside,
         )
+
+
+def _is_unsent(lease: Lease) -> bool:
+    """Return whether a lease was granted for an image, and the pause is about to be removed."""
+    return lease.key.endswith(f"/{Verb.PROVISION}") and not lease.record_version

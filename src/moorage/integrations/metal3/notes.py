@@ -14,7 +14,7 @@ from textwrap import wrap
 
 from moorage.client.run.printing import printable
 from moorage.integrations.kubernetes.api import KubernetesError
-from moorage.integrations.metal3.hosts import WAITING, BareMetalHost, annotations_of
+from moorage.integrations.metal3.hosts import OWN, WAITING, BareMetalHost, annotations_of, pause_of
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.provisioning.notes import UNREADABLE, Note, NoteWriter
 
@@ -83,11 +83,21 @@ class Notes:
     async def write(
         self, hosts: Mapping[str, BareMetalHost], wanted: Mapping[str, Note], at: datetime
     ) -> None:
-        """Make hosts say what they should; those that have changed meanwhile follow later."""
+        """Make hosts say what they should; those that have changed meanwhile follow later.
+
+        A host with our pause keeps its note if there is no other one: another process may be about
+        to start it, and removes both in one write.
+        """
         self._hosts, self._at = hosts, at
         now = {uid: said_by(host) for uid, host in hosts.items()}
+        kept = {
+            uid: note
+            for uid, note in now.items()
+            if note is not None and pause_of(hosts[uid]) == OWN
+        }
         # What is compared must be what is written: otherwise a long text would never be the same.
-        await self._writer.write(now, {uid: plain(note) for uid, note in wanted.items()})
+        texts = {uid: plain(note) for uid, note in wanted.items()}
+        await self._writer.write(now, {**kept, **texts})
 
     async def _put(self, uid: str, note: Note | None) -> bool:
         text = None if note is None else text_of(note, self._at)

@@ -14,9 +14,10 @@ from moorage.integrations.metal3.hosts import (
     is_same_but_for_note,
     name_of,
     occupies,
+    pause_of,
 )
 from moorage.integrations.metal3.mirror import GROUP, HostMirror, list_path
-from moorage.integrations.provisioning.starts import Start, StartResult
+from moorage.integrations.provisioning.start import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
 
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
@@ -59,8 +60,8 @@ class HostRequests:
         return host if host is not None and host["metadata"].get("uid") == uid else None
 
     def works(self, host: BareMetalHost) -> bool:
-        """Return whether it needs its unit."""
-        return occupies(host)
+        """Return whether it needs its unit: it works, or may begin to, without our pause."""
+        return occupies(host) and pause_of(host) != OWN
 
     def is_locked(self, host: BareMetalHost) -> bool:
         """Return False: nothing locks a host."""
@@ -108,6 +109,8 @@ class HostRequests:
             if error.status != HTTPStatus.CONFLICT:
                 raise
             now = await self._unless_unknown(start)
+            if now is not None and pause_of(now) is None:
+                return  # another process was first, and the host needs the units of this start
             if now is None or not is_same_but_for_note(before, now):
                 raise
             await self._set_pause(path, now["metadata"]["resourceVersion"], None)

@@ -15,7 +15,7 @@ for `provision` from its first verb on.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,7 +64,11 @@ class Rules:
 
     def needs(self, host: BareMetalHost, verb: Verb) -> Needs:
         """Return what a host needs for a verb, and for what follows without another start."""
-        fields, verbs = fields_of(host), {one.value for one in verbs_of(host, verb)}
+        return self.needs_for(host, verbs_of(host, verb))
+
+    def needs_for(self, host: BareMetalHost, all_verbs: Collection[Verb]) -> Needs:
+        """Return what a host needs for some verbs alone."""
+        fields, verbs = fields_of(host), {one.value for one in all_verbs}
         matching = (rule for rule in self.rules if rule.matches(fields, verbs))
         return rules.needs_of(matching, self.exempt, fields)
 

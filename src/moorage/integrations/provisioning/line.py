@@ -17,10 +17,11 @@ from typing import Any
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import (
+from moorage.integrations.provisioning.host_starter import HostStarter
+from moorage.integrations.provisioning.start import (
     NOT_SENT,
     HostSystemError,
     Start,
@@ -212,19 +213,14 @@ class Line:
         """Ask for the hosts without an open request, at most `ASKING_MAX` at once."""
         clock = monotonic()
         kinds = {self._starts[uuid].kind for uuid in self._held if uuid in self._starts}
-        gate = asyncio.Semaphore(ASKING_MAX)
-
-        async def ask(start: Start) -> None:
-            async with gate:
-                await self._ask(start, 0.0)
-
-        async with asyncio.TaskGroup() as group:
-            for uuid, start in self._starts.items():
-                if uuid in self._held or not self._may_ask(start, clock):
-                    continue
-                stale = clock - self._asked.get(uuid, float("-inf")) >= ASK_AGAIN_SECONDS
-                if stale or start.forced or start.kind not in kinds:
-                    group.create_task(ask(start))
+        asking = []
+        for uuid, start in self._starts.items():
+            if uuid in self._held or not self._may_ask(start, clock):
+                continue
+            stale = clock - self._asked.get(uuid, float("-inf")) >= ASK_AGAIN_SECONDS
+            if stale or start.forced or start.kind not in kinds:
+                asking.append(partial(self._ask, start, 0.0))
+        await run_bounded(ASKING_MAX, asking)
 
     async def _ask(self, start: Start, wait: float) -> bool:
         """Ask once; return whether to ask again at once."""
@@ -241,6 +237,7 @@ class Line:
                 wait=wait,
                 patience=PATIENCE_SECONDS,
                 force=start.forced,
+                beside=start.beside,
             )
         except (UnreachableError, UndecodableError):
             self._open = False
@@ -284,13 +281,12 @@ class Line:
 
     def _judge(self, start: Start, answer: StartResult) -> None:
         uuid, name = start.host.uuid, start.host.labels.get("holder", start.host.uuid)
-        system = start.host.system.capitalize()
         if answer.outcome is RequestOutcome.REFUSED and not answer.soon:
-            log.warning("%s: %s refuses %s: %s", name, system, start.verb, answer.text)
-            self._rest(uuid, REFUSED_SECONDS, f"{system} refuses: {answer.text}")
+            log.warning("%s: %s was refused: %s", name, start.verb, answer.text)
+            self._rest(uuid, REFUSED_SECONDS, f"{start.verb} was refused: {answer.text}")
             return
         if answer.outcome is RequestOutcome.ACCEPTED:
-            log.info("%s: asked %s for %s", name, system, start.verb)
+            log.info("%s: %s was started", name, start.verb)
         self._rest(uuid, LOCKED_SECONDS if answer.soon else SENT_SECONDS)
 
     def _rest(self, uuid: str, seconds: float, remark: str = "") -> None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from moorage.integrations.provisioning.line import Line
-from moorage.integrations.provisioning.starts import PASS_ERRORS
+from moorage.integrations.provisioning.start import PASS_ERRORS
 
 
 class Passes:

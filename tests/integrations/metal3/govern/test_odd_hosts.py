@@ -60,7 +60,9 @@ def test_every_host_can_be_judged(host: Any) -> None:
     assert said is None or differs(said, remark_of("why")) in (True, False)
     for verb in Verb:
         needs = RULES.needs(host, verb)
-        json.encode([failures.mark_of(host), needs.units, host_of_object(host, verb).labels])
+        json.encode(
+            [failures.mark_of(host), needs.units, host_of_object(host, verb, [*Verb]).labels]
+        )
     why = failures.error_of(host)
     for refused in ({}, {"uid-odd": why}):
         for _, event in events_of({"uid-odd": host}, {}, {}, {"uid-odd": why}, refused, NOW):

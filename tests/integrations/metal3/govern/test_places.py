@@ -67,28 +67,30 @@ def test_a_process_that_is_behind_withdraws_no_ticket(tmp_path: Path) -> None:
 
 
 def test_hosts_that_cannot_be_counted_move_nobody_back(tmp_path: Path) -> None:
-    """While a host works that cannot be counted, nothing starts in its pools, and those that wait
-    there keep their places.
+    """While a host works that could not be counted in a pool, nothing starts there, and a host that
+    waits there, by another governor, keeps its place.
     """
     path = tmp_path / "rules.toml"
     path.write_text(f'[[rule]]\npool = "{POOL}"\n[[rule]]\npool = "{RACK}"\n')
+    rack = {"rack": "9"}
 
     async def scene(world: World) -> None:
         fill(world)
-        world.operator.pool_put("deploy/rack-1", PoolWanted(limit=1, expire="keep"))
-        first = host("first", image=IMAGE, annotations=OWN, labels={"rack": "1"})
-        await world.api.create(ALL, first)
-        async with world.governor(read(path)) as governor:
-            await world.until(lambda: len(places(world)) == 1, governor)
-            before = places(world)
-            await world.api.create(ALL, host("stray", image=IMAGE, labels={"rack": "9"}))
+        world.nodes.seconds["deploying"] = 1e6
+        await world.api.create(ALL, host("stray", image=IMAGE, labels=rack))
+        await world.until(lambda: world.reached(["stray"], "provisioning"))
+        async with world.governor(read(path)) as governor, world.governor(read(path)) as other:
             await world.until(lambda: governor.picture.failed == 1, governor)
-            await ticks(governor)
-            uid = world.host("first")["metadata"]["uid"]
-            assert governor.remarks[uid].startswith("hosts work that cannot be counted in deploy")
-            assert places(world) == before
             world.operator.pool_put("deploy/rack-9", PoolWanted(limit=1, expire="keep"))
-            await world.until(lambda: governor.picture.failed == 0, governor)
+            first = await world.api.create(
+                ALL, host("first", image=IMAGE, annotations=OWN, labels=rack)
+            )
+            await ticks(governor)
+            why = governor.remarks[first["metadata"]["uid"]]
+            assert why == "hosts work that cannot be counted in deploy/rack-9"
+            assert not places(world)
+            await world.until(lambda: len(places(world)) == 1, other)
+            before = places(world)
             await ticks(governor)
             assert places(world) == before
 

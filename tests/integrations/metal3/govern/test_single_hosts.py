@@ -1,13 +1,21 @@
 """What is special about one host disturbs no other one, and holds the host itself no longer."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
+from moorage.integrations.clock import monotonic
+from moorage.integrations.metal3 import governor as governing
+from moorage.integrations.metal3.failures import WAIT_MAX
+from moorage.integrations.metal3.hosts import uid_of
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.rules import Condition, Rule
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, POOL, World, play
-from tests.support.bmo_double.hosts import PAUSED, state
+from tests.integrations.metal3.govern.test_reconcile import failing_name
+from tests.support.bmo_double.hosts import PAUSED, annotations, state
 from tests.support.kubernetes_client import host
 
 FEW = 10
@@ -94,3 +102,58 @@ def test_a_host_has_its_units_once(tmp_path: Path) -> None:
             assert lease.key.endswith("/adopted")
 
     play(tmp_path, scene, limit=2, failing=0.0)
+
+
+def test_a_clock_that_is_ahead_lets_no_host_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that could not start waits until a time of the operator's clock, which is far ahead of
+    ours: after an hour by our own clock it asks again.
+    """
+
+    async def scene(world: World) -> None:
+        bad = failing_name(world, fails=True)
+        early = datetime(2000, 1, 1, tzinfo=UTC)
+        async with world.governor(now=lambda: early, stuck_seconds=0.0) as governor:
+            await world.api.create(ALL, host(bad, image=IMAGE, annotations=OWN))
+            uid = uid_of(world.host(bad))
+            await world.until(lambda: "again from" in governor.remarks.get(uid, ""), governor)
+            began = world.nodes.book.times(f"metal3~{bad}", "deploying")
+            assert await governor.tick()
+            hour = monotonic() + WAIT_MAX.total_seconds()
+            monkeypatch.setattr(governing, "monotonic", lambda: hour)
+            await world.api.merge(f"{ALL}/{bad}", {"metadata": {"labels": {"seen": "1"}}})
+            await world.until(lambda: PAUSED not in annotations(world.host(bad)), governor)
+            assert began == 1
+
+    play(tmp_path, scene, retries=1)
+
+
+def test_a_label_that_names_no_pool_stops_no_other_host(tmp_path: Path) -> None:
+    """People start a host by hand whose label names a pool that there is not: it is counted in the
+    pool of all hosts, in which others start; nothing starts in a pool of that name while it works.
+    """
+    racks = Rules(rules=(Rule(pool=POOL), Rule(pool=f"{POOL}/{{labels.rack}}")))
+
+    async def scene(world: World) -> None:
+        world.nodes.seconds["deploying"] = 1e6
+        world.operator.pool_put(f"{POOL}/a", PoolWanted(limit=5, expire="keep"))
+        await world.api.create(ALL, host("odd", image=IMAGE, labels={"rack": "nowhere"}))
+        await world.until(lambda: world.reached(["odd"], "provisioning"))
+        async with world.governor(racks) as governor:
+            await world.api.create(
+                ALL, host("good", image=IMAGE, annotations=OWN, labels={"rack": "a"})
+            )
+            await world.until(lambda: world.reached(["good"], "provisioning"), governor)
+            assert world.held() == 2
+            assert governor.picture.failed == 1
+            world.operator.pool_put(f"{POOL}/nowhere", PoolWanted(limit=1, expire="keep"))
+            await world.api.create(
+                ALL, host("late", image=IMAGE, annotations=OWN, labels={"rack": "nowhere"})
+            )
+            for _ in range(3):
+                assert await governor.tick()
+            late = uid_of(world.host("late"))
+            assert "cannot be counted" in governor.remarks[late]
+
+    play(tmp_path, scene, failing=0.0)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from uuid import uuid4
 
 import aiohttp
@@ -40,8 +39,6 @@ class Gate:
         self._rules = rules
         self._meters = meters
         self._spools = Spools()
-        self.on_request: Callable[[asyncio.BaseTransport | None], None] = lambda _: None
-        """Called with the connection of each request."""
 
     def application(self) -> web.Application:
         """Return the application, whose only handler takes every request."""
@@ -52,7 +49,6 @@ class Gate:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         target = request.raw_path
-        self.on_request(request.transport)
         try:
             version = (request.version.major, request.version.minor)
             check_head(request.method, target, CIMultiDict(request.headers), version)

@@ -9,13 +9,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from socket import socket
 
-from aiohttp import web
-
 from moorage.client.transport import RefusedError, UnreachableError, shown_url
 from moorage.integrations.ironic.gate.app import Gate
 from moorage.integrations.ironic.gate.deciding import Deciding
 from moorage.integrations.ironic.gate.listening import (
-    Doorkeeper,
+    CONNECTIONS_MAX,
     listening,
     server_tls,
     url_of,
@@ -31,14 +29,13 @@ from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.metrics_server import metrics_served
 from moorage.integrations.provisioning import pools
 from moorage.integrations.provisioning.host_leases import HostLeases
-from moorage.integrations.server_log import server_log
 from moorage.integrations.sockets import ListenError, bound
+from moorage.integrations.web_server import WebServer, opened
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
 
 CLOSE_SECONDS = 2.0
-KEEPALIVE_SECONDS = 75.0
 HEAD_BYTES_MAX = 32 << 10
 """Bytes in the request line, and in each header."""
 
@@ -123,11 +120,21 @@ class _Process:
             gate = Gate(upstream, deciding, settings.rules, meters)
             watching = loop.create_task(watch.run())
             watching.add_done_callback(self._watched)
-            server = await self._serve(gate, sockets, tls)
+            server = await opened(
+                gate.application(),
+                sockets,
+                CONNECTIONS_MAX,
+                tls,
+                handler_cancellation=True,
+                auto_decompress=False,
+                max_line_size=HEAD_BYTES_MAX,
+                max_field_size=HEAD_BYTES_MAX,
+                shutdown_timeout=CLOSE_SECONDS,
+            )
             await stack.enter_async_context(metrics_served(meters.registry, metrics))
             await self._ready(watch, url_of(sockets[0], tls=tls is not None), watching)
             await self._stop.wait()
-            await server.stop(units, deciding)
+            await _stopped(server, units, deciding)
             watching.cancel()
         return self._code
 
@@ -148,30 +155,6 @@ class _Process:
         except RefusedError as error:
             raise GateError(f"{shown_url(self._settings.moorage)}: {error}") from None
 
-    async def _serve(
-        self, gate: Gate, sockets: list[socket], tls: ssl.SSLContext | None
-    ) -> "_Server":
-        runner = web.AppRunner(
-            gate.application(),
-            handle_signals=False,
-            access_log=None,
-            logger=server_log,
-            handler_cancellation=True,
-            auto_decompress=False,
-            keepalive_timeout=KEEPALIVE_SECONDS,
-            max_line_size=HEAD_BYTES_MAX,
-            max_field_size=HEAD_BYTES_MAX,
-            shutdown_timeout=CLOSE_SECONDS,
-        )
-        await runner.setup()
-        server = runner.server
-        assert server is not None
-        door = Doorkeeper(server, lambda: [one.transport for one in server.connections])
-        gate.on_request = door.spoke
-        loop = asyncio.get_running_loop()
-        listeners = [await loop.create_server(door, sock=one, ssl=tls) for one in sockets]
-        return _Server(runner, listeners)
-
     async def _ready(self, watch: Watch, url: str, watching: asyncio.Task[None]) -> None:
         """Print the ready line when the first pass has ended, whether it succeeded or not."""
         await asyncio.wait(
@@ -187,16 +170,10 @@ class _Process:
         self._say(f"moorage: gate {url} -> {shown_url(self._settings.ironic)} ({shown}, {seen})")
 
 
-class _Server:
-    def __init__(self, runner: web.AppRunner, listeners: list[asyncio.Server]) -> None:
-        self._runner = runner
-        self._listeners = listeners
-
-    async def stop(self, units: Units, deciding: Deciding) -> None:
-        """Take no more requests; finish those that Ironic has; refuse those that wait."""
-        for one in self._listeners:
-            one.close()
-        units.stop()
-        await deciding.finish(FINISH_SECONDS)
-        await units.settled()
-        await self._runner.cleanup()
+async def _stopped(server: WebServer, units: Units, deciding: Deciding) -> None:
+    """Take no more requests; finish those that Ironic has; refuse those that wait."""
+    await server.close_listeners()
+    units.stop()
+    await deciding.finish(FINISH_SECONDS)
+    await units.settled()
+    await server.close_connections()

@@ -12,7 +12,7 @@ from aiohttp import web
 from moorage.integrations.answers import json_of
 from moorage.integrations.metal3.admission.certificates import Certificates
 from moorage.integrations.metal3.admission.review import ReviewError, answered
-from moorage.integrations.server_log import server_log
+from moorage.integrations.web_server import served
 
 BODY_BYTES_MAX = 3 << 20
 """Bytes of a review: two hosts, of which each has at most 1.5 MiB in etcd."""
@@ -30,7 +30,9 @@ need no rights, can use up these turns; reviews with small bodies are answered n
 VALUES_MAX = 200_000
 """Values in a review: each takes some 100 bytes of memory, and holds the event loop."""
 
-KEEPALIVE_SECONDS = 75.0
+CONNECTIONS_MAX = 1_000
+"""API servers open one for each review under way."""
+
 CLOSE_SECONDS = 5.0
 
 
@@ -97,18 +99,11 @@ async def webhook_served(
     Raises PemError.
     """
     offered = Certificates(certificate, key)
-    runner = web.AppRunner(
+    async with served(
         Webhook(governor).application(),
-        handle_signals=False,
-        access_log=None,
-        logger=server_log,
-        keepalive_timeout=KEEPALIVE_SECONDS,
+        sockets,
+        CONNECTIONS_MAX,
+        offered.server,
         shutdown_timeout=CLOSE_SECONDS,
-    )
-    await runner.setup()
-    try:
-        for one in sockets:
-            await web.SockSite(runner, one, ssl_context=offered.server).start()
+    ):
         yield
-    finally:
-        await runner.cleanup()

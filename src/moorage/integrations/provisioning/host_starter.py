@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, TakenError
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
-from moorage.integrations.provisioning.starts import NOT_SENT, Start, StartResult
+from moorage.integrations.provisioning.start import NOT_SENT, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
@@ -67,7 +67,7 @@ class HostStarter(Generic[H]):
         host = await self._requests.read(start)
         if host is not None and self._requests.works(host):
             # Another process has started it, so it needs its unit, unless it was counted meanwhile.
-            if await self._host_leases.has_other(start.host, lease):
+            if not start.beside and await self._host_leases.has_other(start.host, lease):
                 await self._host_leases.give_back(lease, requeue=False)
             return NOT_SENT
         now = None if host is None else self._wanted(host)
