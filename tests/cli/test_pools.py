@@ -156,7 +156,7 @@ def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
     assert header == ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
     assert [row[:5] for row in rows] == [
         [holder, "admin", "granted", "held=1", "-"],
-        [ticket, "admin", "waiting", "held=1", "1"],
+        [ticket, "job 17 (admin)", "waiting", "held=1", "1"],
     ]
     assert len(rows[1][7]) > 1
     only = cli.answer("lease", "list", "--pool", "held", "--state", "waiting", "--owner", "admin")
@@ -219,11 +219,11 @@ def test_top_once(cli: Cli) -> None:
         (row,) = (row for row in rows if row[0] == "first")
         assert row[1:4] == ["1/1", "2", "full"]
         assert row[4].startswith("admin ")
-        assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin (1)"
+        assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin"
     output = {one["name"]: one["first"] for one in cli.answer("top")}
     assert output["first"]["id"] == high
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "first"))
-    assert (shown["first"], shown["why"]) == (row[4], row[6])
+    assert (shown["first"], shown["reason"]) == (row[4], row[6])
     for lease in (high, low):
         cli.admission.release(lease)
 

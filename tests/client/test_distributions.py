@@ -16,8 +16,8 @@ import pytest
 from moorage import __version__
 from moorage.client import Client
 from moorage.wire.admission import PoolWanted
+from tests.client.run.test_file import OLDEST, newer_than_oldest, pythons
 from tests.client.single import BARE, ROOT
-from tests.client.test_run_file import OLDEST, newer_than_oldest, pythons
 from tests.e2e.support.server import serve
 
 _folders: list[TemporaryDirectory[str]] = []

@@ -104,11 +104,13 @@ class Admission:
         owner: str | None = None,
         *,
         key_prefix: str | None = None,
+        id_prefix: str | None = None,
         cursor: str | None = None,
         limit: int = PAGE_MAX,
     ) -> LeasePage:
-        """Return one page of `leases`."""
+        """Return one page of `leases`; `id_prefix`: only ids that begin with it."""
         asked = {"pool": pool, "state": state, "owner": owner, "key_prefix": key_prefix}
+        asked["id_prefix"] = id_prefix
         address = _address("/v1/leases", **asked, cursor=cursor, limit=limit)
         return self._ask(LeasePage, "GET", address)
 

@@ -10,6 +10,8 @@ import json
 import re
 import ssl
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -95,6 +97,8 @@ class Transport:
         self._seconds_max = seconds_max
         self._answer_bytes_max = answer_bytes_max
         self._certificate = certificate
+        self.server_time: datetime | None = None
+        """The time of the newest answer by the server's clock, to the second; None: unknown."""
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
     def request(
@@ -185,6 +189,7 @@ class Transport:
             connection.request(method, f"{self._prefix}{path}", data, headers)
             response = connection.getresponse()
             raw = _whole(response, self._answer_bytes_max)
+            self.server_time = _time(response.getheader("Date")) or self.server_time
             return response.status, raw, response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"no answer from {self._where}: {error}") from error
@@ -305,6 +310,15 @@ def _whole(response: http.client.HTTPResponse, most: int) -> bytes:
     if headless or len(raw) > most or (length is not None and len(raw) < length):
         raise http.client.IncompleteRead(raw)
     return raw
+
+
+def _time(date: str | None) -> datetime | None:
+    """Return the time in a `Date` header; None: there is none, or it cannot be read."""
+    try:
+        found = None if date is None else parsedate_to_datetime(date)
+    except (TypeError, ValueError):
+        return None
+    return found if found is not None and found.tzinfo is not None else None
 
 
 def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:

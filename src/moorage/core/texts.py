@@ -31,6 +31,11 @@ def check_plain(what: str, text: str) -> None:
         raise Error(Code.INVALID, f"{what} must not contain U+{ord(found[0]):04X}.")
 
 
+def plain(text: str) -> str:
+    """Return a text that `check_plain` accepts: U+FFFD stands for each refused character."""
+    return text if text.isprintable() else _ACTED_ON.sub("\ufffd", text)
+
+
 def is_name(name: str) -> bool:
     """May a resource class or a consumer type have this name?"""
     return len(name) <= IDENTIFIER_LENGTH_MAX and _NAME.match(name) is not None

@@ -242,12 +242,14 @@ class LeasesAsked(PageAsked):
     """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner.
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
+    `id_prefix`: only those whose id begins with it; at least 8 characters.
     """
 
     pool: str | None = None
     state: State | None = None
     owner: str | None = None
     key_prefix: str | None = None
+    id_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

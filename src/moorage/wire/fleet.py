@@ -288,7 +288,10 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentsAsked(PageAsked):
-    """Which agents; a filter that is null matches all. `label` is KEY or KEY=VALUE."""
+    """Which agents; a filter that is null matches all. `label` is KEY or KEY=VALUE.
+
+    `id_prefix`: only those whose UUID begins with it; at least 8 characters.
+    """
 
     group: str | None = None
     policy: Policy | None = None
@@ -297,6 +300,7 @@ class AgentsAsked(PageAsked):
     liveness: Liveness | None = None
     label: str | None = None
     offered: bool | None = None
+    id_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,10 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.tables import Column, Row, show_rows
+from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.pool_text import (
     changed_of,
     plain_text,
@@ -32,7 +34,16 @@ from moorage.wire.admission import DURATIONS, Pool, PoolReport, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
 
-COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
+COLUMNS = (
+    Column("pool"),
+    Column("limit", dropped=3, right=True),
+    Column("occupied", right=True),
+    Column("waiting", right=True),
+    Column("free", dropped=2, right=True),
+    Column("hold", dropped=4),
+    Column("pacing", dropped=5),
+    Column("state", least=16, last=True),
+)
 
 _DURATION = DurationType()
 _AMOUNT = click.IntRange(0)
@@ -191,15 +202,16 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
 
 @group.command("list", epilog=example("moorage pool list"))
 @administering
+@wide_option
 @json_option
-def list_(as_json: bool) -> None:
+def list_(wide: bool, as_json: bool) -> None:
     """Print all pools."""
     with at_server() as admission:
         pools = list(admission.pools())
     if as_json:
         show_json(msgspec.to_builtins(pools))
         return
-    rows = [
+    rows: list[Row] = [
         [
             pool.name,
             str(pool.units),
@@ -208,11 +220,11 @@ def list_(as_json: bool) -> None:
             str(pool.free),
             duration_text(pool.hold),
             pacing_text(pool.pacing),
-            state_of(pool),
+            state_cell(state_of(pool)),
         ]
         for pool in pools
     ]
-    show_table(COLUMNS, rows)
+    show_rows(COLUMNS, rows, wide=wide)
 
 
 @group.command(epilog=example("moorage pool show install/azure"))
@@ -231,7 +243,7 @@ def show(name: str, as_json: bool) -> None:
     shown |= {
         "pacing": pacing_text(pool.pacing),
         "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
-        "why": None if first is None or first.waiting is None else first.waiting.reason,
+        "reason": None if first is None or first.waiting is None else first.waiting.reason,
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 

@@ -27,6 +27,9 @@ metrics_option = click.option(
     help="Serve metrics for Prometheus, and probes; by default none.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+wide_option = click.option(
+    "--wide", is_flag=True, help="On a terminal: all columns and complete texts."
+)
 
 
 class SecondsRange(click.FloatRange):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from moorage.client.run.clock import instant_of
+from moorage.client.run.labels import joined
 
 PATIENCE_SECONDS = 30.0
 """How long a server keeps a place in line if the request sets no patience."""
@@ -26,6 +27,8 @@ class LeaseRequest(NamedTuple):
     hold: float | None = None
     priority: int = 0
     labels: tuple[tuple[str, str], ...] = ()
+    about: tuple[tuple[str, str], ...] = ()
+    """More labels, which say where the request comes from; they do not make it another one."""
     patience: float = PATIENCE_SECONDS
     """How long the server keeps a place in line without a poll."""
     usual_ttl: float | None = None
@@ -42,7 +45,7 @@ class LeaseRequest(NamedTuple):
             "ttl": self.usual_ttl if self.ttl is None else self.ttl,
             "hold": self.hold,
             "priority": self.priority,
-            "labels": dict(self.labels),
+            "labels": joined(dict(self.about), dict(self.labels)),
             "patience": self.patience,
         }
 

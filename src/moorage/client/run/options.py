@@ -51,6 +51,10 @@ WISH = (
     ),
     Option("--label", "Label of the lease, shown with it.", "NAME=VALUE", many=True),
     Option(
+        "--no-labels",
+        "Do not add the labels host, user, pid, command, job and build; also MOORAGE_LABELS=0.",
+    ),
+    Option(
         "--patience",
         "How long the server keeps the place in line of a silent client; by default 30s more than"
         " --unreachable-after.",

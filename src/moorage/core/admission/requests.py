@@ -52,6 +52,7 @@ class Ask(Struct, frozen=True):
     owner: str
     key: str
     digest: str
+    """Of the request, without the labels that describe the caller (`wire.labels`)."""
     needs: tuple[Need, ...]
     priority: int = 0
     ttl: Term = None
@@ -67,6 +68,8 @@ class Ask(Struct, frozen=True):
     """Alive time until which its ticket waits without a poll; None: for ever."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
+    older_digest: str | None = None
+    """Of the request with all its labels, as leases of older releases have it; None: the same."""
 
     def heard(self, until: Instant) -> "Ask":
         """Return the same request with this `heard_until`."""
@@ -258,7 +261,8 @@ def live_lease(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
 def known_to(facts: Facts, wish: Ask) -> LeaseId | None:
     """Return the lease that the same request made before. Raises KEY_REUSED."""
     known = facts.asked.get((wish.owner, wish.key))
-    if known is not None and facts.leases[known].digest != wish.digest:
+    digests = (wish.digest, wish.older_digest)
+    if known is not None and facts.leases[known].digest not in digests:
         raise Error(
             Code.KEY_REUSED,
             f"Key '{wish.key}' was used for another request: a new attempt needs a new key.",

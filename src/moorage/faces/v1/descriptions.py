@@ -67,6 +67,7 @@ PARAMETERS = {
     "boot_id": "The boot of the machine; required.",
     "cursor": "The `next` of the page before; null: the first page.",
     "group": "Only agents of this group.",
+    "id_prefix": "Only entries whose id begins with this; at least 8 characters.",
     "instance": "Leave only if the member still has this instance.",
     "key_prefix": "Only leases whose key begins with this; needs `owner`.",
     "kinds": "Kinds of changes, separated by commas; null: all.",

@@ -29,6 +29,7 @@ from moorage.service.admission.views import (
     lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.ids import ids_with
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store import service_clock
 from moorage.store.admission import reads
@@ -130,12 +131,18 @@ class AdmissionQueries:
         state: State | None = None,
         owner: str | None = None,
         key_prefix: str | None = None,
+        id_prefix: str | None = None,
     ) -> tuple[list[LeaseView], str | None]:
         """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
         rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
         keys = None if key_prefix is None else keys_with(key_prefix, owner)
-        plan = reads.leases_window(after, rows_max, pool=pool, state=state, owner=owner, keys=keys)
+        ids = None if id_prefix is None else ids_with(id_prefix)
+        if keys is not None and ids is not None:
+            raise Error(Code.INVALID, "Set key_prefix or id_prefix, not both.")
+        plan = reads.leases_window(
+            after, rows_max, pool=pool, state=state, owner=owner, keys=keys, ids=ids
+        )
         with errors.translated():
             seen = await self._engine.read_aside(plan)
         when = self._when(seen.timeline)

@@ -1,11 +1,9 @@
 """Admission: the operations on pools, leases and waiting lines that faces may call."""
 
-import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
-from msgspec import structs
 
 from moorage.core.admission.bars import is_waited_for, kept_until
 from moorage.core.admission.facts import Changes
@@ -25,6 +23,7 @@ from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.queries import AdmissionQueries, pools_all
+from moorage.service.admission.request_digests import digests_of
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
 from moorage.service.admission.waiters import Waiters, either
@@ -349,17 +348,13 @@ class Admission:
 
 
 def _ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
-    # Without the key, so that a client can repeat a retry's request with the retry's new key.
-    asked = msgspec.to_builtins(structs.replace(wanted, key=""), order="deterministic")
-    del asked["reopen"]  # so that a lease can be asked for with and without it
-    if not wanted.pull:
-        del asked["pull"]  # as in digests that were stored before there were pull tickets
-    digest = hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
+    digest, older_digest = digests_of(wanted)
     return Ask(
         id=lease_id_new(),
         owner=wanted.owner,
         key=wanted.key,
         digest=digest,
+        older_digest=older_digest,
         needs=wanted.needs,
         priority=wanted.priority,
         ttl=wanted.ttl,

@@ -131,15 +131,18 @@ def leases_window(
     state: State | None = None,
     owner: str | None = None,
     keys: tuple[str, str] | None = None,
+    ids: tuple[str, str] | None = None,
 ) -> Plan[LeasesSeen]:
     """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
 
-    `keys` are the first key and the one after the last; they need an owner. Use `read_aside`: it
-    may read all leases of an owner, or skip many of a pool.
+    `keys` are the first key and the one after the last; they need an owner; `ids` are the same of
+    ids. Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
     """
     query = _leases_query(after, rows_max, pool, state, owner)
     if keys is not None:
         query = Query("leases_window_by_key", (owner, *keys, *after, state, pool, rows_max))
+    elif ids is not None:
+        query = Query("leases_window_by_id", (*ids, *after, state, owner, pool, rows_max))
     clock, rows = yield [service_clock.LOAD, query]
     return LeasesSeen(service_clock.timeline_from_rows(clock), leases_from_rows(rows))
 

@@ -76,7 +76,8 @@ def _failed(error: Exception, text: str, words: Words, notices: Progress) -> int
 
 
 def _acquire(words: Words, notices: Progress) -> int:
-    wish = wish_of(words)
+    # The shell that has called this one keeps the lease; this process ends at once.
+    wish = wish_of(words, os.getppid())
     usual = TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0)
     wish = wish._replace(usual_ttl=usual)
     leases = server_of(words)
@@ -142,8 +143,10 @@ def _retry(words: Words, notices: Progress) -> int:
     leases = server_of(words)
     handle = _handle(words)
     if leases is None or not handle.entries():
+        if leases is not None:
+            return _nothing("there is nothing to retry", words, notices)
         notices.say("there is nothing to retry")
-        return 0 if leases is None else NOT_GRANTED
+        return 0
     for entry in _begun(handle):
         _get(handle, EntryKey(handle, entry), leases, words, notices)
     _print("", _shown(handle), words)
@@ -168,8 +171,7 @@ def _renew(words: Words, notices: Progress) -> int:
         notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is renewed")
         return 0
     if not handle.entries() and not words["loop"]:
-        notices.say(f"{handle.path} has no lease")
-        return NOT_GRANTED
+        return _nothing(f"{handle.path} has no lease", words, notices)
     renewals = Renewals(handle, leases, notices)
     with SignalCollector() as signals:
         pause = renewals.round(patient=words["loop"])
@@ -279,9 +281,10 @@ def _status(words: Words, notices: Progress) -> int:
     handle, leases = _handle(words), server_of(words)
     entries = handle.entries()
     if leases is None or not entries:
-        why = "no server is set" if leases is None else f"{handle.path} has no lease"
-        notices.say(why)
-        return 0 if leases is None else NOT_GRANTED
+        if leases is not None:
+            return _nothing(f"{handle.path} has no lease", words, notices)
+        notices.say("no server is set")
+        return 0
     found = [_looked(leases, entry) for entry in entries]
     if words["json"]:
         told = [None if lease is None else lease._asdict() for lease in found]
@@ -347,6 +350,11 @@ COMMANDS = {
 }
 
 
+def _nothing(why: str, words: Words, notices: Progress) -> int:
+    notices.fail(NOT_GRANTED, why, as_json=words.get("json", False))
+    return NOT_GRANTED
+
+
 def _handle(words: Words) -> Handle:
     if not words["handle"]:
         raise UsageError("no handle: set the file of the leases with --handle")
@@ -360,9 +368,12 @@ def _temporary() -> str:
 
 
 def _like(entries: Iterable[HandleEntry], wish: LeaseRequest) -> HandleEntry | None:
-    """Return the entry with the same wish, ignoring the patience."""
-    asked = wish._replace(patience=0.0)
-    return next((entry for entry in entries if entry.wish._replace(patience=0.0) == asked), None)
+    """Return the entry with the same wish, ignoring the patience and where it came from."""
+
+    def plain(one: LeaseRequest) -> LeaseRequest:
+        return one._replace(patience=0.0, about=())
+
+    return next((entry for entry in entries if plain(entry.wish) == plain(wish)), None)
 
 
 def _shown(handle: Handle) -> dict[str, Any]:

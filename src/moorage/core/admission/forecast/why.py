@@ -19,6 +19,7 @@ from moorage.core.admission.forecast.eta import (
     Outlook,
     Range,
 )
+from moorage.core.admission.forecast.holders import Holders, held_by
 from moorage.core.admission.forecast.queue_order import Queue
 from moorage.core.admission.model import FREE, Lease, Need, Pool
 from moorage.core.admission.units import (
@@ -32,9 +33,6 @@ from moorage.core.admission.units import (
 from moorage.core.clock import SECOND
 from moorage.core.counting import are, counted
 from moorage.core.service_time import Moment
-
-HOLDERS_NAMED = 3
-"""Owners that a sentence names; the others are only counted."""
 
 CODES = {
     "above_limit": "the ticket needs more units than the pool's limit now",
@@ -59,8 +57,8 @@ class Evidence(Struct, frozen=True):
 
     held: tuple[float, ...] = ()
     """Durations of past leases in seconds, ascending."""
-    holders: tuple[tuple[str, int], ...] = ()
-    """All owners, as people know them (`wire.labels`), and their units, the most first."""
+    holders: Holders = Holders()
+    """Who holds its units."""
     holding: tuple[Holder, ...] = ()
     """Granted leases, the oldest grants first; not all, if there are very many."""
     line: tuple[int, ...] = ()
@@ -312,7 +310,7 @@ def _full(
 ) -> Binding:
     limit, at = limit_of(facts, pool), moment.at
     units = f"{pool.occupied} of {counted(limit, 'unit')} of {pool.name}"
-    held = f"{units} {are(pool.occupied)} held{_by(evidence, pool)}"
+    held = f"{units} {are(pool.occupied)} held{held_by(evidence.holders, at)}"
     lacking = f"; {need.units} needed, {max(0, free)} free" if need.units > 1 else ""
     if is_over(pool, limit):
         return Binding("over", f"over the limit: {held}{lacking}")
@@ -326,15 +324,6 @@ def _full(
     if pool.spec.limit is None:
         return Binding("limit", f"limit: {held}{_states(facts, pool)}{lacking}")
     return Binding("limit", f"limit: {held}{lacking}")
-
-
-def _by(evidence: Evidence, pool: Pool) -> str:
-    named = evidence.holders[:HOLDERS_NAMED]
-    if not named:
-        return ""
-    others = len(evidence.holders) - len(named)
-    text = ", ".join(f"{owner} ({units})" for owner, units in named)
-    return f" by {text}" + (f" and {others} more" if others else "")
 
 
 def _states(facts: Facts, pool: Pool) -> str:

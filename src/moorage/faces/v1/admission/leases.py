@@ -53,7 +53,13 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     elif scope is not None and not request.governs:
         raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
     views, following = await request.service.admission.queries.leases(
-        asked.cursor, asked.limit, asked.pool, asked.state, owner, asked.key_prefix
+        asked.cursor,
+        asked.limit,
+        asked.pool,
+        asked.state,
+        owner,
+        asked.key_prefix,
+        asked.id_prefix,
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]

@@ -46,6 +46,22 @@ WHERE lease.owner = $1 AND lease.key >= $2 AND lease.key < $3
     ))
 ORDER BY lease.arrival, lease.id LIMIT $8;
 
+-- Reads all leases with these ids, at least $1 and below $2: those of about a minute. They are looked for first, or
+-- PostgreSQL would read the index of arrivals from its beginning.
+-- name: leases_window_by_id --
+WITH begun AS MATERIALIZED (
+    SELECT id, arrival, state, owner, body FROM lease WHERE id >= $1 AND id < $2
+)
+SELECT begun.body, lease_due.heard_until
+FROM begun LEFT JOIN lease_due ON lease_due.lease = begun.id
+WHERE (begun.arrival, begun.id) > ($3, $4)
+    AND ($5::text IS NULL OR begun.state = $5) AND ($6::text IS NULL OR begun.owner = $6)
+    AND ($7::text IS NULL OR EXISTS (
+        SELECT 1 FROM lease_need WHERE lease_need.pool = $7
+            AND lease_need.arrival = begun.arrival AND lease_need.lease = begun.id
+    ))
+ORDER BY begun.arrival, begun.id LIMIT $8;
+
 -- name: leases_window_by_pool --
 SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease

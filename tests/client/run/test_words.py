@@ -87,8 +87,8 @@ def test_a_usual_ttl_is_sent_where_none_is_named() -> None:
 )
 def test_patience_is_longer_than_retries(words: dict[str, str], seconds: float) -> None:
     """The patience exceeds --unreachable-after by a poll, so that the ticket is still there."""
-    none = dict.fromkeys(("ttl", "hold", "priority", "patience", "unreachable_after"))
-    wish = wish_of({"pool": ["a"], "label": [], **none, **words})
+    none = dict.fromkeys(("ttl", "hold", "priority", "patience", "unreachable_after", "no_labels"))
+    wish = wish_of({"pool": ["a"], "label": [], **none, **words}, 1)
     assert wish.patience == seconds
     assert PATIENCE_SECONDS_MAX == limits.PATIENCE_SECONDS_MAX
 
