@@ -73,7 +73,8 @@ class Pool:
     """A pool as it is. `pacing` is the one in force, whether set or derived.
 
     `free` is how many units could be granted now if no ticket were waiting; negative: the pool is
-    over its limit. `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
+    over its limit. `pause_reason` is why it is paused; empty: it is not, or nobody has said.
+    `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
     first ticket in the line, whose `waiting` says why it is not granted; null: no ticket waits.
     """
 
@@ -99,6 +100,7 @@ class Pool:
     member_group: str | None
     generation: int
     paused: bool
+    pause_reason: str
     units: int
     """The limit, what the members make of it, or the number of slots that there are or may be."""
     occupied: int
@@ -122,6 +124,13 @@ class PoolPage:
 
     pools: list[Pool]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseWanted:
+    """Why a pool is paused, for those who wait."""
+
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,12 +248,19 @@ class LeasesAsked(PageAsked):
     """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner.
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
+    `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
+    these labels. `older` is in seconds: leases that have been in their state for at least so long,
+    since the request, the grant or the end. With `label` or `older` a page may have fewer leases
+    than `limit`, or none, and still a `next`.
     """
 
     pool: str | None = None
     state: State | None = None
     owner: str | None = None
     key_prefix: str | None = None
+    mine: bool = False
+    label: list[str] = field(default_factory=list)
+    older: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,6 +328,17 @@ class RevokeWanted:
     """Why a lease is revoked, for its holder."""
 
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveWanted:
+    """Where a ticket is to wait: with another `priority`, or as the `first` in all its lines.
+
+    Exactly one of them must be given.
+    """
+
+    priority: int | None = None
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

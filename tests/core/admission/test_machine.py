@@ -177,7 +177,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def touch(self, data: st.DataObject) -> None:
         kinds = [self.renew, self.poll, self.hold, self.retry, self.retry, self.old_token]
-        kinds += [self.leave, self.requeue]
+        kinds += [self.leave, self.requeue, self.move, self.force]
         data.draw(st.sampled_from(kinds))(data, self._one(data))
 
     def renew(self, data: st.DataObject, ticket: Ticket) -> None:
@@ -223,7 +223,8 @@ class Machine(RuleBasedStateMachine):
         if old.forced or (old.pull and not old.waited_for):
             return
         kind = "pull" if old.pull else "plain" if old.patience else "patient"
-        new = self._ticket(old.needs, old.owner, old.priority, old.hold, kind)
+        asked = old.priority if old.asked is None else old.asked
+        new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
         key = self.world.lease(old.id).key if requeue else new.id
         wanted = make_ask(new.id, old.needs, key=key, **self._words(new))
         proof = self._proof(old)
@@ -239,6 +240,43 @@ class Machine(RuleBasedStateMachine):
         elif there:
             self.model.retry(old, new)
         self.model.admit(new.id if there and not requeue else None)
+
+    def move(self, data: st.DataObject, ticket: Ticket) -> None:
+        """I8: an operator moves a ticket; only its place in line changes."""
+        priority = data.draw(st.sampled_from([None, None, -2, 0, 2]))
+        if self._waits(ticket, lambda: self.world.move(ticket.id, priority)):
+            self.model.move(ticket, priority)
+            assert self.world.lease(ticket.id).priority == ticket.priority
+        self.model.admit()
+
+    def force(self, data: st.DataObject, ticket: Ticket) -> None:
+        """An operator forces the grant of a ticket; in a pool with slots there must be enough."""
+        if ticket.owner.startswith("boskos:"):
+            return
+        if ticket.state == "g" and ticket.forced:
+            self.world.force(ticket.id)
+            return
+        free = len(SLOTS) - self.model.held(SLOTTED)
+        try:
+            if self._waits(ticket, lambda: self.world.force(ticket.id)):
+                assert ticket.needs.get(SLOTTED, 0) <= free
+                ticket.forced = True
+        except Error as refusal:
+            assert refusal.code == Code.UNITS_ABOVE_LIMIT
+            assert ticket.needs.get(SLOTTED, 0) > free
+        self.model.admit()
+
+    def _waits(self, ticket: Ticket, change: Callable[[], object]) -> bool:
+        """Change a ticket; return whether it waits. Others must refuse."""
+        if ticket.state == "w":
+            change()
+            return True
+        try:
+            change()
+        except Error as refusal:
+            assert refusal.code == Code.NOT_WAITING
+            return False
+        raise AssertionError("a lease that does not wait was moved or forced")
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
         """I4: a request with the token of another lease changes nothing."""

@@ -184,7 +184,8 @@ class Auditor:
             claim(call.owner == book.seen.owner, "I10", call, "was let in by another owner")
         if call.token is not None:
             claim(call.token == book.seen.token, "I4", call, "was let in by another token")
-        if not isinstance(call, do.Release | do.Revoke | do.Report | do.Retry):
+        quiet = do.Release | do.Revoke | do.Report | do.Retry | do.Move | do.Force
+        if not isinstance(call, quiet):
             claim(call.lease in self.books.live, "I4", call, "changes what has ended")
         if isinstance(call, do.Renew) and not one.ended:
             self._spoke(book)
@@ -204,6 +205,7 @@ class Auditor:
             else:
                 told = [one.lease for one in self.told if isinstance(one.call, do.Report)]
                 standing.went_on(before, after, reported=key in told)
+                self._as_operators_want(before, after)
             if after.state == "ended" and (before is None or before.state != "ended"):
                 self._ended(before, after)
                 if before is not None and before.state == "granted":
@@ -233,11 +235,29 @@ class Auditor:
         claim(asked is not None and asked[1] == after.id, "I7", after, "was asked for by nobody")
         assert asked is not None
         ask: Any = asked[0]
-        claim(after.needs == ask.needs and after.priority == ask.priority, "I3", after, "for", ask)
-        claim(after.forced == ask.forced, "I1", after, "for", ask)
+        asked = after.priority if after.priority_asked is None else after.priority_asked
+        claim(after.needs == ask.needs and asked == ask.priority, "I3", after, "for", ask)
+        self._as_operators_want(None, after)
         if (after.owner, after.key) not in self.successors:
             claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
         self.arrivals = max(self.arrivals, after.arrival)
+
+    def _as_operators_want(self, before: Lease | None, after: Lease) -> None:
+        """I10: only an operator moves a ticket, or forces what did not ask for it."""
+        told = [type(one.call) for one in self.told if one.lease == after.id and not one.refused]
+        asked = self.keys.get((after.owner, after.key))
+        assert asked is not None
+        ask: Any = asked[0]
+        old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
+        places = [ask.priority if before is None else before.priority]
+        if before is None and old is not None:
+            places.append(old.seen.priority)
+        moved = after.priority not in places
+        claim(not moved or do.Move in told, "I10", after.id, "was moved by nobody")
+        kept = before is None or after.forced or not before.forced
+        claim(kept, "I9", after.id, "is forced no more")
+        forced = after.forced and not (ask.forced if before is None else before.forced)
+        claim(not forced or do.Force in told, "I10", after.id, "was forced by nobody")
 
     def _ended(self, before: Lease | None, after: Lease) -> None:
         """Check the cause of an end."""

@@ -12,8 +12,8 @@ from tests.simulation.admission.books import Books, claim, units_in
 GRANTED = ("token", "granted_at", "slots")
 """The values fixed by a grant."""
 
-FIXED = ("owner", "key", "digest", "needs", "priority", "arrival", "asked_at", "forced", "pull")
-"""The values fixed by a request."""
+FIXED = ("owner", "key", "digest", "needs", "arrival", "asked_at", "pull")
+"""The values fixed by a request. Priority and force: see `Auditor._as_operators_want`."""
 
 
 def went_on(before: Lease, after: Lease, reported: bool) -> None:

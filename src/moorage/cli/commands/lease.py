@@ -1,9 +1,8 @@
-"""`moorage lease`: prints leases and tickets, and revokes them."""
+"""`moorage lease`: prints leases and tickets; moves, forces and revokes them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -12,10 +11,16 @@ from moorage.cli.commands.lease_why import why
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.durations import duration_text
-from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import say, show_json, show_table
-from moorage.cli.support.views.lease_text import eta_text, needs_text, time_text
+from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.options import example, json_option, label_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.views.lease_text import (
+    eta_text,
+    needs_text,
+    since_of,
+    time_text,
+    until_of,
+)
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.wire.admission import Lease
@@ -28,9 +33,18 @@ ABOUT = ("verb", "conductor", "image", "ironic")
 """Labels that have a column if a lease has one."""
 
 
+SORTS: dict[str, Callable[[Lease], Any]] = {
+    "age": since_of,
+    "until": lambda lease: (until_of(lease) is None, until_of(lease), since_of(lease)),
+    "pool": lambda lease: (needs_text(lease), since_of(lease)),
+    "owner": lambda lease: (holder_of(lease.owner, lease.labels), since_of(lease)),
+}
+"""Orders of a list."""
+
+
 @click.group("lease")
 def group() -> None:
-    """List, show and revoke leases and tickets; keep leases in files."""
+    """List, show, move and revoke leases and tickets; keep leases in files."""
 
 
 attach(group)
@@ -46,13 +60,29 @@ group.add_command(why)
     "--state", type=click.Choice(get_args(State)), help="By default granted and waiting ones."
 )
 @click.option("--owner", help="Only those of this owner.")
+@click.option("--mine", is_flag=True, help="Only those of the caller's own.")
+@label_option("Only those with this label, NAME=VALUE; may be repeated.")
+@click.option(
+    "--older",
+    type=DurationType(),
+    help="Only those that have waited, been granted or ended for at least this long.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice([*SORTS]),
+    help="Oldest or soonest first; by default granted ones, then waiting ones, as they asked.",
+)
 @json_option
-def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool) -> None:
+def list_(
+    pool: str | None, state: str | None, sort: str | None, as_json: bool, **only: Any
+) -> None:
     """Print leases and tickets; ended ones are kept for 24 hours."""
     with at_server() as admission:
-        leases = list(_found(admission, pool, state, owner))
+        leases = list(_found(admission, pool, state, **only))
         if pool is not None and not leases:
             admission.pool(pool)  # raises if there is no such pool
+    if sort is not None:
+        leases.sort(key=SORTS[sort])
     if as_json:
         show_json(msgspec.to_builtins(leases))
     else:
@@ -99,15 +129,57 @@ def revoke(lease_id: str, reason: str, as_json: bool) -> None:
         say(f"{lease.id} has ended: {lease.cause}")
 
 
+@group.command(
+    epilog=example(
+        "moorage lease move 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --first",
+        "moorage lease move 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --priority 10",
+    )
+)
+@administering
+@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@click.option("--priority", type=int, help="The new priority; a higher one goes first.")
+@click.option("--first", is_flag=True, help="Make it the first in all its lines.")
+@json_option
+def move(lease_id: str, priority: int | None, first: bool, as_json: bool) -> None:
+    """Move the ticket ID in its lines; exit code 4 if it does not wait any more."""
+    if first == (priority is not None):
+        raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
+    with at_server() as admission:
+        lease = admission.move(lease_id, priority)
+    _show_one(lease, as_json, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
+
+
+@group.command(epilog=example("moorage lease force 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
+@administering
+@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@json_option
+def force(lease_id: str, as_json: bool) -> None:
+    """Grant the ticket ID at once, over the limit if necessary; it is shown as forced."""
+    with at_server() as admission:
+        lease = admission.force(lease_id)
+    _show_one(lease, as_json, f"forced {lease.id}: {_place(lease)}")
+
+
+def _show_one(lease: Lease, as_json: bool, line: str) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+    else:
+        say(line)
+
+
+def _place(lease: Lease) -> str:
+    return lease.state if lease.waiting is None else f"place {lease.waiting.position}"
+
+
 def _found(
-    admission: Admission, pool: str | None, state: str | None, owner: str | None
+    admission: Admission, pool: str | None, state: str | None, **only: Any
 ) -> Iterator[Lease]:
     for one in ("granted", "waiting") if state is None else (state,):
-        yield from admission.leases(pool, one, owner)
+        yield from admission.leases(pool, one, **only)
 
 
 def _row(lease: Lease) -> list[str]:
-    until = lease.ended_at or _first(lease.expires_at, lease.hold_until)
+    until = until_of(lease)
     remark: str = lease.cause or ("unheard" if lease.unheard else "")
     if lease.waiting is not None:
         remark = lease.waiting.reason
@@ -121,7 +193,3 @@ def _row(lease: Lease) -> list[str]:
         "-" if until is None else time_text(until),
         remark or "-",
     ]
-
-
-def _first(*times: datetime | None) -> datetime | None:
-    return min((time for time in times if time is not None), default=None)

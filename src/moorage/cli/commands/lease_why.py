@@ -9,7 +9,7 @@ import msgspec
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import FAILED, Failure, show_json, show_table
+from moorage.cli.support.output import NOT_FOUND, Failure, show_json, show_table
 from moorage.cli.support.views.lease_text import eta_text, needs_text, time_text
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
@@ -38,7 +38,7 @@ def why(name: str, as_json: bool) -> None:
     with at_server() as admission:
         found = list(_found(admission, name))
     if not found:
-        raise Failure(FAILED, f"there is no lease and no ticket of '{name}'")
+        raise Failure(NOT_FOUND, f"there is no lease and no ticket of '{name}'")
     if as_json:
         show_json(msgspec.to_builtins(found))
         return

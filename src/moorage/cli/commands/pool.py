@@ -18,8 +18,9 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import example, json_option, label_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.pool_files import described, toml_of
 from moorage.cli.support.views.pool_text import (
     changed_of,
     plain_text,
@@ -36,16 +37,6 @@ COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "st
 
 _DURATION = DurationType()
 _AMOUNT = click.IntRange(0)
-
-
-def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
-    labels = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
-        labels[name] = value
-    return labels or None
 
 
 def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
@@ -87,9 +78,7 @@ _OPTIONS = (
         "--quota", type=NoneOr(_AMOUNT), help="Units that one owner may have; none: no limit."
     ),
     click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
-    click.option(
-        "--label", "labels", multiple=True, callback=_label, help="NAME=VALUE; may be repeated."
-    ),
+    label_option("NAME=VALUE; may be repeated."),
     click.option(
         "--expire",
         type=click.Choice(get_args(Expire)),
@@ -253,11 +242,12 @@ def report(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool pause install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
+@click.option("--reason", default="", help="Why, for those who wait; shown with the pool.")
 @json_option
-def pause(name: str, as_json: bool) -> None:
+def pause(name: str, reason: str, as_json: bool) -> None:
     """Stop granting from the pool NAME; its leases continue."""
     with at_server() as admission:
-        pool = admission.pool_pause(name)
+        pool = admission.pool_pause(name, reason)
     _show_one(pool, as_json, f"paused {name}")
 
 
@@ -270,6 +260,23 @@ def resume(name: str, as_json: bool) -> None:
     with at_server() as admission:
         pool = admission.pool_resume(name)
     _show_one(pool, as_json, f"resumed {name}")
+
+
+@group.command(epilog=example("moorage pool export > pools.toml", "moorage pool export install/a"))
+@administering
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.pools)
+@json_option
+def export(names: tuple[str, ...], as_json: bool) -> None:
+    """Print the file with these pools, or with all, that `moorage apply` reads.
+
+    With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
+    """
+    with at_server() as admission:
+        pools = [admission.pool(name) for name in names] if names else list(admission.pools())
+    if as_json:
+        show_json({"pools": {pool.name: described(pool) for pool in pools}})
+    else:
+        click.echo(toml_of(pools), nl=False)
 
 
 @group.command(epilog=example("moorage pool delete install/azure"))

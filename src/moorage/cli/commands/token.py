@@ -1,14 +1,16 @@
-"""`moorage token`: manages the tokens of callers."""
+"""`moorage token`: manages the tokens of callers; `moorage whoami`: shows the caller's own."""
 
 from datetime import UTC, datetime
 from typing import Any, get_args
 
 import click
+import msgspec
 
-from moorage.cli.support.command import administering, administration
+from moorage.cli.support.command import administering, administration, at_server, server
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.views.lease_text import time_text
 from moorage.wire.admin import RotationWanted, TokenWanted
 from moorage.wire.enums import LadderRole, ScopedRole
 
@@ -156,3 +158,28 @@ def _state(token: dict[str, Any]) -> str:
     if ends and datetime.fromisoformat(ends) <= now:
         return "expired"
     return "rotated" if token["rotated_at"] else "valid"
+
+
+@click.command(epilog=example("moorage whoami"))
+@administering
+@json_option
+def whoami(as_json: bool) -> None:
+    """Print the caller's name, role, project, scope and expiry, and the server and its version."""
+    with at_server() as admission:
+        url, found = server().url, admission.whoami()
+    if as_json:
+        show_json({**msgspec.to_builtins(found), "url": url})
+        return
+    scope = " ".join(f"{field}={name}" for field, names in found.scope.items() for name in names)
+    rows = {
+        "name": found.name,
+        "role": found.role,
+        "project": found.project_id,
+        "scope": scope,
+        "owner": found.owner,
+        "token": found.token_id,
+        "expires": None if found.expires_at is None else time_text(found.expires_at),
+        "server": url,
+        "version": found.version,
+    }
+    show_table(["property", "value"], [[name, value or "-"] for name, value in rows.items()])

@@ -16,12 +16,14 @@ import msgspec
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
-from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
+from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
+from moorage.client.run.failures import BY_STATUS
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.config import Settings
-from moorage.core.errors import Code, Error
+from moorage.core.errors import Error
 from moorage.core.limits import PAGE_MAX
+from moorage.faces.v1.problems import STATUSES
 from moorage.serve.files import Files
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
@@ -34,9 +36,6 @@ from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
 
 T = TypeVar("T")
-
-EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
-"""Exit codes by the status of a refusal; any other status means FAILED."""
 
 
 class ServerBackend:
@@ -127,7 +126,7 @@ def refusals_translated() -> Iterator[None]:
         hint = ""
         if refusal.status == 401:
             hint = "; set one with --token or MOORAGE_TOKEN"
-        exit_code = EXIT_CODES.get(refusal.status, FAILED)
+        exit_code = BY_STATUS.get(refusal.status, FAILED)
         raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
 
 
@@ -192,8 +191,8 @@ class DatabaseBackend:
         except Locked as error:
             raise Failure(UNREACHABLE, f"{error}; its server does not answer") from None
         except Error as error:
-            code = USAGE if error.code is Code.INVALID else FAILED
-            raise Failure(code, error.message) from None
+            code = BY_STATUS.get(STATUSES[error.code], FAILED)
+            raise Failure(code, error.message, error.code) from None
         except StoreError as error:
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
 

@@ -1,7 +1,7 @@
 """Output of commands: data to standard output, errors to standard error, as text or JSON.
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 not granted, 4 conflict, 5 server
-unreachable.
+unreachable, 6 not permitted, 7 not found.
 """
 
 import json
@@ -11,7 +11,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from moorage.client.run.failures import CONFLICT, FAILED, UNREACHABLE, USAGE, failure_json
+from moorage.client.run.failures import (
+    CONFLICT,
+    FAILED,
+    NOT_FOUND,
+    NOT_PERMITTED,
+    UNREACHABLE,
+    USAGE,
+    failure_json,
+)
 from moorage.client.run.printing import printable, printable_json
 
 if TYPE_CHECKING:
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFLICT",
     "FAILED",
+    "NOT_FOUND",
+    "NOT_PERMITTED",
     "UNREACHABLE",
     "USAGE",
     "Failure",

@@ -80,6 +80,7 @@ def shown(view: PoolView) -> wire.Pool:
         member_group=spec.member_group,
         generation=pool.generation,
         paused=pool.paused,
+        pause_reason=pool.pause_reason if pool.paused else "",
         occupied=pool.occupied,
         units=figures.units,
         resting=figures.resting,

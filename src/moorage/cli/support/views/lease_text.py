@@ -21,3 +21,14 @@ def eta_text(waiting: Waiting) -> str:
 def time_text(at: datetime) -> str:
     """Return a time to the second."""
     return at.isoformat(timespec="seconds")
+
+
+def since_of(lease: Lease) -> datetime:
+    """Return since when a lease has been in its state."""
+    return lease.ended_at or lease.granted_at or lease.asked_at
+
+
+def until_of(lease: Lease) -> datetime | None:
+    """Return when a lease ended, or ends unless it is renewed; None: nothing ends it by itself."""
+    times = (lease.expires_at, lease.hold_until)
+    return lease.ended_at or min((at for at in times if at is not None), default=None)

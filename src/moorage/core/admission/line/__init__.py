@@ -1,0 +1,1 @@
+"""What operators do with single tickets of a line: move them, and force their grants."""
