@@ -91,7 +91,8 @@ class Admission:
             self.sweeper.note,
         )
         self._log = LeaseLog()
-        transactor.follow(self.tally.count, self._log.note)
+        transactor.follow(self.tally.count)
+        transactor.follow(self._log.note)
 
     async def start(self) -> None:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
