@@ -249,9 +249,9 @@ class LeasesAsked(PageAsked):
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
     `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
-    these labels. `older` is in seconds: leases that have been in their state for at least so long,
-    since the request, the grant or the end. With `label` or `older` a page may have fewer leases
-    than `limit`, or none, and still a `next`.
+    these labels. `older` is in seconds: leases that have been in their state for at least this
+    time, since the request, the grant or the end. With `label` or `older` a page may have fewer
+    leases than `limit`, or none, and still a `next`.
     """
 
     pool: str | None = None

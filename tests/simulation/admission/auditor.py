@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Pool, PoolSpec, Slot
+from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
@@ -184,8 +184,7 @@ class Auditor:
             claim(call.owner == book.seen.owner, "I10", call, "was let in by another owner")
         if call.token is not None:
             claim(call.token == book.seen.token, "I4", call, "was let in by another token")
-        quiet = do.Release | do.Revoke | do.Report | do.Retry | do.Move | do.Force
-        if not isinstance(call, quiet):
+        if not isinstance(call, do.Release | do.Revoke | do.Report | do.Retry):
             claim(call.lease in self.books.live, "I4", call, "changes what has ended")
         if isinstance(call, do.Renew) and not one.ended:
             self._spoke(book)
@@ -205,7 +204,8 @@ class Auditor:
             else:
                 told = [one.lease for one in self.told if isinstance(one.call, do.Report)]
                 standing.went_on(before, after, reported=key in told)
-                self._as_operators_want(before, after)
+                calls = self._calls(key)
+                standing.as_operators_want([before.priority], before.forced, after, calls)
             if after.state == "ended" and (before is None or before.state != "ended"):
                 self._ended(before, after)
                 if before is not None and before.state == "granted":
@@ -237,27 +237,15 @@ class Auditor:
         ask: Any = asked[0]
         asked = after.priority if after.priority_asked is None else after.priority_asked
         claim(after.needs == ask.needs and asked == ask.priority, "I3", after, "for", ask)
-        self._as_operators_want(None, after)
+        old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
+        places = [ask.priority, *(() if old is None else (old.seen.priority,))]
+        standing.as_operators_want(places, ask.forced, after, self._calls(after.id))
         if (after.owner, after.key) not in self.successors:
             claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
         self.arrivals = max(self.arrivals, after.arrival)
 
-    def _as_operators_want(self, before: Lease | None, after: Lease) -> None:
-        """I10: only an operator moves a ticket, or forces what did not ask for it."""
-        told = [type(one.call) for one in self.told if one.lease == after.id and not one.refused]
-        asked = self.keys.get((after.owner, after.key))
-        assert asked is not None
-        ask: Any = asked[0]
-        old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
-        places = [ask.priority if before is None else before.priority]
-        if before is None and old is not None:
-            places.append(old.seen.priority)
-        moved = after.priority not in places
-        claim(not moved or do.Move in told, "I10", after.id, "was moved by nobody")
-        kept = before is None or after.forced or not before.forced
-        claim(kept, "I9", after.id, "is forced no more")
-        forced = after.forced and not (ask.forced if before is None else before.forced)
-        claim(not forced or do.Force in told, "I10", after.id, "was forced by nobody")
+    def _calls(self, key: LeaseId) -> list[type]:
+        return [type(one.call) for one in self.told if one.lease == key and not one.refused]
 
     def _ended(self, before: Lease | None, after: Lease) -> None:
         """Check the cause of an end."""
@@ -323,7 +311,7 @@ class Auditor:
             return
         for need in lease.needs:
             pool = self.books.pools[need.pool]
-            until = self.at + _rest_after(lease, pool.spec)
+            until = self.at + standing.rest_after(lease, pool.spec)
             if until > self.at:
                 pool.rests.append((until, need.units))
             for name in lease.slots.get(need.pool, ()):
@@ -412,9 +400,3 @@ class Auditor:
             more = patience // SPARE if lease.state == "waiting" else patience if excused else 0
             late = silent > patience + more
             claim(not late, "I5", key, "is", lease.state, "and was silent for", silent)
-
-
-def _rest_after(lease: Lease, spec: PoolSpec) -> int:
-    """Return how long the units of a lease rest: longer if its holder did not give them back."""
-    lost = lease.cause in ("revoked", "ttl_over")
-    return max(spec.cooldown, spec.lock_delay) if lost else spec.cooldown

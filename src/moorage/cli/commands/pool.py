@@ -276,7 +276,8 @@ def export(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         show_json({"pools": {pool.name: described(pool) for pool in pools}})
     else:
-        click.echo(toml_of(pools), nl=False)
+        for line in toml_of(pools):
+            say(line)
 
 
 @group.command(epilog=example("moorage pool delete install/azure"))

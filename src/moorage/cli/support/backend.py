@@ -16,14 +16,13 @@ import msgspec
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
-from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
+from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
 from moorage.client.run.failures import BY_STATUS
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.config import Settings
-from moorage.core.errors import Error
+from moorage.core.errors import Code, Error
 from moorage.core.limits import PAGE_MAX
-from moorage.faces.v1.problems import STATUSES
 from moorage.serve.files import Files
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
@@ -191,7 +190,7 @@ class DatabaseBackend:
         except Locked as error:
             raise Failure(UNREACHABLE, f"{error}; its server does not answer") from None
         except Error as error:
-            code = BY_STATUS.get(STATUSES[error.code], FAILED)
+            code = _exit_code(error.code)
             raise Failure(code, error.message, error.code) from None
         except StoreError as error:
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
@@ -211,6 +210,13 @@ class DatabaseBackend:
             return await act(service)
         finally:
             await service.stop()
+
+
+def _exit_code(code: Code) -> int:
+    """Return the exit code of a refusal, the same as that of a server's."""
+    if code is Code.INVALID:
+        return USAGE
+    return NOT_FOUND if code.endswith("_not_found") else FAILED
 
 
 def find(settings: Settings, url: str | None, token: str | None) -> ServerBackend | DatabaseBackend:

@@ -198,15 +198,15 @@ def described(pool: Pool) -> dict[str, Any]:
     }
 
 
-def toml_of(pools: Iterable[Pool]) -> str:
-    """Return the TOML file that describes pools: applying it to them changes nothing."""
+def toml_of(pools: Iterable[Pool]) -> list[str]:
+    """Return the lines of a TOML file that describes pools: applying it to them changes nothing."""
     lines = ["[pools]"]
     for pool in pools:
         lines += ["", f"[pools.{_toml(pool.name)}]"]
         if pool.slots:
             lines.append("# Its limit is its slots, which this file does not have.")
         lines += [f"{name} = {_toml(value)}" for name, value in described(pool).items()]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _toml(value: Any) -> str:
@@ -216,4 +216,5 @@ def _toml(value: Any) -> str:
         return f"{{ {members} }}" if members else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in text)

@@ -36,10 +36,10 @@ def _escaped(character: str) -> str:
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
-def print_result(text: str, told: dict[str, Any], words: Mapping[str, Any]) -> None:
+def print_result(text: str, shown: dict[str, Any], words: Mapping[str, Any]) -> None:
     """Print the result of a command; nothing else goes to standard output."""
     if words["json"]:
-        write(json.dumps(told, indent=2))
+        write(json.dumps(shown, indent=2))
     elif text:
         write(printable(text))
 

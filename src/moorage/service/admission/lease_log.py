@@ -1,7 +1,7 @@
 """Logs every grant and every end of a lease or ticket that this process commits.
 
-Under load, only so many lines a second are written, and the others are counted: a line takes more
-time than a grant.
+Under load, at most `LINES_MAX` lines a second are written, and the others are counted: a line takes
+more time than a grant.
 """
 
 import asyncio

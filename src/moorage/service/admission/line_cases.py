@@ -1,4 +1,4 @@
-"""The cases of an operator in a line: each leaves an audit row, whoever owns the ticket."""
+"""The cases of an operator in a line: each leaves an audit row."""
 
 from dataclasses import dataclass
 from typing import Any
