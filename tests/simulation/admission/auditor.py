@@ -204,8 +204,7 @@ class Auditor:
             else:
                 told = [one.lease for one in self.told if isinstance(one.call, do.Report)]
                 standing.went_on(before, after, reported=key in told)
-                calls = self._calls(key)
-                standing.as_operators_want([before.priority], before.forced, after, calls)
+                standing.as_operators_want([before.priority], before.forced, after, self.told)
             if after.state == "ended" and (before is None or before.state != "ended"):
                 self._ended(before, after)
                 if before is not None and before.state == "granted":
@@ -239,13 +238,10 @@ class Auditor:
         claim(after.needs == ask.needs and asked == ask.priority, "I3", after, "for", ask)
         old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
         places = [ask.priority, *(() if old is None else (old.seen.priority,))]
-        standing.as_operators_want(places, ask.forced, after, self._calls(after.id))
+        standing.as_operators_want(places, ask.forced, after, self.told)
         if (after.owner, after.key) not in self.successors:
             claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
         self.arrivals = max(self.arrivals, after.arrival)
-
-    def _calls(self, key: LeaseId) -> list[type]:
-        return [type(one.call) for one in self.told if one.lease == key and not one.refused]
 
     def _ended(self, before: Lease | None, after: Lease) -> None:
         """Check the cause of an end."""

@@ -1,6 +1,7 @@
 """Invariants of pools, leases and slots after every batch, by the auditor's own books."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import structs
 
@@ -35,8 +36,9 @@ def went_on(before: Lease, after: Lease, reported: bool) -> None:
             claim(getattr(before, name) == getattr(after, name), "I4", after.id, name)
 
 
-def as_operators_want(places: list[int], forced: bool, after: Lease, calls: list[type]) -> None:
+def as_operators_want(places: list[int], forced: bool, after: Lease, told: list[Any]) -> None:
     """I10: only an operator moves a ticket, or forces what did not ask for it."""
+    calls = [type(one.call) for one in told if one.lease == after.id and not one.refused]
     claim(after.forced or not forced, "I9", after.id, "is forced no more")
     moved, was_forced = after.priority not in places, after.forced and not forced
     claim(not moved or do.Move in calls, "I10", after.id, "was moved by nobody")
