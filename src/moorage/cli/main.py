@@ -41,6 +41,7 @@ HOMES = {
     "token": "group",
     "top": "top",
     "watch": "watch",
+    "whoami": "token.whoami",
 }
 """Commands besides those of `client/commands.py`, with the name of each in its module.
 

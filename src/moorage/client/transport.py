@@ -90,6 +90,8 @@ class Transport:
             ValueError: the URL or the token is not valid, or the certificate cannot be parsed.
         """
         parts = _parts(url)
+        self.url = shown_url(url)
+        """Its address for people."""
         self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path.rstrip("/")

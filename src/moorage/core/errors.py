@@ -41,6 +41,7 @@ class Code(StrEnum):
     KEY_REUSED = "key_reused"
     TOKEN_STALE = "token_stale"
     LEASE_ENDED = "lease_ended"
+    NOT_WAITING = "not_waiting"
     OUTCOME_TOLD = "outcome_told"
     RECORD_CHANGED = "record_changed"
     SLOT_STATE = "slot_state"

@@ -112,7 +112,13 @@ DURATION_SECONDS_MAX = 31_622_400
 """Longest duration of admission: 366 days."""
 
 PRIORITY_MAX = 1_000_000
-"""Highest priority of a ticket; the lowest is its negative."""
+"""Highest priority of a request; the lowest is its negative."""
+
+LEASES_SCANNED_MAX = 20_000
+"""Leases that one request for a filtered list looks at; then it returns a page, however short."""
+
+MOVED_PRIORITY_MAX = 2 * PRIORITY_MAX
+"""Highest priority of a ticket that an operator has made the first in line."""
 
 QUEUE_MAX_MAX = 1_000_000
 """Highest value of a pool's `queue_max`."""

@@ -74,6 +74,25 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WhoAmI:
+    """The caller, as the server knows it, and the server's version.
+
+    `role` is one of those of tokens. `owner` is the caller as an owner of leases; null: it has
+    none. `token_id` and `expires_at` are those of one of Moorage's own tokens; null: it is another
+    one, or it does not expire.
+    """
+
+    name: str
+    role: str
+    project_id: str | None
+    scope: dict[str, list[str]]
+    owner: str | None
+    token_id: str | None
+    expires_at: datetime | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackupWanted:
     """A request for a backup: `name` is a new file in the server's `backup_directory`.
 

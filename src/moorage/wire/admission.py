@@ -76,7 +76,8 @@ class Pool:
     """A pool as it is. `pacing` is the one in force, whether set or derived.
 
     `free` is how many units could be granted now if no ticket were waiting; negative: the pool is
-    over its limit. `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
+    over its limit. `pause_reason` is why it is paused; empty: it is not, or nobody has said.
+    `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
     first ticket in the line, whose `waiting` says why it is not granted; null: no ticket waits.
     """
 
@@ -102,6 +103,7 @@ class Pool:
     member_group: str | None
     generation: int
     paused: bool
+    pause_reason: str
     units: int
     """The limit, what the members make of it, or the number of slots that there are or may be."""
     occupied: int
@@ -125,6 +127,13 @@ class PoolPage:
 
     pools: list[Pool]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseWanted:
+    """Why a pool is paused, for those who wait."""
+
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +252,10 @@ class LeasesAsked(PageAsked):
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
     `id_prefix`: only those whose id begins with it; at least 8 characters.
+    `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
+    these labels. `older` is in seconds: leases that have been in their state for at least this
+    time, since the request, the grant or the end. With `label` or `older` a page may have fewer
+    leases than `limit`, or none, and still a `next`.
     """
 
     pool: str | None = None
@@ -250,6 +263,9 @@ class LeasesAsked(PageAsked):
     owner: str | None = None
     key_prefix: str | None = None
     id_prefix: str | None = None
+    mine: bool = False
+    label: list[str] = field(default_factory=list)
+    older: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +336,17 @@ class RevokeWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MoveWanted:
+    """Where a ticket is to wait: with another `priority`, or as the `first` in all its lines.
+
+    Exactly one of them must be given.
+    """
+
+    priority: int | None = None
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeWanted(HolderProof):
     """The outcome of what was started; the first report counts."""
 
@@ -342,34 +369,3 @@ class Verified:
     current: bool
     lease: str | None
     expires_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeLine:
-    """Outcomes of starts at one limit and one number of starts per minute.
-
-    `starts_per_minute` is how many units were granted within the 60 seconds up to a start, that
-    start included. It is known until 24 hours after the end of a lease; null: no longer known.
-    """
-
-    limit: int
-    starts_per_minute: int | None
-    ok: int
-    failed: int
-    throttled: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolReport:
-    """The evidence for choosing a pool's limit: outcomes, and how long leases waited and lasted.
-
-    Outcomes are those of the last 90 days. Each list of seconds has the median, the 90th and the
-    99th percentile of the leases that ended within the last 24 hours; null: there were none.
-    """
-
-    pool: str
-    leases: int
-    waited: list[float] | None
-    held: list[float] | None
-    causes: dict[str, int]
-    outcomes: list[OutcomeLine]

@@ -158,6 +158,7 @@ class PoolValue:
     name: str
     spec: PoolSpecValue
     paused: bool
+    pause_reason: str | None
     generation: int
     occupied: int
     waiting: int

@@ -8,16 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from moorage.wire.admin import Token, Tokens
+from moorage.wire.admin import Token, Tokens, WhoAmI
 from moorage.wire.admission import (
     Lease,
     LeasePage,
     NeedWanted,
-    OutcomeLine,
     Pacing,
     Pool,
     PoolPage,
-    PoolReport,
     Waiting,
 )
 from moorage.wire.audit import AuditEntry, AuditPage
@@ -33,6 +31,7 @@ from moorage.wire.fleet import (
     ManagedClass,
     PartShown,
 )
+from moorage.wire.pool_reports import OutcomeLine, PoolReport
 from moorage.wire.reporting import (
     GhostPage,
     NodeOwned,
@@ -138,6 +137,7 @@ def pool(number: int) -> Pool:
         pacing=Pacing(interval=24.0, burst=5) if number % 2 else None,
         units=limit,
         paused=number == 7,
+        pause_reason="rack 7 is being repaired" if number == 7 else "",
         occupied=limit if busy else number,
         waiting=number + 1 if busy else 0,
         free=0 if busy else limit - number,
@@ -222,6 +222,16 @@ TOKENS = [
     )
     for number in range(6)
 ]
+CALLER = WhoAmI(
+    name="runner-2",
+    role="governor",
+    project_id=None,
+    scope=TOKENS[2].scope,
+    owner="governor:runner-2",
+    token_id=TOKENS[2].id,
+    expires_at=NOW + timedelta(days=8, hours=5),
+    version="0.1.0",
+)
 ENTRIES = [
     AuditEntry(
         at=before(seconds=number * number * 613 + 5),
@@ -288,6 +298,7 @@ def answer_to(path: str, state: str | None) -> Any:
         f"/v1/pools/{POOLS[0]}:report": REPORT,
         f"/v1/groups/{GROUPS[2].name}": GROUPS[2],
         "/v1/groups": GroupPage(groups=GROUPS, next=None),
+        "/v1/whoami": CALLER,
         "/v1/tokens": Tokens(tokens=TOKENS, next=None),
         "/v1/audit": AuditPage(entries=ENTRIES, next=None),
         "/v1/reporter-groups/ironic": REPORTERS,

@@ -14,6 +14,9 @@ WIDTHS = (60, 80, 120, 200)
 SHOWN_MAX = 42
 """Lines of a list that are compared; of a longer one the first and the last ones."""
 
+ADDRESS = "http://moorage.example:8778"
+"""The address of the server in the texts."""
+
 COMMANDS = {
     "lease-list": ["lease", "list"],
     "lease-list-waiting": ["lease", "list", "--state", "waiting"],
@@ -31,6 +34,7 @@ COMMANDS = {
     "agent-group-list": ["agent", "group", "list"],
     "agent-group-show": ["agent", "group", "show", "rack-2"],
     "agent-show": ["agent", "show", AGENTS[2].id],
+    "whoami": ["whoami"],
     "token-list": ["token", "list"],
     "audit": ["audit"],
     "group-list": ["group", "list"],
@@ -48,7 +52,10 @@ def printed(url: str, names: Collection[str] = COMMANDS, *more: str) -> dict[str
     asked = [(width, COMMANDS[name]) for name in names for width in WIDTHS]
     texts = iter(on_terminal(url, asked, *more, NO_COLOR="1"))
     return {
-        name: "".join(f"=== {width} columns\n{_shortened(next(texts))}" for width in WIDTHS)
+        name: "".join(
+            f"=== {width} columns\n{_shortened(next(texts).replace(url, ADDRESS))}"
+            for width in WIDTHS
+        )
         for name in names
     }
 

@@ -13,7 +13,19 @@ from tests.cli.tables.goldens import COMMANDS, FOLDER, WIDTHS, printed
 from tests.cli.test_help import leaves
 
 ESCAPE = "\x1b"
-SHOWING = ("list", "show", "why", "report", "top", "audit", "pins", "nodes", "ghosts", "status")
+SHOWING = (
+    "list",
+    "show",
+    "why",
+    "report",
+    "top",
+    "audit",
+    "pins",
+    "nodes",
+    "ghosts",
+    "status",
+    "whoami",
+)
 """Last words of commands that print lists, or all about one thing."""
 
 ELSEWHERE = ("config show", "ironic report", "lease status")

@@ -25,16 +25,18 @@ def test_a_lease_is_found_by_the_beginning_of_its_id(cli: Cli, leases: tuple[str
     for text in (held[:CUT], held[:CUT].upper(), held):
         assert cli.answer("lease", "show", text)["id"] == held
         assert cli.answer("lease", "why", text)[0]["id"] == held
+    assert cli.lines("lease", "move", ticket[:CUT], "--first")[0].startswith(f"moved {ticket}: ")
     assert cli.lines("lease", "revoke", held[:CUT]) == [f"{held} has ended: revoked"]
     assert cli.answer("lease", "show", held[:CUT])["cause"] == "revoked"
     assert cli.answer("lease", "show", ticket[:CUT])["state"] == "granted"
+    assert cli.lines("lease", "release", ticket[:CUT]) == [f"{ticket} has ended: released"]
 
 
 def test_several_that_begin_so_are_named(cli: Cli, leases: tuple[str, str]) -> None:
     """The command ends with 2 and changes nothing; more characters help."""
     held, ticket = leases
     common = next(held[:size] for size in range(35, 7, -1) if held[:size] == ticket[:size])
-    for words in (("show",), ("revoke",), ("why",)):
+    for words in (("show",), ("revoke",), ("why",), ("release",), ("force",)):
         said = cli.refusal(2, "lease", *words, common)
         assert said.startswith(f"several ids begin with '{common}': ")
         assert said.endswith("; write more characters")
@@ -65,7 +67,7 @@ def test_an_ended_lease_does_not_hide_a_live_one(cli: Cli) -> None:
 def test_what_no_lease_begins_with(cli: Cli, text: str, said: str) -> None:
     """Too few characters are no beginning: the server says what an id is."""
     shown = moorage("lease", "show", text, directory=cli.folder)
-    assert shown.returncode in (1, 2)
+    assert shown.returncode in (2, 7)
     assert shown.stderr.startswith(f"moorage: {said}")
 
 
@@ -75,7 +77,7 @@ def test_an_agent_and_a_token(cli: Cli) -> None:
     cli.lines("agent", "create", agent)
     assert cli.answer("agent", "show", agent[:8])["id"] == agent
     assert cli.lines("agent", "drain", agent[:18]) == [f"agent {agent} is drained"]
-    assert "no agent" in cli.refusal(1, "agent", "show", "00000000")
+    assert "no agent" in cli.refusal(7, "agent", "show", "00000000")
     made = cli.answer("token", "create", "--name", "cut", "--role", "reader")
     cli.lines("token", "revoke", made["id"][:8])
     (shown,) = (one for one in cli.answer("token", "list") if one["id"] == made["id"])

@@ -56,6 +56,7 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "member_group": None,
         "generation": 1,
         "paused": False,
+        "pause_reason": "",
         "units": 50,
         "occupied": 0,
         "resting": 0,

@@ -86,7 +86,7 @@ ADMISSION_BUGS = (
         "I7",
         "who retries loses its ticket",
         f"{CORE}/retries.py",
-        "    enter(draft, new, old.arrival if keeps_place else None, old)\n",
+        "    enter(draft, new, old if keeps_place else None, old)\n",
         "",
     ),
     Bug(

@@ -1,9 +1,9 @@
-"""`moorage lease`: prints leases and tickets, and revokes them."""
+"""`moorage lease`: prints leases and tickets; moves, forces and revokes them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -12,9 +12,9 @@ from moorage.cli.commands.lease_why import why
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
-from moorage.cli.support.durations import duration_text
-from moorage.cli.support.options import example, json_option, wide_option
-from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.options import example, json_option, label_option, wide_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, end_cell, id_cells, number_text, state_cell
 from moorage.cli.support.views.lease_text import (
@@ -45,10 +45,18 @@ COLUMNS = (
 ABOUT = ("verb", "conductor", "image", "ironic")
 """Labels that have a column if a lease has one; on a narrow terminal the last is dropped first."""
 
+SORTS: dict[str, Callable[[Lease], Any]] = {
+    "age": since_of,
+    "ends": lambda lease: (until_of(lease) is None, until_of(lease), since_of(lease)),
+    "pool": lambda lease: (needs_text(lease), since_of(lease)),
+    "holder": lambda lease: (holder_of(lease.owner, lease.labels), since_of(lease)),
+}
+"""Orders of a list."""
+
 
 @click.group("lease")
 def group() -> None:
-    """List, show and revoke leases and tickets; keep leases in files."""
+    """List, show, move and revoke leases and tickets; keep leases in files."""
 
 
 attach(group)
@@ -64,16 +72,35 @@ group.add_command(why)
     "--state", type=click.Choice(get_args(State)), help="By default granted and waiting ones."
 )
 @click.option("--owner", help="Only those of this owner.")
+@click.option("--mine", is_flag=True, help="Only those of the caller's own.")
+@label_option("Only those with this label, NAME=VALUE; may be repeated.")
+@click.option(
+    "--older",
+    type=DurationType(),
+    help="Only those that have waited, been granted or ended for at least this long.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice([*SORTS]),
+    help="Oldest or soonest first; by default granted ones, then waiting ones, as they asked.",
+)
 @wide_option
 @json_option
 def list_(
-    pool: str | None, state: str | None, owner: str | None, wide: bool, as_json: bool
+    pool: str | None,
+    state: str | None,
+    sort: str | None,
+    wide: bool,
+    as_json: bool,
+    **only: Any,
 ) -> None:
     """Print leases and tickets; ended ones are kept for 24 hours."""
     with at_server() as admission:
-        leases = list(_found(admission, pool, state, owner))
+        leases = list(_found(admission, pool, state, **only))
         if pool is not None and not leases:
             admission.pool(pool)  # raises if there is no such pool
+    if sort is not None:
+        leases.sort(key=SORTS[sort])
     if as_json:
         show_json(msgspec.to_builtins(leases))
         return
@@ -125,11 +152,53 @@ def revoke(text: str, reason: str, as_json: bool) -> None:
         say(f"{lease.id} has ended: {lease.cause}")
 
 
+@group.command(
+    epilog=example(
+        "moorage lease move 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --first",
+        "moorage lease move 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --priority 10",
+    )
+)
+@administering
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
+@click.option("--priority", type=int, help="The new priority; a higher one goes first.")
+@click.option("--first", is_flag=True, help="Make it the first in all its lines.")
+@json_option
+def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
+    """Move the ticket ID in its lines; exit code 4 if it does not wait any more."""
+    if first == (priority is not None):
+        raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
+    with at_server() as admission:
+        lease = admission.move(ids.lease_id(admission, text), priority)
+    _show_one(lease, as_json, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
+
+
+@group.command(epilog=example("moorage lease force 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
+@administering
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
+@json_option
+def force(text: str, as_json: bool) -> None:
+    """Grant the ticket ID at once, over the limit if necessary; it is shown as forced."""
+    with at_server() as admission:
+        lease = admission.force(ids.lease_id(admission, text))
+    _show_one(lease, as_json, f"forced {lease.id}: {_place(lease)}")
+
+
+def _show_one(lease: Lease, as_json: bool, line: str) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+    else:
+        say(line)
+
+
+def _place(lease: Lease) -> str:
+    return lease.state if lease.waiting is None else f"place {lease.waiting.position}"
+
+
 def _found(
-    admission: Admission, pool: str | None, state: str | None, owner: str | None
+    admission: Admission, pool: str | None, state: str | None, **only: Any
 ) -> Iterator[Lease]:
     for one in ("granted", "waiting") if state is None else (state,):
-        yield from admission.leases(pool, one, owner)
+        yield from admission.leases(pool, one, **only)
 
 
 def _row(lease: Lease, now: datetime) -> list[Cell | str]:

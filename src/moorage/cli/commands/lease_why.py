@@ -11,9 +11,9 @@ from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.ids import lease_id, leases_with
 from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import FAILED, Failure, show_json, show_table
-from moorage.cli.support.tables import NOTHING, Cell
-from moorage.cli.support.views.cells import age_cell, end_cell
+from moorage.cli.support.output import NOT_FOUND, Failure, show_json, show_table
+from moorage.cli.support.tables import NOTHING
+from moorage.cli.support.views.cells import age_cell, end_cell, timed
 from moorage.cli.support.views.lease_text import eta_text, needs_text, since_of, until_of
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
@@ -47,7 +47,7 @@ def why(name: str, as_json: bool) -> None:
     with at_server() as admission:
         found = list(_found(admission, name))
     if not found:
-        raise Failure(FAILED, f"there is no lease and no ticket of '{name}'")
+        raise Failure(NOT_FOUND, f"there is no lease and no ticket of '{name}'")
     if as_json:
         show_json(msgspec.to_builtins(found))
         return
@@ -83,15 +83,11 @@ def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
             yield [name, lease.labels[name]]
     if lease.waiting is not None:
         yield ["place", str(lease.waiting.position)]
-    yield ["since", _timed(age_cell(since_of(lease), now), " ago")]
+    yield ["since", timed(age_cell(since_of(lease), now), " ago")]
     if lease.waiting is not None:
         yield ["eta", eta_text(lease.waiting) or NOTHING]
         yield ["reason", lease.waiting.reason]
     elif lease.ended_at is not None:
         yield ["reason", str(lease.cause)]
     elif until_of(lease) is not None:
-        yield ["ends", _timed(end_cell(until_of(lease), now))]
-
-
-def _timed(cell: Cell, after: str = "") -> str:
-    return f"{cell.full}, {cell.short}{after}"
+        yield ["ends", timed(end_cell(until_of(lease), now))]

@@ -18,21 +18,23 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
-from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.options import example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.pool_files import described, toml_of
 from moorage.cli.support.tables import Column, Row, show_rows
 from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.pool_text import (
     changed_of,
+    explained,
     plain_text,
-    state_of,
     summary,
 )
 from moorage.core.counting import counted
 from moorage.core.limits import LEASES_KEPT_HOURS
-from moorage.wire.admission import DURATIONS, Pool, PoolReport, PoolWanted
+from moorage.wire.admission import DURATIONS, Pool, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
+from moorage.wire.pool_reports import PoolReport
 
 COLUMNS = (
     Column("pool"),
@@ -47,16 +49,6 @@ COLUMNS = (
 
 _DURATION = DurationType()
 _AMOUNT = click.IntRange(0)
-
-
-def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
-    labels = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
-        labels[name] = value
-    return labels or None
 
 
 def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
@@ -98,9 +90,7 @@ _OPTIONS = (
         "--quota", type=NoneOr(_AMOUNT), help="Units that one owner may have; none: no limit."
     ),
     click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
-    click.option(
-        "--label", "labels", multiple=True, callback=_label, help="NAME=VALUE; may be repeated."
-    ),
+    label_option("NAME=VALUE; may be repeated."),
     click.option(
         "--expire",
         type=click.Choice(get_args(Expire)),
@@ -220,7 +210,7 @@ def list_(wide: bool, as_json: bool) -> None:
             str(pool.free),
             duration_text(pool.hold),
             pacing_text(pool.pacing),
-            state_cell(state_of(pool)),
+            state_cell(explained(pool)),
         ]
         for pool in pools
     ]
@@ -265,11 +255,12 @@ def report(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool pause install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
+@click.option("--reason", default="", help="Why, for those who wait; shown with the pool.")
 @json_option
-def pause(name: str, as_json: bool) -> None:
+def pause(name: str, reason: str, as_json: bool) -> None:
     """Stop granting from the pool NAME; its leases continue."""
     with at_server() as admission:
-        pool = admission.pool_pause(name)
+        pool = admission.pool_pause(name, reason)
     _show_one(pool, as_json, f"paused {name}")
 
 
@@ -282,6 +273,24 @@ def resume(name: str, as_json: bool) -> None:
     with at_server() as admission:
         pool = admission.pool_resume(name)
     _show_one(pool, as_json, f"resumed {name}")
+
+
+@group.command(epilog=example("moorage pool export > pools.toml", "moorage pool export install/a"))
+@administering
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.pools)
+@json_option
+def export(names: tuple[str, ...], as_json: bool) -> None:
+    """Print the file with these pools, or with all, that `moorage apply` reads.
+
+    With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
+    """
+    with at_server() as admission:
+        pools = [admission.pool(name) for name in names] if names else list(admission.pools())
+    if as_json:
+        show_json({"pools": {pool.name: described(pool) for pool in pools}})
+    else:
+        for line in toml_of(pools):
+            say(line)
 
 
 @group.command(epilog=example("moorage pool delete install/azure"))

@@ -1,22 +1,30 @@
-"""`moorage token`: manages the tokens of callers."""
+"""`moorage token`: manages the tokens of callers; `moorage whoami`: shows the caller's own."""
 
 from datetime import datetime
 from typing import Any, get_args
 
 import click
+import msgspec
 
 from moorage.cli.support import ids
-from moorage.cli.support.command import administering, administration, server_now
+from moorage.cli.support.command import (
+    administering,
+    administration,
+    at_server,
+    server_address,
+    server_now,
+)
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option, wide_option
-from moorage.cli.support.output import say, show_json
-from moorage.cli.support.tables import Column, Row, show_rows
+from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import (
     age_cell,
     as_it_came,
     end_cell,
     id_cells,
     state_cell,
+    timed,
 )
 from moorage.wire.admin import RotationWanted, TokenWanted
 from moorage.wire.enums import LadderRole, ScopedRole
@@ -181,3 +189,30 @@ def _state(token: dict[str, Any], now: datetime) -> str:
     if ends and datetime.fromisoformat(ends) <= now:
         return "expired"
     return "rotated" if token["rotated_at"] else "valid"
+
+
+@click.command(epilog=example("moorage whoami"))
+@administering
+@json_option
+def whoami(as_json: bool) -> None:
+    """Print the caller's name, role, project, scope and expiry, and the server and its version."""
+    with at_server() as admission:
+        found = admission.whoami()
+    url = server_address()
+    if as_json:
+        show_json({**msgspec.to_builtins(found), "url": url})
+        return
+    scope = " ".join(f"{field}={name}" for field, names in found.scope.items() for name in names)
+    ends = found.expires_at
+    rows = {
+        "name": found.name,
+        "role": found.role,
+        "project": found.project_id,
+        "scope": scope,
+        "owner": found.owner,
+        "token": found.token_id,
+        "expires": None if ends is None else timed(end_cell(ends, server_now())),
+        "server": url,
+        "version": found.version,
+    }
+    show_table(["property", "value"], [[name, value or NOTHING] for name, value in rows.items()])

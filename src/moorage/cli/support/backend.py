@@ -16,8 +16,9 @@ import msgspec
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
-from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
+from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
+from moorage.client.run.failures import BY_STATUS
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.errors import Code, Error
@@ -34,9 +35,6 @@ from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
 
 T = TypeVar("T")
-
-EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
-"""Exit codes by the status of a refusal; any other status means FAILED."""
 
 
 class ServerBackend:
@@ -127,7 +125,7 @@ def refusals_translated() -> Iterator[None]:
         hint = ""
         if refusal.status == 401:
             hint = "; set one with --token or MOORAGE_TOKEN"
-        exit_code = EXIT_CODES.get(refusal.status, FAILED)
+        exit_code = BY_STATUS.get(refusal.status, FAILED)
         raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
 
 
@@ -192,8 +190,8 @@ class DatabaseBackend:
         except Locked as error:
             raise Failure(UNREACHABLE, f"{error}; its server does not answer") from None
         except Error as error:
-            code = USAGE if error.code is Code.INVALID else FAILED
-            raise Failure(code, error.message) from None
+            code = _exit_code(error.code)
+            raise Failure(code, error.message, error.code) from None
         except StoreError as error:
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
 
@@ -212,6 +210,13 @@ class DatabaseBackend:
             return await act(service)
         finally:
             await service.stop()
+
+
+def _exit_code(code: Code) -> int:
+    """Return the exit code of a refusal, the same as that of a server's."""
+    if code is Code.INVALID:
+        return USAGE
+    return NOT_FOUND if code.endswith("_not_found") else FAILED
 
 
 def find(settings: Settings, url: str | None, token: str | None) -> ServerBackend | DatabaseBackend:

@@ -95,6 +95,12 @@ def administration() -> Administration:
     return found
 
 
+def server_address() -> str:
+    """Return the address of the server that has answered the running command."""
+    transport: Transport = click.get_current_context().meta[ADDRESSED]
+    return transport.url
+
+
 def server_now() -> datetime:
     """Return the time by the clock of the server that has answered the running command.
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from moorage.cli.support.backend import EXIT_CODES
-from moorage.cli.support.output import USAGE, Failure
+from moorage.cli.support.output import NOT_FOUND, USAGE, Failure
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
 from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix
@@ -29,7 +28,7 @@ def lease_id(admission: Admission, text: str) -> str:
     found = leases_with(admission, wanted)
     if not found:
         message = f"there is no lease whose id begins with '{text}'"
-        raise Failure(EXIT_CODES[404], message, "lease_not_found")
+        raise Failure(NOT_FOUND, message, "lease_not_found")
     return _only(text, [(one.id, holder_of(one.owner, one.labels)) for one in found])
 
 
@@ -62,7 +61,7 @@ def agent_id(fleet: Fleet, text: str) -> str:
             hosts = [(one.id, "-" if one.facts is None else one.facts.hostname) for one in found]
             return _only(text, hosts)
     message = f"there is no agent whose id begins with '{text}'"
-    raise Failure(EXIT_CODES[404], message, "agent_not_found")
+    raise Failure(NOT_FOUND, message, "agent_not_found")
 
 
 def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:

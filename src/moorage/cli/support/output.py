@@ -1,7 +1,7 @@
 """Output of commands: data to standard output, errors to standard error, as text or JSON.
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 not granted, 4 conflict, 5 server
-unreachable.
+unreachable, 6 not permitted, 7 not found.
 """
 
 import json
@@ -20,12 +20,22 @@ from moorage.cli.support.terminal import (
     size_of_terminal,
     width_of,
 )
-from moorage.client.run.failures import CONFLICT, FAILED, UNREACHABLE, USAGE, failure_json
+from moorage.client.run.failures import (
+    CONFLICT,
+    FAILED,
+    NOT_FOUND,
+    NOT_PERMITTED,
+    UNREACHABLE,
+    USAGE,
+    failure_json,
+)
 from moorage.client.run.printing import printable, printable_json
 
 __all__ = [
     "CONFLICT",
     "FAILED",
+    "NOT_FOUND",
+    "NOT_PERMITTED",
     "UNREACHABLE",
     "USAGE",
     "Failure",

@@ -9,6 +9,8 @@ USAGE = 2
 NOT_GRANTED = 3
 CONFLICT = 4
 UNREACHABLE = 5
+NOT_PERMITTED = 6
+NOT_FOUND = 7
 
 CODES = {
     FAILED: "failed",
@@ -16,8 +18,20 @@ CODES = {
     NOT_GRANTED: "not_granted",
     CONFLICT: "conflict",
     UNREACHABLE: "unreachable",
+    NOT_PERMITTED: "not_permitted",
+    NOT_FOUND: "not_found",
 }
 """The meaning of exit codes, for programs."""
+
+BY_STATUS = {
+    400: USAGE,
+    401: NOT_PERMITTED,
+    403: NOT_PERMITTED,
+    404: NOT_FOUND,
+    409: CONFLICT,
+    422: USAGE,
+}
+"""Exit codes by the status of a refusal; any other status means FAILED."""
 
 
 def failure_json(exit_code: int, message: str, code: str | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Option(NamedTuple):
     """One option: without metavar and choices it is a switch; `many`: it may be repeated.
 
-    If its name does not begin with dashes, it is a required positional argument.
+    If its name does not begin with dashes, it is a positional argument, required unless `optional`.
     """
 
     name: str
@@ -17,6 +17,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     many: bool = False
     short: str | None = None
+    optional: bool = False
 
     @property
     def word(self) -> str:
@@ -145,6 +146,7 @@ RENEW = (
 )
 RETRY = (HANDLE, *PATIENCE, RELEASE_TIMEOUT, JSON, *SERVER)
 RELEASE = (
+    Option("LEASE_ID", "Id of the lease, instead of a file.", "ID", optional=True),
     HANDLE,
     Option("--delay", "Return at once; the server ends the lease this long from now.", "TIME"),
     RELEASE_TIMEOUT,
@@ -177,7 +179,10 @@ COMMANDS = {
     "lease acquire": (ACQUIRE, "Acquire a lease, keep it in a file, and print the file's name."),
     "lease renew": (RENEW, "Renew the leases in a file."),
     "lease retry": (RETRY, "Release the leases in a file and ask for the same again, in one step."),
-    "lease release": (RELEASE, "Release the leases in a file; repeating it is harmless."),
+    "lease release": (
+        RELEASE,
+        "Release the leases in a file, or the lease ID; repeating it is harmless.",
+    ),
     "lease status": (
         STATUS,
         "Print the state of the leases in a file; exit code 3 if one is not granted.",
@@ -203,7 +208,10 @@ EXAMPLES = {
     "lease acquire": ("moorage lease acquire --pool install/azure --hold 20m --handle lease.json",),
     "lease renew": ("moorage lease renew --handle lease.json --loop",),
     "lease retry": ("moorage lease retry --handle lease.json",),
-    "lease release": ("moorage lease release --handle lease.json --delay 20m",),
+    "lease release": (
+        "moorage lease release --handle lease.json --delay 20m",
+        "moorage lease release 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605",
+    ),
     "lease status": ("moorage lease status --handle lease.json",),
     "lease outcome": ('moorage lease outcome "$MOORAGE_LEASE_ID" throttled --detail "HTTP 429"',),
     "lease cat": ("moorage lease cat --handle lease.json --format csv",),

@@ -219,9 +219,8 @@ class _Scan:
             line = self.facts.lines.get(name)
             if count >= self.draft.pool(name).waiting or (line is not None and line.whole):
                 continue
-            last = line.tickets[-1] if line is not None and line.tickets else None
-            end = (-(1 << 62), 0) if last is None else order(self.facts.leases[last])
-            ends.append((end, name))
+            end = None if line is None else line.end
+            ends.append(((-(1 << 62), 0) if end is None else end, name))
         tickets.sort(key=order)
         ends.sort(reverse=True)
         return tickets, ends

@@ -45,6 +45,8 @@ class Keys:
     touched: set[str] = field(default_factory=set)
     """Names of slots that are needed with their leases, but without their pools."""
 
+    heads: set[LeaseId] = field(default_factory=set)
+    """Leases of `leases` for whose lines `Facts.heads` are needed."""
     member_groups: set[str] = field(default_factory=set)
     """Groups of reporters whose members decide the limits of some pools; all of these pools."""
 
@@ -59,6 +61,7 @@ class Keys:
         self.holders |= other.holders
         self.heard |= other.heard
         self.touched |= other.touched
+        self.heads |= other.heads
         self.quotas |= other.quotas
         if other.due is not None:
             self.due = other.due if self.due is None else max(self.due, other.due)
@@ -68,7 +71,7 @@ class Keys:
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
-        named += len(self.member_groups)
+        named += len(self.member_groups) + len(self.heads)
         return named + (self.due is not None)
 
 
@@ -79,6 +82,8 @@ class Line:
     tickets: list[LeaseId] = field(default_factory=list)
     whole: bool = False
     """These are all tickets of the line."""
+    end: tuple[int, int] | None = field(default=None, compare=False)
+    """The place of the last one as stored, see `admit.order`: the batch may have moved it since."""
 
 
 @dataclass(slots=True)
@@ -164,6 +169,8 @@ class Facts:
     """Waiting tickets by (pool, owner), for owners in `Keys.asked` and pools where they could be
     too many; for all others, only what this batch has added."""
     lines: dict[str, Line] = field(default_factory=dict)
+    heads: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Places of the first tickets of some lines, by pool, as stored before the batch."""
     due: list[LeaseId] = field(default_factory=list)
     grants: int = 0
     """Grants in this batch so far: the `n` of the next token."""

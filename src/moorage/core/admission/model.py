@@ -132,6 +132,8 @@ class Pool(Struct, frozen=True):
     updated_at: Instant
     growth: Growth | None = None
     """None: all its slots are configured by name."""
+    pause_reason: str = ""
+    """Why it is paused, for people; empty: nobody has said."""
     awaited: dict[str, int] = {}
     """Of a pool with slots: how many slots the tickets in its line need, by state."""
 
@@ -240,6 +242,10 @@ class Lease(Struct, frozen=True):
     """How many times it was written."""
     recorded_at: Instant | None = None
     """When it was written last."""
+    priority_asked: int | None = None
+    """Of what an operator has moved in line: the priority of its request."""
+    forced_by_operator: bool = False
+    """An operator has forced the grant of a ticket that waited; a retry of it is not forced."""
 
 
 class StartOutcome(Struct, frozen=True):
@@ -288,6 +294,13 @@ def is_unheard(lease: Lease, moment: Moment) -> bool:
         return False
     due = _heard_due(lease, moment.at - moment.alive, moment.outage_ended_at)
     return due is not None and due <= moment.at
+
+
+def since_of(lease: Lease) -> Instant:
+    """Return since when (service time) a lease has been in its state."""
+    if lease.ended_at is not None:
+        return lease.ended_at
+    return lease.asked_at if lease.granted_at is None else lease.granted_at
 
 
 def record_age(lease: Lease, at: Instant) -> int | None:

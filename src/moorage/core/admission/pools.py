@@ -22,7 +22,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.service_time import Moment
-from moorage.core.texts import check_path
+from moorage.core.texts import check_path, check_plain
 
 
 def put(
@@ -78,13 +78,27 @@ def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
 
 
 def pause(
-    facts: Facts, moment: Moment, wall: Instant, name: str, paused: bool
+    facts: Facts, moment: Moment, wall: Instant, name: str, paused: bool, reason: str = ""
 ) -> tuple[Changes, Pool]:
-    """Stop granting, or resume; everything else continues. Raises POOL_NOT_FOUND."""
+    """Stop granting, or resume; everything else continues. Raises POOL_NOT_FOUND, INVALID.
+
+    A pause of a paused pool only replaces the `reason`, unless it gives none.
+    """
     pool = _found(facts, name)
-    if pool.paused == paused:
+    check_plain("reason", reason)
+    if not paused:
+        reason = ""
+    elif pool.paused and not reason:
+        reason = pool.pause_reason
+    if (pool.paused, pool.pause_reason) == (paused, reason):
         return Changes(), pool
-    pool = structs.replace(pool, paused=paused, generation=pool.generation + 1, updated_at=wall)
+    pool = structs.replace(
+        pool,
+        paused=paused,
+        pause_reason=reason,
+        generation=pool.generation + 1,
+        updated_at=wall,
+    )
     return Changes(pools={name: pool}), pool
 
 

@@ -143,7 +143,7 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
     for pool in pools_of(facts, ask.needs):
         units = units_by_pool(ask.needs)[pool.name]
         if ask.forced:
-            _check_slots(facts, pool, ask.needs, at)
+            check_slots(facts, pool, ask.needs, at)
         elif units > limit_of(facts, pool) and pool.spec.per_member is None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
@@ -227,7 +227,8 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
             raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
 
 
-def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+def check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+    """Raise UNITS_ABOVE_LIMIT if a pool has slots, but too few free ones for a forced request."""
     if pool.spec.limit is not None:
         return
     slots = facts.slots.get(pool.name, {}).values()

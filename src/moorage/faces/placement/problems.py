@@ -76,6 +76,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.KEY_REUSED: WireProblem(409),
     Code.TOKEN_STALE: WireProblem(409),
     Code.LEASE_ENDED: WireProblem(409),
+    Code.NOT_WAITING: WireProblem(409),
     Code.OUTCOME_TOLD: WireProblem(409),
     Code.RECORD_CHANGED: WireProblem(409),
     Code.SLOT_STATE: WireProblem(409),

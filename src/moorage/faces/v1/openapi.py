@@ -6,7 +6,7 @@ Source: the OpenAPI Specification 3.1.
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
@@ -40,6 +40,7 @@ _DESCRIPTION = (
 
 _TAGS = {
     "tokens": "Access tokens.",
+    "whoami": "The caller, and the server.",
     "database": "Backups and checks.",
     "audit": "The audit log.",
     "providers": "Resource providers.",
@@ -265,10 +266,14 @@ def _query_parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, A
             "in": "query",
             "required": False,
             "description": PARAMETERS[one.name],
-            "schema": {**schemas[_key(hints[one.name])], "default": one.default},
+            "schema": {**schemas[_key(hints[one.name])], "default": _default(one)},
         }
         for one in fields(route.parameters)
     ]
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ STATUSES: dict[Code, int] = {
     Code.KEY_REUSED: 409,
     Code.TOKEN_STALE: 409,
     Code.LEASE_ENDED: 409,
+    Code.NOT_WAITING: 409,
     Code.OUTCOME_TOLD: 409,
     Code.RECORD_CHANGED: 409,
     Code.SLOT_STATE: 409,

@@ -1,8 +1,8 @@
 """The table of all routes, joined from the modules that hold the handlers."""
 
 from moorage.faces.v1 import watch
-from moorage.faces.v1.admin import audit, database, tokens
-from moorage.faces.v1.admission import leases, pools
+from moorage.faces.v1.admin import audit, database, tokens, whoami
+from moorage.faces.v1.admission import leases, lines, pools
 from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
 from moorage.faces.v1.ledger import claims, explain, provider_pages, providers
 from moorage.faces.v1.openapi import route_of
@@ -10,6 +10,7 @@ from moorage.faces.v1.routing import Route
 
 HANDLED: tuple[Route, ...] = (
     *tokens.ROUTES,
+    *whoami.ROUTES,
     *database.ROUTES,
     *audit.ROUTES,
     *provider_pages.ROUTES,
@@ -18,6 +19,7 @@ HANDLED: tuple[Route, ...] = (
     *explain.ROUTES,
     *pools.ROUTES,
     *leases.ROUTES,
+    *lines.ROUTES,
     *agents.ROUTES,
     *machines.ROUTES,
     *groups.ROUTES,

@@ -1,11 +1,12 @@
 """Use cases of admission: pools, leases and waiting lines.
 
-`service.py` is the interface for faces. `pool_cases.py` and `lease_cases.py` are the requests that
-change something, `queries.py` those that read, `key_ranges.py` the keys that have a prefix;
-`request_digests.py` says what such a key stands for, `views.py` has their results, `positions.py`
-the positions of tickets in line. `waiters.py` wakes long polls. `sweeper.py` ends due leases and
+`service.py` is the interface for faces. `pool_cases.py`, `lease_cases.py` and, for operators,
+`line_cases.py` are the requests that change something, `queries.py` those that read,
+`key_ranges.py` the keys that have a prefix, `request_digests.py` what a key stands for,
+`lease_filter.py` which leases a list has; `views.py` has their results, `positions.py` the
+positions of tickets in line. `waiters.py` wakes long polls. `sweeper.py` ends due leases and
 tickets and grants what becomes possible with time, `capacity_retry.py` retries tickets when the
-ledger has changed; both use `sweeps.py`. `counters.py` counts for metrics. `member_limits.py`
-lowers limits that follow the members of groups of reporters.
+ledger has changed; both use `sweeps.py`. `counters.py` counts for metrics, `lease_log.py` logs
+grants and ends. `member_limits.py` lowers limits that follow the members of groups of reporters.
 May import: `batch`, `feed`, `access`, the root of `service`, `store`, `core`.
 """

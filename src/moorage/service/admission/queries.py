@@ -16,10 +16,11 @@ from moorage.core.admission.units import SlotGroup, figures_of
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
+from moorage.core.limits import LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
 from moorage.service.admission.key_ranges import keys_with
+from moorage.service.admission.lease_filter import ALL, LeaseFilter
 from moorage.service.admission.positions import Positions
 from moorage.service.admission.views import (
     LeaseView,
@@ -38,6 +39,10 @@ from moorage.store.api import Engine
 
 VIEWS_AT_A_TIME = 200
 """Leases of a page that are converted before other work runs: a few milliseconds."""
+
+
+SCANNED_AT_A_TIME = 500
+"""Leases that one read of a filtered list looks at."""
 
 
 class NextDue(Struct, frozen=True):
@@ -132,23 +137,35 @@ class AdmissionQueries:
         owner: str | None = None,
         key_prefix: str | None = None,
         id_prefix: str | None = None,
+        only: LeaseFilter = ALL,
     ) -> tuple[list[LeaseView], str | None]:
-        """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
+        """Return leases in the order of their requests, and the next cursor. Raises INVALID.
+
+        A filtered page ends after `LEASES_SCANNED_MAX` leases, even if it is short or empty.
+        """
         rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
         keys = None if key_prefix is None else keys_with(key_prefix, owner)
         ids = None if id_prefix is None else ids_with(id_prefix)
         if keys is not None and ids is not None:
             raise Error(Code.INVALID, "Set key_prefix or id_prefix, not both.")
-        plan = reads.leases_window(
-            after, rows_max, pool=pool, state=state, owner=owner, keys=keys, ids=ids
-        )
-        with errors.translated():
-            seen = await self._engine.read_aside(plan)
-        when = self._when(seen.timeline)
-        page, following = page_of(
-            seen.leases, limit, lambda lease: PageMarker(Instant(lease.arrival), lease.id)
-        )
+        size = SCANNED_AT_A_TIME if only else rows_max
+        found: list[Lease] = []
+        scanned, ended = 0, False
+        while len(found) < rows_max and not ended and scanned < LEASES_SCANNED_MAX:
+            plan = reads.leases_window(
+                after, size, pool=pool, state=state, owner=owner, keys=keys, ids=ids
+            )
+            with errors.translated():
+                seen = await self._engine.read_aside(plan)
+            when = self._when(seen.timeline)
+            found += [lease for lease in seen.leases if only.admits(lease, when.moment.at)]
+            scanned += len(seen.leases)
+            ended = len(seen.leases) < size
+            after = after if ended else _place(seen.leases[-1])
+        page, following = page_of(found, limit, _place)
+        if following is None and not ended:
+            following = str(after)
         views = []
         for number, lease in enumerate(page):
             if number and number % VIEWS_AT_A_TIME == 0:
@@ -252,6 +269,10 @@ async def pools_all(engine: Engine) -> dict[str, Pool]:
         if len(seen.pools) < PAGE_MAX:
             return found
         after = seen.pools[-1].pool.name
+
+
+def _place(lease: Lease) -> PageMarker:
+    return PageMarker(Instant(lease.arrival), lease.id)
 
 
 def _by_state(groups: Iterable[SlotGroup]) -> dict[str, int]:

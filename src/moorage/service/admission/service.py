@@ -17,10 +17,11 @@ from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
-from moorage.service.admission import lease_cases, pool_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
+from moorage.service.admission.lease_log import LeaseLog
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.request_digests import digests_of
@@ -88,7 +89,9 @@ class Admission:
             self.tally.note,
             self.sweeper.note,
         )
+        self._log = LeaseLog()
         transactor.follow(self.tally.count)
+        transactor.follow(self._log.note)
 
     async def start(self) -> None:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
@@ -114,6 +117,7 @@ class Admission:
     def close(self) -> None:
         """End all waits: their requests are answered with the current state."""
         self.waiting.close()
+        self._log.close()
 
     async def stop(self) -> None:
         """Stop what `start` has started."""
@@ -154,9 +158,9 @@ class Admission:
         await self._transactor.submit(case)
         return await self.queries.pool(name)
 
-    async def pool_pause(self, name: str, paused: bool, by: Actor) -> PoolView:
-        """Stop granting from a pool, or resume it."""
-        case = pool_cases.PoolPause(name=name, by=by, paused=paused)
+    async def pool_pause(self, name: str, paused: bool, by: Actor, *, reason: str = "") -> PoolView:
+        """Stop granting from a pool, for a reason that its tickets show, or resume it."""
+        case = pool_cases.PoolPause(name=name, by=by, paused=paused, reason=reason)
         await self._transactor.submit(case)
         return await self.queries.pool(name)
 
@@ -283,6 +287,14 @@ class Admission:
     async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
         """Revoke a lease or ticket."""
         return await self._done(lease_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
+
+    async def move(self, lease: LeaseId, priority: int | None, by: Actor) -> LeaseView:
+        """Give a ticket another priority; None: make it the first in all its lines."""
+        return await self._done(line_cases.TicketMove(lease, priority, by=OnBehalf(by)))
+
+    async def force(self, lease: LeaseId, by: Actor) -> LeaseView:
+        """Grant a waiting ticket at once, over the limit if necessary."""
+        return await self._done(line_cases.TicketForce(lease, by=OnBehalf(by)))
 
     async def outcome(
         self,

@@ -8,6 +8,7 @@ from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import MAX_INT
 from moorage.core.texts import is_name
@@ -76,6 +77,18 @@ def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
         user_id=name_of("user_id", wanted.user_id),
         consumer_type=wanted.consumer_type,
     )
+
+
+def labels_of(texts: list[str]) -> dict[str, str]:
+    """Return the labels of texts NAME=VALUE; a name may stand once. Raises `Error`: INVALID."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals) or name in labels:
+            raise Error(Code.INVALID, f"label must be NAME=VALUE, each name once, not {text!r}.")
+        labels[name] = value
+    check_labels(labels)
+    return labels
 
 
 def record_text(record: dict[str, Any]) -> str:

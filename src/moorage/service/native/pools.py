@@ -11,6 +11,7 @@ from moorage.service.native import leases
 from moorage.service.native.bounds import microseconds, microseconds_or_none
 from moorage.service.native.encoding import seconds_of, time_of, time_or_none
 from moorage.wire import admission as wire
+from moorage.wire.pool_reports import OutcomeLine, PoolReport
 
 
 def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
@@ -80,6 +81,7 @@ def shown(view: PoolView) -> wire.Pool:
         member_group=spec.member_group,
         generation=pool.generation,
         paused=pool.paused,
+        pause_reason=pool.pause_reason if pool.paused else "",
         occupied=pool.occupied,
         units=figures.units,
         resting=figures.resting,
@@ -101,9 +103,9 @@ def _pacing_shown(pacing: Pacing) -> wire.Pacing:
     )
 
 
-def report_shown(view: ReportView) -> wire.PoolReport:
+def report_shown(view: ReportView) -> PoolReport:
     """Convert a report to its wire form."""
-    return wire.PoolReport(
+    return PoolReport(
         pool=view.pool,
         leases=view.leases,
         waited=_all_seconds(view.waited),
@@ -117,8 +119,8 @@ def _all_seconds(durations: Iterable[int] | None) -> list[float] | None:
     return None if durations is None else [one / SECOND for one in durations]
 
 
-def _outcome_shown(one: OutcomeCount) -> wire.OutcomeLine:
-    return wire.OutcomeLine(
+def _outcome_shown(one: OutcomeCount) -> OutcomeLine:
+    return OutcomeLine(
         limit=one.limit,
         starts_per_minute=one.starts_per_minute,
         ok=one.ok,

@@ -1,5 +1,6 @@
 """Cells that lists have in common: ids, ages, ends, states."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
@@ -48,7 +49,7 @@ def _common(one: str, other: str) -> int:
 
 def state_cell(state: str) -> Cell:
     """Return the cell of a state, in its colour."""
-    return Cell(state, state, COLOURS.get(state.partition(",")[0].partition(" ")[0]))
+    return Cell(state, state, COLOURS.get(re.split("[,: ]", state, maxsplit=1)[0]))
 
 
 def age_cell(at: datetime | None, now: datetime) -> Cell:
@@ -65,6 +66,11 @@ def end_cell(at: datetime | None, now: datetime) -> Cell:
     seconds = (at - now).total_seconds()
     text = f"in {age_text(seconds)}" if seconds > 0 else f"{age_text(-seconds)} ago"
     return Cell(text, time_text(at))
+
+
+def timed(cell: Cell, after: str = "") -> str:
+    """Return a time and how far away it is, where there is room for both."""
+    return f"{cell.full}, {cell.short}{after}"
 
 
 def as_it_came(

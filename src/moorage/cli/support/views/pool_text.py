@@ -96,6 +96,11 @@ def state_of(pool: Pool) -> str:
     return f"{word}, {pool.unheard} unheard" if pool.unheard else word
 
 
+def explained(pool: Pool) -> str:
+    """Return a pool's state, and why it is paused."""
+    return f"{state_of(pool)}: {pool.pause_reason}" if pool.pause_reason else state_of(pool)
+
+
 def plain_text(value: Any) -> str:
     """Format a value for a table."""
     if value is None or value in ({}, [], ""):

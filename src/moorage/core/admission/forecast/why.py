@@ -206,7 +206,7 @@ def binding(
     None: they are free, and may be granted unless they are set aside.
     """
     if pool.paused:
-        return Binding("paused", f"paused: {pool.name} grants nothing until it is resumed")
+        return Binding("paused", _paused_text(pool))
     at = moment.at
     free = free_units(facts, pool, at).get(state, 0)
     if free < units:
@@ -241,7 +241,7 @@ def _barred(facts: Facts, ticket: Lease) -> Binding | None:
 def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> str:
     name = pool.name
     if bar == "paused":
-        return f"paused: {name} grants nothing until it is resumed"
+        return _paused_text(pool)
     if bar == "above_limit":
         return (
             f"above the limit: asks for {counted(units, 'unit')} of {name}, but the limit is now"
@@ -252,6 +252,11 @@ def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> 
         f"quota: {ticket.owner} holds {held} of at most {counted(pool.spec.quota or 0, 'unit')}"
         f" of {name} and asks for {units} more"
     )
+
+
+def _paused_text(pool: Pool) -> str:
+    why = f" ({pool.pause_reason})" if pool.pause_reason else ""
+    return f"paused: {pool.name} grants nothing until it is resumed{why}"
 
 
 def _bound(

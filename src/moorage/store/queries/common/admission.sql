@@ -71,6 +71,10 @@ WHERE lease_need.pool = $1 AND (lease_need.arrival, lease_need.lease) > ($2, $3)
     AND ($5::text IS NULL OR lease_need.owner = $5)
 ORDER BY lease_need.arrival, lease_need.lease LIMIT $6;
 
+-- name: line_head --
+SELECT rank, arrival FROM lease_need
+WHERE pool = $1 AND state = 'waiting' ORDER BY rank, arrival LIMIT 1;
+
 -- name: tickets_window --
 SELECT arrival, id, pools, body FROM lease
 WHERE ended_at IS NULL AND (arrival, id) > ($1, $2) AND state = 'waiting'

@@ -207,9 +207,9 @@ INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, 
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[],
     $6::boolean[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::bigint[],
     $12::bigint[], $13::bigint[], $14::text[])
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
-    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
-    cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank, units = excluded.units,
+    forced = excluded.forced, state = excluded.state, token = excluded.token,
+    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
 
 -- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --

@@ -177,9 +177,9 @@ DELETE FROM lease_due WHERE lease = ?;
 INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, state, token,
     asked_at, granted_at, ended_at, cause)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
-    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
-    cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank, units = excluded.units,
+    forced = excluded.forced, state = excluded.state, token = excluded.token,
+    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
 
 -- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --
