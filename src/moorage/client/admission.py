@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from moorage.client.decoding import decode
+from moorage.client.slots import Slots
 from moorage.client.transport import SECONDS_MAX, Transport
 from moorage.wire.admission import (
     Lease,
@@ -65,6 +66,10 @@ class Admission:
     def pool_report(self, name: str) -> PoolReport:
         """Return the data for choosing a pool's limit."""
         return self._ask(PoolReport, "GET", f"{_pool(name)}:report")
+
+    def slots(self, pool: str) -> Slots:
+        """Return the named slots of a pool."""
+        return Slots(self._transport, pool)
 
     def ask(self, wanted: LeaseWanted, wait: float = 0.0) -> Lease:
         """Request units; wait up to 60 seconds for the grant.

@@ -75,6 +75,13 @@ QUERY_TERMS_MAX = 1_000
 NEEDS_MAX = 16
 """Pools from which one lease may need units."""
 
+WISHES_MAX = 32
+"""Different sets of labels for which the tickets of one line ask: grants compare each of them with
+each free slot."""
+
+SLOTS_MAX = 5_000
+"""Slots that the native API makes in one pool: every decision reads all slots of its pools."""
+
 KEY_LENGTH_MAX = 255
 """Characters in a lease's idempotency key, a label's value or a slot's name."""
 

@@ -54,6 +54,7 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "queue_max_per_owner": None,
         "per_member": None,
         "member_group": None,
+        "native_slots": False,
         "generation": 1,
         "paused": False,
         "units": 50,

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from moorage.cli.commands import pool_slots
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
@@ -39,13 +40,7 @@ _AMOUNT = click.IntRange(0)
 
 
 def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
-    labels = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
-        labels[name] = value
-    return labels or None
+    return pool_slots.labels_parse(context, parameter, texts) or None
 
 
 def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
@@ -85,6 +80,12 @@ _OPTIONS = (
     ),
     click.option(
         "--quota", type=NoneOr(_AMOUNT), help="Units that one owner may have; none: no limit."
+    ),
+    click.option(
+        "--native-slots",
+        is_flag=True,
+        default=None,
+        help="The pool has named slots, see `moorage pool slot`, and no limit.",
     ),
     click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
     click.option(
@@ -162,9 +163,9 @@ def group() -> None:
 def create(name: str, given: dict[str, Any], as_json: bool) -> None:
     """Create the pool NAME and print its limit and its pacing; exit code 4 if it exists.
 
-    Pools with named slots come from Boskos' configuration file.
+    With --native-slots it has named slots instead of a limit: `moorage pool slot add` makes them.
     """
-    if "limit" not in given and "per_member" not in given:
+    if not {"limit", "per_member", "native_slots"} & given.keys():
         raise Failure(USAGE, "a pool needs a limit: set one, for example --limit 50")
     with at_server() as admission:
         made = admission.pool_put(name, PoolWanted(**given, generation=0))
@@ -284,6 +285,10 @@ def delete(name: str, as_json: bool) -> None:
         show_json({"name": name, "deleted": True})
     else:
         say(f"deleted {name}")
+
+
+group.add_command(pool_slots.list_)
+group.add_command(pool_slots.group)
 
 
 def _show_one(pool: Pool, as_json: bool, line: str) -> None:

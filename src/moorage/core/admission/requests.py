@@ -9,6 +9,7 @@ from msgspec import Struct, structs
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
 from moorage.core.admission.slots import free
+from moorage.core.admission.slotted.wishes import labels_of, labels_text, suits
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
@@ -141,6 +142,14 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
         units = units_by_pool(ask.needs)[pool.name]
         if ask.forced:
             _check_slots(facts, pool, ask.needs, at)
+        elif (lacking := _lacking(facts, pool, ask.needs)) is not None:
+            there = facts.grantable(pool.name, lacking.wanted)
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(lacking.units, 'slot')} with"
+                f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
+                f" {there}.",
+            )
         elif units > limit_of(facts, pool) and pool.spec.per_member is None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
@@ -153,6 +162,12 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
                 f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
                 f" may have only {pool.spec.quota}.",
             )
+
+
+def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
+    """Return the need for which a pool has too few slots with the labels, occupied or not."""
+    own = (need for need in needs if need.pool == pool.name and need.wanted)
+    return next((n for n in own if n.units > facts.grantable(pool.name, n.wanted)), None)
 
 
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
@@ -216,8 +231,14 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
     for need in needs:
         if not 1 <= need.units <= MAX_INT:
             raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}.")
+        check_labels(labels_of(need.wanted))
     for pool in pools_of(facts, needs):
         named = pool.spec.limit is None
+        if not named and any(need.pool == pool.name and need.wanted for need in needs):
+            raise Error(
+                Code.INVALID,
+                f"Pool '{pool.name}' has no named slots, so none with labels: omit labels.",
+            )
         if not named and any(
             need.pool == pool.name and (need.state, need.dest) != (FREE, LEASED) for need in needs
         ):
@@ -229,7 +250,7 @@ def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -
         return
     slots = facts.slots.get(pool.name, {}).values()
     for need in needs:
-        idle = len(free(slots, at, need.state))
+        idle = sum(suits(slot, need.wanted) for slot in free(slots, at, need.state))
         if need.pool == pool.name and need.units > idle:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,

@@ -2,7 +2,7 @@
 
 from moorage.faces.v1 import watch
 from moorage.faces.v1.admin import audit, database, tokens
-from moorage.faces.v1.admission import leases, pools
+from moorage.faces.v1.admission import leases, pools, slots
 from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
 from moorage.faces.v1.ledger import claims, explain, provider_pages, providers
 from moorage.faces.v1.openapi import route_of
@@ -16,6 +16,7 @@ HANDLED: tuple[Route, ...] = (
     *providers.ROUTES,
     *claims.ROUTES,
     *explain.ROUTES,
+    *slots.ROUTES,
     *pools.ROUTES,
     *leases.ROUTES,
     *agents.ROUTES,

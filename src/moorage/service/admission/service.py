@@ -25,6 +25,7 @@ from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.queries import AdmissionQueries, pools_all
+from moorage.service.admission.slots import Slots
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
 from moorage.service.admission.waiters import Waiters, either
@@ -75,6 +76,7 @@ class Admission:
         self._transactor = transactor
         self.queries = AdmissionQueries(engine, service_clock)
         """Reads of pools and leases; none of them is a poll."""
+        self.slots = Slots(engine, transactor, service_clock)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
         self.tally = PoolCounters()
@@ -352,6 +354,9 @@ def _ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
     # Without the key, so that a client can repeat a retry's request with the retry's new key.
     asked = msgspec.to_builtins(structs.replace(wanted, key=""), order="deterministic")
     del asked["reopen"]  # so that a lease can be asked for with and without it
+    for need in asked["needs"]:
+        if not need["wanted"]:
+            del need["wanted"]  # as in digests that were stored before there were labels of slots
     if not wanted.pull:
         del asked["pull"]  # as in digests that were stored before there were pull tickets
     digest = hashlib.sha256(msgspec.json.encode(asked)).hexdigest()

@@ -6,6 +6,7 @@ import msgspec
 
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need
+from moorage.core.admission.slotted.wishes import labels_of, wanted_of
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.vocabulary import check_consumer_type
@@ -26,7 +27,7 @@ from moorage.wire import admission as wire
 
 def asked_of(wanted: wire.LeaseWanted, owner: str) -> LeaseRequest:
     """Convert an owner's request to the service's type. Raises `Error`: INVALID."""
-    needs = [Need(need.pool, need.units) for need in wanted.needs]
+    needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted.needs]
     return LeaseRequest(
         owner=owner,
         key=wanted.key,
@@ -94,7 +95,7 @@ def shown(view: LeaseView, mine: bool) -> wire.Lease:
         key=lease.key,
         owner=lease.owner,
         state=lease.state,
-        needs=[wire.NeedWanted(pool=need.pool, units=need.units) for need in lease.needs],
+        needs=[_need_shown(need) for need in lease.needs],
         slots={pool: list(names) for pool, names in lease.slots.items()},
         labels=lease.labels,
         priority=lease.priority,
@@ -116,6 +117,11 @@ def shown(view: LeaseView, mine: bool) -> wire.Lease:
         record_age=seconds_of(view.record_age),
         waiting=None if view.standing is None else _standing_shown(view.standing),
     )
+
+
+def _need_shown(need: Need) -> wire.NeedWanted:
+    labels = dict(labels_of(need.wanted))
+    return wire.NeedWanted(pool=need.pool, units=need.units, labels=labels)
 
 
 def _record(text: str | None) -> dict[str, Any] | None:

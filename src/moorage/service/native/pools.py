@@ -41,6 +41,7 @@ def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
         queue_max_per_owner=wanted.queue_max_per_owner,
         per_member=wanted.per_member,
         member_group=wanted.member_group,
+        native_slots=wanted.native_slots,
     )
 
 
@@ -78,6 +79,7 @@ def shown(view: PoolView) -> wire.Pool:
         queue_max_per_owner=spec.queue_max_per_owner,
         per_member=spec.per_member,
         member_group=spec.member_group,
+        native_slots=spec.native_slots,
         generation=pool.generation,
         paused=pool.paused,
         occupied=pool.occupied,

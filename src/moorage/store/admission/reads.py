@@ -18,6 +18,7 @@ from moorage.store import service_clock
 from moorage.store.admission.rows import (
     claims_of,
     groups_from_text,
+    lease_from_body,
     lease_from_row,
     leases_from_rows,
     names_of,
@@ -93,6 +94,21 @@ class PoolReportData(NamedTuple):
 
     ends: list[EndedLease]
     outcomes: list[OutcomeCount]
+
+
+class SlotSeen(NamedTuple):
+    """A slot, and the lease that occupies it."""
+
+    slot: Slot
+    lease: Lease | None
+
+
+class SlotsSeen(NamedTuple):
+    """Slots by name, as of one moment."""
+
+    timeline: Timeline
+    pool: Pool | None
+    slots: list[SlotSeen]
 
 
 class SlotCount(NamedTuple):
@@ -206,6 +222,30 @@ def slots_load(pool: str) -> Plan[list[Slot]]:
     """Load all slots of a pool, by name."""
     (rows,) = yield [Query("slots_load", (pool,))]
     return [slot_from_body(body) for (body,) in rows]
+
+
+def slots_window(pool: str, after: str, rows_max: int) -> Plan[SlotsSeen]:
+    """Load the slots of a pool whose name comes after `after`, at most `rows_max` of them."""
+    clock, pools, rows = yield [
+        service_clock.LOAD,
+        Query("pool_load", (pool,)),
+        Query("slots_window", (pool, after, rows_max)),
+    ]
+    found = _pool_seen(pools[0]).pool if pools else None
+    return SlotsSeen(service_clock.timeline_from_rows(clock), found, _slots_seen(rows))
+
+
+def slot_load(pool: str, name: str) -> Plan[SlotsSeen]:
+    """Load one slot, without its pool; `slots` is empty if it does not exist."""
+    clock, rows = yield [service_clock.LOAD, Query("slot_load", (pool, name))]
+    return SlotsSeen(service_clock.timeline_from_rows(clock), None, _slots_seen(rows))
+
+
+def _slots_seen(rows: Sequence[Row]) -> list[SlotSeen]:
+    return [
+        SlotSeen(slot_from_body(body), None if lease is None else lease_from_body(lease))
+        for body, lease in rows
+    ]
 
 
 def pools_by_members() -> Plan[list[Pool]]:

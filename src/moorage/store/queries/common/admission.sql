@@ -87,6 +87,15 @@ WHERE outcome.pool = $1 GROUP BY 1, 2;
 -- name: slots_load --
 SELECT body FROM slot WHERE pool = $1 ORDER BY name;
 
+-- Slots, each with its lease, if any.
+-- name: slots_window --
+SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
+WHERE slot.pool = $1 AND slot.name > $2 ORDER BY slot.name LIMIT $3;
+
+-- name: slot_load --
+SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
+WHERE slot.pool = $1 AND slot.name = $2;
+
 -- name: slots_count --
 SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER BY 1, 2, 3;
 

@@ -149,6 +149,11 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body::json ->> 'patience')::bigint >= $8)
     AND ($7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
+    AND ($10 = '[]' OR lease_need.forced OR NOT EXISTS (
+        SELECT 1 FROM json_array_elements(lease.body::json -> 'needs') AS need
+        WHERE need ->> 'pool' = $1
+            AND need ->> 'wanted' IN (SELECT json_array_elements_text($10::text::json))
+    ))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
 -- name: waits_count --
@@ -240,26 +245,26 @@ WHERE pool IN (SELECT name FROM pool) AND at < r.mark;
 -- Pools with their slots in groups that are alike, see `SlotGroup`; a cooldown that has ended is 0.
 -- name: pools_window --
 SELECT pool.body, (
-    SELECT json_agg(json_build_array(state, occupied, rests_until, slots))::text FROM (
+    SELECT json_agg(json_build_array(state, occupied, rests_until, slots, drained))::text FROM (
         SELECT state, owner <> '' AS occupied,
             CASE WHEN owner = '' AND (body::json ->> 'rests_until')::bigint > (
                 SELECT alive_at FROM service_clock ORDER BY id DESC LIMIT 1
             ) THEN (body::json ->> 'rests_until')::bigint ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots, body::json ->> 'drain' IS NOT NULL AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     ) AS alike
 )
 FROM pool WHERE pool.name > $1 ORDER BY pool.name LIMIT $2;
 
 -- name: pool_load --
 SELECT pool.body, (
-    SELECT json_agg(json_build_array(state, occupied, rests_until, slots))::text FROM (
+    SELECT json_agg(json_build_array(state, occupied, rests_until, slots, drained))::text FROM (
         SELECT state, owner <> '' AS occupied,
             CASE WHEN owner = '' AND (body::json ->> 'rests_until')::bigint > (
                 SELECT alive_at FROM service_clock ORDER BY id DESC LIMIT 1
             ) THEN (body::json ->> 'rests_until')::bigint ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots, body::json ->> 'drain' IS NOT NULL AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     ) AS alike
 )
 FROM pool WHERE pool.name = $1;

@@ -127,6 +127,11 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body ->> 'patience') >= ?8)
     AND (?7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
+    AND (?10 = '[]' OR lease_need.forced OR NOT EXISTS (
+        SELECT 1 FROM json_each(lease.body -> 'needs') AS need
+        WHERE need.value ->> 'pool' = ?1
+            AND need.value ->> 'wanted' IN (SELECT value FROM json_each(?10))
+    ))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 
 -- name: waits_count --
@@ -208,24 +213,30 @@ DELETE FROM outcome WHERE pool IN (SELECT name FROM pool) AND at < ?;
 -- Pools with their slots in groups that are alike, see `SlotGroup`; a cooldown that has ended is 0.
 -- name: pools_window --
 SELECT pool.body, (
-    SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
+    SELECT json_group_array(json_array(
+        state, json(occupied), rests_until, slots, json(drained)
+    )) FROM (
         SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
             CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM service_clock)
                 THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots,
+            CASE WHEN body ->> 'drain' IS NULL THEN 'false' ELSE 'true' END AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     )
 )
 FROM pool WHERE pool.name > ?1 ORDER BY pool.name LIMIT ?2;
 
 -- name: pool_load --
 SELECT pool.body, (
-    SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
+    SELECT json_group_array(json_array(
+        state, json(occupied), rests_until, slots, json(drained)
+    )) FROM (
         SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
             CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM service_clock)
                 THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots,
+            CASE WHEN body ->> 'drain' IS NULL THEN 'false' ELSE 'true' END AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     )
 )
 FROM pool WHERE pool.name = ?;
