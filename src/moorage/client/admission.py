@@ -63,9 +63,9 @@ class Admission:
         """Resume granting from a pool."""
         return self._ask(Pool, "POST", f"{_pool(name)}:resume")
 
-    def pool_report(self, name: str) -> PoolReport:
-        """Return the data for choosing a pool's limit."""
-        return self._ask(PoolReport, "GET", f"{_pool(name)}:report")
+    def pool_report(self, name: str, since: float | None = None) -> PoolReport:
+        """Return the data for choosing a pool's limit; `since`: seconds up to now."""
+        return self._ask(PoolReport, "GET", _address(f"{_pool(name)}:report", since=since))
 
     def slots(self, pool: str) -> Slots:
         """Return the named slots of a pool."""

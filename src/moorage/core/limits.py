@@ -104,7 +104,11 @@ RECORD_BYTES_MAX = 4_096
 """Bytes of a lease's record, as JSON without blanks in UTF-8."""
 
 LEASES_KEPT_HOURS = 24
-"""How long an ended lease and its key are remembered; reports and replays cover this time."""
+"""How long an ended lease and its key are remembered; the setting `ended_leases_hours` overrides
+it. A report covers this time, unless it is asked for another."""
+
+REPORT_LEASES_MAX = 50_000
+"""Ended leases that a report covers, the newest ones; and starts from which it knows rates."""
 
 OUTCOMES_KEPT_DAYS = 90
 """How long recorded outcomes are kept."""

@@ -157,7 +157,9 @@ async def _run(settings: Settings) -> int:
                     epoch_file=settings.epoch_file,
                     backup_directory=settings.backup_directory,
                     retention=Retention(
-                        changes_max=settings.changes_max, audit_days=settings.audit_days
+                        changes_max=settings.changes_max,
+                        audit_days=settings.audit_days,
+                        ended_leases_hours=settings.ended_leases_hours,
                     ),
                 )
         except (Error, StoreError) as error:

@@ -79,7 +79,14 @@ class Service:
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         watch = Watch(engine, feed.bell)
-        admission = Admission(engine, transactor, feed.bell, followers.admission, service_clock)
+        admission = Admission(
+            engine,
+            transactor,
+            feed.bell,
+            followers.admission,
+            service_clock,
+            ended_leases_hours=retention.ended_leases_hours,
+        )
         fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock, ttl_range)
         transactor.start()
         await admission.start()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from moorage.core.clock import DAY, SECOND, Clock, Instant
+from moorage.core.limits import LEASES_KEPT_HOURS
 from moorage.service.admission.service import Admission
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
@@ -43,6 +44,8 @@ class Retention(NamedTuple):
     """Beyond this many change rows the oldest are deleted at any age; a setting. None: no limit."""
     audit_days: int | None = None
     """How long audit rows are kept; a setting. None: forever."""
+    ended_leases_hours: int | None = LEASES_KEPT_HOURS
+    """How long ended leases are kept; a setting. None: forever."""
 
 
 RETENTION_BY_DEFAULT = Retention()

@@ -153,8 +153,8 @@ class LeaseWanted:
     """A request for units of one or more pools, all at once or none.
 
     `key` is chosen by the caller and makes the request safe to repeat: the same key and body give
-    the same lease for as long as it lasts and for 24 hours after. Higher `priority` goes first. A
-    ticket that is not polled for `patience` is withdrawn. `force` (operators and governors) is
+    the same lease for as long as it lasts and is kept after its end. Higher `priority` goes first.
+    A ticket that is not polled for `patience` is withdrawn. `force` (operators and governors) is
     granted at once, over the limit if necessary. With `pull` the ticket is granted only while a
     request waits for it, and passed over otherwise. With `reopen` a key whose lease has ended makes
     a new lease.
@@ -349,7 +349,7 @@ class OutcomeLine:
     """Outcomes of starts at one limit and one number of starts per minute.
 
     `starts_per_minute` is how many units were granted within the 60 seconds up to a start, that
-    start included. It is known until 24 hours after the end of a lease; null: no longer known.
+    start included. It is known as long as the ended lease is kept; null: no longer known.
     """
 
     limit: int
@@ -360,14 +360,26 @@ class OutcomeLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportAsked:
+    """How long ago leases may have ended, in seconds; 24 hours by default."""
+
+    since: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReport:
     """The evidence for choosing a pool's limit: outcomes, and how long leases waited and lasted.
 
     Outcomes are those of the last 90 days. Each list of seconds has the median, the 90th and the
-    99th percentile of the leases that ended within the last 24 hours; null: there were none.
+    99th percentile of the leases that ended within the last `covered_seconds`; null: there were
+    none. That is less than `asked_seconds` if older leases are not kept any more, or if `cut`:
+    there were more than 50000, and these are the newest.
     """
 
     pool: str
+    asked_seconds: float
+    covered_seconds: float
+    cut: bool
     leases: int
     waited: list[float] | None
     held: list[float] | None

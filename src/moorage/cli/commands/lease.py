@@ -48,7 +48,7 @@ group.add_command(why)
 @click.option("--owner", help="Only those of this owner.")
 @json_option
 def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool) -> None:
-    """Print leases and tickets; ended ones are kept for 24 hours."""
+    """Print leases and tickets; ended ones are kept for a while."""
     with at_server() as admission:
         leases = list(_found(admission, pool, state, owner))
         if pool is not None and not leases:

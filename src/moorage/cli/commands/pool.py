@@ -28,7 +28,6 @@ from moorage.cli.support.views.pool_text import (
     summary,
 )
 from moorage.core.counting import counted
-from moorage.core.limits import LEASES_KEPT_HOURS
 from moorage.wire.admission import DURATIONS, Pool, PoolReport, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
@@ -240,11 +239,12 @@ def show(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool report install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
+@click.option("--since", type=_DURATION, help="How long ago leases may have ended; 24h by default.")
 @json_option
-def report(name: str, as_json: bool) -> None:
+def report(name: str, since: float | None, as_json: bool) -> None:
     """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
     with at_server() as admission:
-        report = admission.pool_report(name)
+        report = admission.pool_report(name, since)
     if as_json:
         show_json(msgspec.to_builtins(report))
     else:
@@ -298,6 +298,13 @@ def _show_one(pool: Pool, as_json: bool, line: str) -> None:
         say(line)
 
 
+def _covered(report: PoolReport) -> str:
+    hours = report.covered_seconds / 3_600
+    if hours == round(hours):
+        return f"{round(hours)} hours"
+    return duration_text(round(report.covered_seconds))
+
+
 def _show_report(report: PoolReport) -> None:
     rows = [
         [what, *(duration_text(round(one, 3)) for one in seconds)]
@@ -305,7 +312,12 @@ def _show_report(report: PoolReport) -> None:
         if seconds is not None
     ]
     leases = counted(report.leases, "lease")
-    say(f"{leases} ended within the last {LEASES_KEPT_HOURS} hours")
+    say(f"{leases} ended within the last {_covered(report)}")
+    if report.cut:
+        say("there were more: older ones are left out, so nothing is said of the time before")
+    elif report.covered_seconds < report.asked_seconds:
+        asked = duration_text(report.asked_seconds)
+        say(f"leases that ended before are not kept any more: this is not the {asked} asked for")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if report.causes:

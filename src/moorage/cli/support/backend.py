@@ -25,6 +25,7 @@ from moorage.core.limits import PAGE_MAX
 from moorage.serve.files import Files
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
+from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.service.native.audit import shown as entry_shown
 from moorage.service.native.tokens import create_token, replace, shown
@@ -34,6 +35,9 @@ from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
 
 T = TypeVar("T")
+
+KEEPING = Retention(ended_leases_hours=None)
+"""A command does not know how long its server keeps ended leases, so it deletes none."""
 
 EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
 """Exit codes by the status of a refusal; any other status means FAILED."""
@@ -207,7 +211,9 @@ class DatabaseBackend:
             )
 
     async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
-        service = await Service.open(self._database_url, SystemClock(), on_fatal=_give_up)
+        service = await Service.open(
+            self._database_url, SystemClock(), on_fatal=_give_up, retention=KEEPING
+        )
         try:
             return await act(service)
         finally:

@@ -20,7 +20,6 @@ from moorage.core.limits import (
     ASKED_BYTES_MAX,
     DURATION_SECONDS_MAX,
     KEY_LENGTH_MAX,
-    LEASES_KEPT_HOURS,
     MAX_INT,
     NEEDS_MAX,
     PATIENCE_SECONDS_MAX,
@@ -297,6 +296,6 @@ def ended_message(lease: Lease) -> str:
 def unknown_message(lease: LeaseId) -> str:
     """Return the message that no lease with this id is remembered."""
     return (
-        f"There is no lease '{lease}': it never existed here,"
-        f" or it ended more than {LEASES_KEPT_HOURS} hours ago."
+        f"There is no lease '{lease}': it never existed here, or it ended longer ago than ended"
+        " leases are kept."
     )

@@ -51,7 +51,11 @@ class NextDue(Struct, frozen=True):
 class AdmissionQueries:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
-    def __init__(self, engine: Engine, service_clock: ServiceClock) -> None:
+    def __init__(
+        self, engine: Engine, service_clock: ServiceClock, kept: int | None = None
+    ) -> None:
+        """Create it; `kept` is for how many microseconds ended leases are kept; None: forever."""
+        self._kept = kept
         self._engine = engine
         self._service_clock = service_clock
         self._standings = Positions(engine, self._when)
@@ -171,27 +175,20 @@ class AdmissionQueries:
         self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
 
-    async def report(self, pool: str) -> ReportView:
-        """Return statistics of a pool's last 24 hours, and all recorded outcomes.
+    async def report(self, pool: str, since: int | None = None) -> ReportView:
+        """Return statistics of a pool's leases that have ended lately, and all recorded outcomes.
 
-        Raises POOL_NOT_FOUND.
+        `since`: how long ago they may have ended, in microseconds; None: 24 hours. Raises
+        POOL_NOT_FOUND.
         """
         _, when = await self._pool_seen(pool)
-        since = Instant(when.moment.at - LEASES_KEPT_HOURS * HOUR)
+        asked = LEASES_KEPT_HOURS * HOUR if since is None else since
+        known = asked if self._kept is None else min(asked, self._kept)
+        plan = reads.report_load(pool, Instant(when.moment.at - known))
         with errors.translated():
-            report = await self._engine.read_aside(reads.report_load(pool, since))
-        causes: dict[str, int] = {}
-        for end in report.ends:
-            causes[end.cause] = causes.get(end.cause, 0) + 1
-        granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
-        return ReportView(
-            pool=pool,
-            leases=len(granted),
-            waited=percentiles(at - end.asked_at for end, at in granted),
-            held=percentiles(end.ended_at - at for end, at in granted),
-            causes=dict(sorted(causes.items())),
-            outcomes=[OutcomeCount(*line) for line in report.outcomes],
-        )
+            report = await self._engine.read_aside(plan)
+        # Sorting tens of thousands of durations would hold the loop.
+        return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
 
     async def standing(self, lease: Lease, *, asking: bool = False) -> Standing | None:
         """Return a ticket's standing as of at most a second ago; None if it does not wait.
@@ -245,6 +242,26 @@ async def pools_all(engine: Engine) -> dict[str, Pool]:
         if len(seen.pools) < PAGE_MAX:
             return found
         after = seen.pools[-1].pool.name
+
+
+def _report_view(
+    pool: str, asked: int, known: int, when: When, report: reads.PoolReportData
+) -> ReportView:
+    granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
+    first = when.moment.at - known
+    if report.cut:  # older ones were not read
+        first = min((end.ended_at for end in report.ends), default=first)
+    return ReportView(
+        pool=pool,
+        asked=asked,
+        covered=when.moment.at - first,
+        cut=report.cut,
+        leases=len(granted),
+        waited=percentiles(at - end.asked_at for end, at in granted),
+        held=percentiles(end.ended_at - at for end, at in granted),
+        causes=dict(sorted(Counter(end.cause for end in report.ends).items())),
+        outcomes=[OutcomeCount(*line) for line in report.outcomes],
+    )
 
 
 def _by_state(groups: Iterable[SlotGroup]) -> dict[str, int]:

@@ -70,11 +70,14 @@ class Admission:
         bell: Bell,
         followers: Followers[Changes],
         service_clock: ServiceClock,
+        *,
+        ended_leases_hours: int | None = LEASES_KEPT_HOURS,
     ) -> None:
+        self._kept = None if ended_leases_hours is None else ended_leases_hours * HOUR
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
-        self.queries = AdmissionQueries(engine, service_clock)
+        self.queries = AdmissionQueries(engine, service_clock, self._kept)
         """Reads of pools and leases; none of them is a poll."""
         self.slots = Slots(engine, transactor, service_clock)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
@@ -129,7 +132,7 @@ class Admission:
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
         now = (await self.queries.now()).moment.at
-        ended = Instant(now - LEASES_KEPT_HOURS * HOUR)
+        ended = Instant(0 if self._kept is None else now - self._kept)
         reported = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
         total = 0
         while True:

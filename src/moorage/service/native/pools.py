@@ -107,6 +107,9 @@ def report_shown(view: ReportView) -> wire.PoolReport:
     """Convert a report to its wire form."""
     return wire.PoolReport(
         pool=view.pool,
+        asked_seconds=view.asked / SECOND,
+        covered_seconds=view.covered / SECOND,
+        cut=view.cut,
         leases=view.leases,
         waited=_all_seconds(view.waited),
         held=_all_seconds(view.held),

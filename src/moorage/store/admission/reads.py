@@ -10,9 +10,9 @@ from typing import NamedTuple
 from moorage.core.admission.forecast.statistics import starts_per_minute
 from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard
 from moorage.core.admission.units import SlotGroup, units_by_pool
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
-from moorage.core.limits import DUE_MAX
+from moorage.core.limits import DUE_MAX, REPORT_LEASES_MAX
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
@@ -93,6 +93,8 @@ class PoolReportData(NamedTuple):
     """The data for choosing a pool's limit."""
 
     ends: list[EndedLease]
+    cut: bool
+    """There were more ends than `REPORT_LEASES_MAX`: these are the newest."""
     outcomes: list[OutcomeCount]
 
 
@@ -196,11 +198,14 @@ def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
 def report_load(pool: str, since: Instant) -> Plan[PoolReportData]:
     """Load a pool's ends since a service time, and all its outcomes; use `read_aside`."""
     ends, starts, outcomes = yield [
-        Query("ends_load", (pool, since)),
-        Query("starts_load", (pool,)),
+        Query("ends_load", (pool, since, REPORT_LEASES_MAX + 1)),
+        Query("starts_load", (pool, REPORT_LEASES_MAX)),
         Query("outcomes_count", (pool,)),
     ]
-    return PoolReportData([EndedLease(*row) for row in ends], _by_rate(starts, outcomes))
+    newest = [EndedLease(*row) for row in ends[:REPORT_LEASES_MAX]]
+    if len(starts) == REPORT_LEASES_MAX:  # the rates of the first minute would be too low
+        starts = [row for row in starts if row[0] >= starts[-1][0] + 60 * SECOND]
+    return PoolReportData(newest, len(ends) > REPORT_LEASES_MAX, _by_rate(starts, outcomes))
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:

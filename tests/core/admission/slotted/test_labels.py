@@ -89,7 +89,7 @@ def test_a_gang_sets_only_fitting_slots_aside() -> None:
     world.pool("q", 1)
     labelled(world, "p", eu1="eu", us1="us")
     world.ask("busy", {"q": 1})
-    world.ask("gang", in_region("eu") + (Need("q", 1),))
+    world.ask("gang", (*in_region("eu"), Need("q", 1)))
     world.ask("eu", in_region("eu"))
     world.ask("us", in_region("us"))
     assert (names(world, "gang"), names(world, "eu"), names(world, "us")) == ((), (), ("us1",))

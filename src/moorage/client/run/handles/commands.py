@@ -31,7 +31,7 @@ from moorage.client.run.process.signals import ENDING, SignalCollector
 from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError, UnreachableError
 
-UNKNOWN = "unknown to the server: it ended more than 24 hours ago, or is of another server"
+UNKNOWN = "unknown to the server: it ended longer ago than leases are kept, or is of another server"
 BY_HOLDER = ("released", "withdrawn")
 """Causes of an end by this release or an earlier one."""
 

@@ -1,8 +1,10 @@
 """Pools: create, change, pause, read."""
 
+from moorage.core.admission.requests import check_duration
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.native.bounds import microseconds
 from moorage.service.native.pools import report_shown, shown, spec_of
 from moorage.wire import admission as wire
 from moorage.wire.pages import PageAsked
@@ -53,9 +55,12 @@ async def resume(request: Request[None, None]) -> wire.Pool:
     return await _paused(request, False)
 
 
-async def report(request: Request[None, None]) -> wire.PoolReport:
+async def report(request: Request[None, wire.ReportAsked]) -> wire.PoolReport:
     """Return the statistics that help to choose a pool's limit."""
-    return report_shown(await request.service.admission.queries.report(request.variables["name"]))
+    since = microseconds("since", request.parameters.since)
+    check_duration("since", since)
+    queries = request.service.admission.queries
+    return report_shown(await queries.report(request.variables["name"], since))
 
 
 ROUTES = (
@@ -93,6 +98,7 @@ ROUTES = (
         projects=True,
         summary="Report how long leases waited and lasted, and the outcomes of starts by limit.",
         handler=report,
+        parameters=wire.ReportAsked,
         answer=wire.PoolReport,
     ),
     Route(

@@ -67,12 +67,12 @@ ORDER BY ended_at DESC LIMIT $2;
 
 -- name: ends_load --
 SELECT asked_at, granted_at, ended_at, cause FROM lease_need
-WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at;
+WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at DESC LIMIT $3;
 
 -- The units that were granted, by time; of leases that are still remembered.
 -- name: starts_load --
 SELECT granted_at, SUM(units)::bigint FROM lease_need
-WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY granted_at;
+WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY granted_at ORDER BY granted_at DESC LIMIT $2;
 
 -- By the pool's limit and the time of the grant; the latter is null if the lease was deleted.
 -- name: outcomes_count --
