@@ -67,6 +67,8 @@ class Run:
         self.rounds = rounds
         self.token = ""
         self._consumers = count()
+        self.totals = count(1)
+        """Each report that is to change nodes takes the next one."""
 
     async def send(self, method: str, path: str, body: Any) -> Any:
         """Send one request that must succeed; return its answer."""
@@ -172,17 +174,18 @@ def _latency(outcome: Outcome) -> Latency:
 async def measured(run: Run, targets: Targets) -> None:
     """Measure reports, alone and beside claims."""
     await run.prepare()
-    await run.reported("created", 1)
+    created = next(run.totals)
+    await run.reported("created", created)
     before = await run.revision()
-    took = await run.reported("unchanged", 1)
+    took = await run.reported("unchanged", created)
     targets.check("  its time", took < UNCHANGED_SECONDS, f"less than {UNCHANGED_SECONDS:g} s")
     same = await run.revision() == before
     targets.check("  its writes", same, "the revision stays")
-    await run.reported("changed", 2)
-    totals = count(3)
-    unchanged = [work for _ in range(10) for work in run.reports(2)]
+    changed = next(run.totals)
+    await run.reported("changed", changed)
+    unchanged = [*run.reports(changed)] * 10
     await beside(run, targets, "ten unchanged reports", (unchanged for _ in range(run.rounds)))
-    changes = (list(run.reports(next(totals))) for _ in range(run.rounds))
+    changes = (list(run.reports(next(run.totals))) for _ in range(run.rounds))
     await beside(run, targets, "a report that changes all", changes)
 
 
@@ -209,20 +212,20 @@ async def moved(run: Run, targets: Targets) -> None:
     nodes = run.nodes[:MOVED]
     path = f"/v1/reporter-groups/{GROUP}/pins"
 
-    async def outcomes(member: str, token: str, total: int) -> dict[str, Any]:
-        """Report the nodes as a member."""
-        body = run.report(nodes, total, member, token)
+    async def outcomes(member: str, token: str) -> dict[str, Any]:
+        """Report the nodes, changed, as a member."""
+        body = run.report(nodes, next(run.totals), member, token)
         found: dict[str, Any] = await run.send("POST", "/v1/reports", body)
         return found
 
     await run.send("POST", path, {"nodes": nodes, "member": MEMBER})
-    assert (await outcomes(OTHER, other, 4))["refused"] == MOVED, "they are not its own yet"
+    assert (await outcomes(OTHER, other))["refused"] == MOVED, "they are not its own yet"
     began = perf_counter()
     await run.send("POST", path, {"nodes": nodes, "member": OTHER})
     took = perf_counter() - began
     what = f"{MOVED} of {len(run.nodes)} nodes moved by one call in {took:.3f} s"
     targets.check(what, took < MOVED_SECONDS, f"less than {MOVED_SECONDS:g} s")
-    new, old = await outcomes(OTHER, other, 4), await outcomes(MEMBER, run.token, 5)
+    new, old = await outcomes(OTHER, other), await outcomes(MEMBER, run.token)
     kept = new["updated"] == MOVED and old["codes"] == {"not_owner": MOVED}
     told = "the new owner's report is accepted, the old one's refused"
     targets.check(f"  {new['updated']} accepted, {old['refused']} refused", kept, told)

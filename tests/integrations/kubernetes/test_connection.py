@@ -11,21 +11,12 @@ import pytest
 from moorage.integrations.kubernetes.api import KubernetesApi
 from moorage.integrations.kubernetes.connection import UnusableError, by_kubeconfig, in_cluster
 from tests.support.certificates import certificate
+from tests.support.kubeconfig import kubeconfig
 from tests.support.kubernetes_client import host, hosts_in
 from tests.support.kubernetes_double.access import ADMIN, Access
 from tests.support.kubernetes_double.server import KubernetesDouble
 
 HOSTS = hosts_in("metal3")
-
-
-def config(server: str, user: dict[str, Any], **cluster: str) -> dict[str, Any]:
-    """Return a configuration of one cluster and one user."""
-    return {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
-        "clusters": [{"name": "one", "cluster": {"server": server, **cluster}}],
-        "users": [{"name": "me", "user": user}],
-    }
 
 
 def written(folder: Path, content: Any) -> str:
@@ -45,7 +36,7 @@ def test_a_server_with_its_own_authority_and_a_token(
     async def scene() -> None:
         async with KubernetesDouble(tls=own.server()) as double:
             double.access = Access({"secret": ADMIN})
-            content = config(
+            content = kubeconfig(
                 double.url, {"token": "secret"}, **{"certificate-authority-data": own.bundle}
             )
             async with KubernetesApi(by_kubeconfig(written(tmp_path, content))) as api:
@@ -59,13 +50,16 @@ def test_a_server_with_its_own_authority_and_a_token(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (config("http://x", {"exec": {"command": "aws"}}), "no token, password or certificate"),
-        ({**config("http://x", {"token": "a"}), "users": []}, "no 'me'"),
+        (kubeconfig("http://x", {"exec": {"command": "aws"}}), "no token, password or certificate"),
+        ({**kubeconfig("http://x", {"token": "a"}), "users": []}, "no 'me'"),
         ({"contexts": []}, "Current context is not set"),
         ("- a\n- b\n", "is no kubeconfig file"),
         ("{", "is no kubeconfig file"),
-        (config("http://x", {"token": "a"}) | {"clusters": [{"name": "one"}]}, "has no server"),
-        (config("https://x", {"token": "a"}, **{"certificate-authority": "/no"}), "No such file"),
+        (kubeconfig("http://x", {"token": "a"}) | {"clusters": [{"name": "one"}]}, "has no server"),
+        (
+            kubeconfig("https://x", {"token": "a"}, **{"certificate-authority": "/no"}),
+            "No such file",
+        ),
     ],
 )
 def test_a_file_that_names_no_usable_cluster(tmp_path: Path, content: Any, words: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
@@ -11,6 +12,7 @@ from moorage.integrations.provisioning.host_leases import HostLeases
 from tests.simulation.provisioning.net import CutError, SimulatedLeaseApi
 from tests.simulation.virtual.loop import passed
 from tests.simulation.virtual.world import Program
+from tests.support.bmo_double.operator import BEGAN
 
 CLUSTER = "cluster-1"
 """Its name: without one, a host that is deleted while nobody looks keeps its unit."""
@@ -42,9 +44,12 @@ class Governing(Program):
         world = self.world
         host_leases = HostLeases(SimulatedLeaseApi(world), CLUSTER)
         requests = HostRequests(SimulatedKubernetesApi(world))
-        self.governor = Governor(host_leases, requests, world.rules)
+        self.governor = Governor(host_leases, requests, world.rules, now=self._now)
         self._stopped = False
         self._running = self.process.start(self._run())
+
+    def _now(self) -> datetime:
+        return BEGAN + timedelta(seconds=self.world.now())
 
     async def _run(self) -> None:
         while not self._stopped:

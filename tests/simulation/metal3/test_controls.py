@@ -4,8 +4,6 @@ Each takes the place of one part of the real one. The real one plays the same se
 """
 
 import asyncio
-import logging
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -30,12 +28,7 @@ HOSTS = 6
 END = 6_000.0
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The programs say what they do."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 class Deployments(Metal3Simulation):

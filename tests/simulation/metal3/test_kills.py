@@ -5,9 +5,8 @@ of them; otherwise at some of them.
 """
 
 import asyncio
-import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
@@ -32,12 +31,7 @@ STRIDES = {1: 1, 2: 1} if os.environ.get("MOORAGE_SOAK") else {1: 8, 2: 40}
 END = 3_000.0
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The programs complain of what goes wrong."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 class KillingNet(Net):

@@ -4,10 +4,8 @@
 `SOAK_SECONDS`.
 """
 
-import logging
 import os
 import random
-from collections.abc import Iterator
 from time import monotonic
 
 import pytest
@@ -21,12 +19,7 @@ SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))
 ONE = os.environ.get("MOORAGE_PROVISIONING_SEED")
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The programs complain of the faults, of which there are thousands."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.skipif(ONE is not None, reason="MOORAGE_PROVISIONING_SEED asks for one seed")

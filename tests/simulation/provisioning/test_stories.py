@@ -1,8 +1,7 @@
 """Single stories, of which the simulator has found the first ones by chance."""
 
 import asyncio
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,12 +16,7 @@ STOPPED_SECONDS = 120.0
 """Longer than a unit stays without an answer."""
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The programs complain of what goes wrong."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 class Stopped(ProvisioningSimulation):

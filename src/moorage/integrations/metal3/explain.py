@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from moorage.integrations.metal3.events import Event, Events, State
 from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of
@@ -25,8 +25,9 @@ log = logging.getLogger("moorage.metal3")
 class Explainer:
     """Explains what one governor does. Nothing depends on it: it never fails."""
 
-    def __init__(self, requests: HostRequests) -> None:
-        """Prepare to explain."""
+    def __init__(self, requests: HostRequests, now: Callable[[], datetime]) -> None:
+        """Prepare to explain; `now` returns the time, for people."""
+        self._now = now
         self._notes = Notes(requests)
         self._events = Events(requests)
 
@@ -49,7 +50,7 @@ class Explainer:
         """
         waiting = {uid for uid, host in hosts.items() if pause_of(host) == OWN}
         notes = notes_of(tickets, remarks, busy=hosts.keys() - waiting)
-        now = datetime.now(UTC)  # noqa: TID251 - a time for people, beside those of the cluster
+        now = self._now()
         events = dict(events_of(hosts, tickets, leases, remarks, refused, now))
         try:
             async with asyncio.timeout(EXPLAIN_SECONDS):

@@ -18,9 +18,9 @@ from typing import Any
 from moorage.integrations.metal3.hosts import (
     AVAILABLE,
     HELD,
-    PROVISIONED,
     BareMetalHost,
     Verb,
+    is_provisioned,
     start_of,
     state_of,
 )
@@ -81,19 +81,18 @@ def mark_of(host: BareMetalHost) -> dict[str, Any]:
 
 
 def has_looked_since(host: BareMetalHost, record: Mapping[str, Any] | None) -> bool:
-    """Return whether BMO has looked at a host since it was started; True if nobody knows."""
+    """Return whether BMO has looked at a host since it was started; True if no record says it."""
     record = record or {}
     return LOOKED not in record or _status(host).get("lastUpdated") != record[LOOKED]
 
 
 def result_of(host: BareMetalHost) -> Outcome | None:
     """Return what became of the work of a host that needs no units; None: it was not done."""
-    state, waits = state_of(host), start_of(host) is not None
-    if state in PROVISIONED and not waits:
+    if is_provisioned(host):
         return Outcome("ok")
     if error := error_of(host):
         return Outcome("failed", error)
-    return Outcome("ok") if state in AVAILABLE and not waits else None
+    return Outcome("ok") if state_of(host) in AVAILABLE and start_of(host) is None else None
 
 
 def _has_given_up(host: BareMetalHost) -> bool:

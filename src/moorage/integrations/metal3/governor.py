@@ -48,7 +48,7 @@ log = logging.getLogger("moorage.metal3")
 
 def utc_now() -> datetime:
     """Return the time of this machine."""
-    return datetime.now(UTC)  # noqa: TID251 - a time to compare with those of BMO is meant
+    return datetime.now(UTC)  # noqa: TID251 - a time for people, and to compare with BMO's
 
 
 class Governor:
@@ -73,7 +73,7 @@ class Governor:
         starter = HostStarter(host_leases, requests, self._start_of)
         self._governs = self._reconciler.governs
         self._line = Line(host_leases, starter, self._governs)
-        self._explainer = Explainer(requests)
+        self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
         self.metrics = GovernorMetrics()
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
@@ -120,8 +120,15 @@ class Governor:
                 starts.append(start)
         self._held = held
         seen = {start.host.uuid for start in starts} | held.keys() | kept
-        unseen = {uid: waiting for uid, waiting in tickets.items() if uid not in seen}
-        kept |= await self._still_waiting(unseen, picture)
+        kept |= await self._still_waiting(
+            {
+                uid: ticket
+                for uid, waiting in tickets.items()
+                for ticket in waiting
+                if uid not in seen and self._governs(ticket)
+            },
+            picture.hosts,
+        )
         await self._line.follow(starts, tickets, kept)
         self.metrics.passed(picture)
         self.metrics.waits(tickets)
@@ -130,18 +137,16 @@ class Governor:
         )
 
     async def _still_waiting(
-        self, tickets: Mapping[str, Collection[Lease]], picture: Picture
+        self, tickets: Mapping[str, Lease], hosts: Mapping[str, BareMetalHost]
     ) -> set[str]:
-        """Return which of these hosts wait, although this pass did not see it.
+        """Return which hosts with tickets wait, although this pass did not see it; all by UID.
 
         Another process may have seen a host later than the copy of this one shows it: without the
         ticket, the host would lose its place.
         """
-        own = {uid: tickets[uid] for uid in tickets if any(map(self._governs, tickets[uid]))}
-        waiting = {*islice(own, REREAD_MAX, None)}
-        for uid in islice(own, REREAD_MAX):
-            ticket = next(filter(self._governs, own[uid]))
-            host = await self._reconciler.read(ticket, picture.hosts.get(uid))
+        waiting = {*islice(tickets, REREAD_MAX, None)}
+        for uid in islice(tickets, REREAD_MAX):
+            host = await self._reconciler.read(tickets[uid], hosts.get(uid))
             if host is not None and self._start_of(host) is not None:
                 waiting.add(uid)
         return waiting

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi
 from moorage.integrations.metal3.explain import EXPLAIN_SECONDS, RECENT, Explainer, events_of
+from moorage.integrations.metal3.governor import utc_now
 from moorage.integrations.metal3.hosts import uid_of
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.wire.admission import Lease, NeedWanted
@@ -64,7 +65,7 @@ def test_an_api_server_that_is_slow_holds_no_pass_up() -> None:
             begun = loop.time()
             requests = HostRequests(api)
             hosts = {uid_of(one): one for one in await requests.all()}
-            explainer = Explainer(requests)
+            explainer = Explainer(requests, utc_now)
             await explainer.explain(hosts, {}, {}, dict.fromkeys(hosts, "why"), {})
             assert EXPLAIN_SECONDS <= loop.time() - begun < EXPLAIN_SECONDS + 5
             assert not events(double)

@@ -1,9 +1,6 @@
 """The governor of BareMetalHosts against a real Moorage, an API server and an operator's double."""
 
 import asyncio
-import json
-import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import PoolWanted
 from tests.e2e.support.server import serve
+from tests.integrations.metal3.govern.process import governing
 from tests.support.bmo_double.hosts import PAUSED, annotations, state
 from tests.support.bmo_double.memory_nodes import MemoryNodes
 from tests.support.bmo_double.operator import Operator, Settings
@@ -192,25 +190,11 @@ def test_the_command_removes_our_pause(tmp_path: Path) -> None:
     """`moorage metal3 govern` says what it sees, and starts hosts as soon as they are there, long
     before its interval is over; SIGTERM ends it with 0.
     """
-    config = tmp_path / "config"
 
     async def scene(world: World) -> None:
-        context = {"cluster": "one", "user": "me"}
-        content = {
-            "current-context": "here",
-            "contexts": [{"name": "here", "context": context}],
-            "clusters": [{"name": "one", "cluster": {"server": world.double.url}}],
-            "users": [{"name": "me", "user": {"token": "any"}}],
-        }
-        config.write_text(json.dumps(content))
         await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN))
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "moorage", "metal3", "govern", "--pool", POOL),
-            *("--url", world.url, "--kubeconfig", str(config), "--interval", "60"),
-            env={**os.environ, "MOORAGE_TOKEN": world.token},
-            stdout=asyncio.subprocess.PIPE,
-        )
-        try:
+        options = "--pool", POOL, "--url", world.url, "--interval", "60"
+        async with governing(tmp_path, world.double.url, *options, token=world.token) as process:
             assert process.stdout is not None
             line = (await process.stdout.readline()).decode()
             assert line == f"moorage: governing {world.double.url} (1 hosts, 0 busy)\n"
@@ -220,9 +204,5 @@ def test_the_command_removes_our_pause(tmp_path: Path) -> None:
                 await world.until(lambda: world.reached(["b"], "provisioned"))
             process.terminate()
             assert await process.wait() == 0
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
 
     play(tmp_path, scene)

@@ -1,11 +1,8 @@
 """What the governor of hosts serves: metrics, and whether it lives and is ready."""
 
 import asyncio
-import json
-import os
 import re
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from moorage.integrations.metal3.metrics import GovernorMetrics
 from moorage.integrations.metal3.reconcile import Picture
 from tests.docs.test_links import ROOT
 from tests.integrations.ironic.test_metrics import ROW, TYPE
+from tests.integrations.metal3.govern.process import governing
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, LIMIT, OWN, POOL, World, play
 from tests.support.alert_rules import alerts
 from tests.support.kubernetes_client import host
@@ -71,26 +69,13 @@ async def running(
     folder: Path, cluster: str, url: str, token: str = "any"
 ) -> AsyncIterator[Running]:
     """Run `moorage metal3 govern` with metrics."""
-    config, address = folder / "config", free_address()
-    content = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
-        "clusters": [{"name": "one", "cluster": {"server": cluster}}],
-        "users": [{"name": "me", "user": {"token": "any"}}],
-    }
-    config.write_text(json.dumps(content))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "moorage", "metal3", "govern", "--pool", POOL, "--url", url),
-        *("--kubeconfig", str(config), "--interval", "0.2", "--metrics-listen", address),
-        env={**os.environ, "MOORAGE_TOKEN": token},
-    )
-    async with aiohttp.ClientSession() as session:
-        try:
-            yield Running(process, address, session)
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+    address = free_address()
+    options = "--pool", POOL, "--url", url, "--interval", "0.2", "--metrics-listen", address
+    async with (
+        governing(folder, cluster, *options, token=token) as process,
+        aiohttp.ClientSession() as session,
+    ):
+        yield Running(process, address, session)
 
 
 def test_metrics_are_documented() -> None:
@@ -142,7 +127,8 @@ def test_it_lives_while_the_cluster_does_not_answer(tmp_path: Path) -> None:
             assert await governor.get("/healthz") == (HTTPStatus.OK, "ok\n")
             status, text = await governor.get("/readyz")
             assert status == HTTPStatus.SERVICE_UNAVAILABLE
-            assert text.startswith("no pass has succeeded yet: no answer from http://127.0.0.1:")
+            assert text.startswith("no pass has succeeded yet: ")
+            assert f"was not read yet: no answer from {world.double.url}" in text
             await world.double.start()
             while (await governor.get("/readyz"))[0] != HTTPStatus.OK:
                 pass

@@ -1,14 +1,10 @@
 """What becomes of the leases of BareMetalHosts: renewed, released with an outcome, given back."""
 
-import asyncio
-import json
 import logging
 import os
-import sys
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +18,7 @@ from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
+from tests.integrations.metal3.govern.process import governing
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, POOL, World, play
 from tests.support.bmo_double.hosts import PAUSED, annotations, state
 from tests.support.kubernetes_client import host
@@ -251,25 +248,6 @@ def test_units_of_unknown_hosts_are_named(tmp_path: Path, caplog: pytest.LogCapt
     play(tmp_path, scene)
 
 
-async def _command(world: World, folder: Path, token: Path) -> asyncio.subprocess.Process:
-    """Start `moorage metal3 govern` with a file that has its token."""
-    context = {"cluster": "one", "user": "me"}
-    content: dict[str, Any] = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": context}],
-        "clusters": [{"name": "one", "cluster": {"server": world.double.url}}],
-        "users": [{"name": "me", "user": {"token": "any"}}],
-    }
-    (folder / "config").write_text(json.dumps(content))
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "moorage", "metal3", "govern", "--pool", POOL),
-        *("--url", world.url, "--kubeconfig", str(folder / "config"), "--interval", "0.2"),
-        *("--token-file", str(token)),
-        env={name: value for name, value in os.environ.items() if name != "MOORAGE_TOKEN"},
-        stdout=asyncio.subprocess.PIPE,
-    )
-
-
 def test_the_token_is_replaced(tmp_path: Path) -> None:
     """The command uses the token that its file has now, so its tokens can be rotated."""
     admin = tmp_path / "moorage.sqlite.token"
@@ -280,8 +258,8 @@ def test_the_token_is_replaced(tmp_path: Path) -> None:
         tokens = Transport(world.url, admin.read_text().strip())
         first = tokens.request("POST", "/v1/tokens", wanted)
         own.write_text(first["token"])
-        process = await _command(world, tmp_path, own)
-        try:
+        options = "--pool", POOL, "--url", world.url, "--interval", "0.2", "--token-file", str(own)
+        async with governing(tmp_path, world.double.url, *options, token=None) as process:
             assert process.stdout is not None
             await process.stdout.readline()
             tokens.request("DELETE", f"/v1/tokens/{first['id']}")
@@ -292,9 +270,5 @@ def test_the_token_is_replaced(tmp_path: Path) -> None:
             await world.until(lambda: world.reached(["a"], "provisioned"))
             process.terminate()
             assert await process.wait() == 0
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
 
     play(tmp_path, scene, failing=0.0)

@@ -1,9 +1,6 @@
 """A real Moorage, governors as processes, and the doubles of an API server and of an operator."""
 
 import asyncio
-import json
-import os
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -20,6 +17,7 @@ from moorage.integrations.metal3.manifests.reading import manifest
 from moorage.integrations.sockets import bound
 from moorage.wire.admission import Lease, PoolWanted
 from tests.e2e.support.server import serve
+from tests.integrations.metal3.govern.process import governing
 from tests.support.admission_cases import GOVERNOR
 from tests.support.bmo_double import hosts
 from tests.support.bmo_double.hosts import PAUSED, annotations, state
@@ -100,7 +98,6 @@ class World:
         self.operator = Operator(bmo, self.nodes.agenda, self.nodes, Settings(workers=8))
         await self._stack.enter_async_context(self.operator)
         await self._admission()
-        (self._folder / "config").write_text(json.dumps(_kubeconfig(self.double.url)))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -156,20 +153,13 @@ class World:
         self, *options: str, short_grace: bool = False
     ) -> AsyncIterator[asyncio.subprocess.Process]:
         """Yield `moorage metal3 govern` as a process, which is killed at the end."""
-        command = ("-c", SHORT_GRACE) if short_grace else ("-m", "moorage")
         needs = () if "--rules" in options else ("--pool", POOL)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *command, "metal3", "govern", *needs, "--interval", "0.2"),
-            *("--url", self.moorage.url, "--kubeconfig", str(self._folder / "config"), *options),
-            env={**os.environ, "MOORAGE_TOKEN": self.token},
-            stdout=asyncio.subprocess.DEVNULL,
-        )
-        try:
+        options = (*needs, "--url", self.moorage.url, "--interval", "0.2", *options)
+        program = ("-c", SHORT_GRACE) if short_grace else ("-m", "moorage")
+        async with governing(
+            self._folder, self.double.url, *options, token=self.token, program=program
+        ) as process:
             yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
 
     def host(self, name: str) -> Object | None:
         """Return a host as it is stored; None: there is none."""
@@ -204,13 +194,3 @@ class World:
                 assert hosts.something_to_start(found), found
             assert was in (None, "moorage") or now == was, found
             before[name] = now
-
-
-def _kubeconfig(url: str) -> Object:
-    context = {"cluster": "one", "user": "me"}
-    return {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": context}],
-        "clusters": [{"name": "one", "cluster": {"server": url}}],
-        "users": [{"name": "me", "user": {"token": "any"}}],
-    }

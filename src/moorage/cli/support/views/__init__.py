@@ -3,5 +3,5 @@
 `pool_text.py` formats properties of pools, `lease_text.py` of leases, `simulate_chart.py` draws
 with `svg.py`, `rollout_view.py` shows how far a rollout is, `report_view.py` what
 `moorage ironic report` does.
-May import: `output`, `core`, `wire`, `integrations`.
+May import: what `support` may.
 """
