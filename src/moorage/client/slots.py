@@ -18,7 +18,7 @@ class Slots:
 
     def __init__(self, transport: Transport, pool: str) -> None:
         self._transport = transport
-        self._path = f"/v1/pools/{quote(pool)}/slots"
+        self._path = f"/v1/pools/{quote(pool)}:slots"
 
     def all(self) -> Iterator[Slot]:
         """Yield all slots, by name."""
@@ -38,16 +38,16 @@ class Slots:
     def label(self, name: str, labels: Mapping[str, str]) -> Slot:
         """Replace the labels of a slot."""
         body = asdict(SlotLabels(labels=dict(labels)))
-        return self._ask(Slot, "PUT", f"{self._slot(name)}:labels", body)
+        return self._ask(Slot, "PUT", f"{self._slot(name)}/labels", body)
 
     def drain(self, name: str, *, keep: bool = False, reason: str = "") -> Slot | None:
         """Keep a slot from further grants; return it, or None if it is gone already."""
         body = asdict(DrainWanted(keep=keep, reason=reason))
-        return self._ask(Drained, "POST", f"{self._slot(name)}:drain", body).slot
+        return self._ask(Drained, "POST", f"{self._slot(name)}/drain", body).slot
 
     def resume(self, name: str) -> Slot:
         """Let a drained slot be granted again."""
-        return self._ask(Slot, "POST", f"{self._slot(name)}:resume")
+        return self._ask(Slot, "POST", f"{self._slot(name)}/resume")
 
     def remove(self, name: str) -> None:
         """Remove a free slot."""

@@ -39,7 +39,7 @@ class PoolWanted:
     `proxy_ttl` ends a lease of the lease proxy that was not released until then; null: only the
     hold ends it.
 
-    `native_slots`: the pool has named slots, which `/v1/pools/{name}/slots` makes, and no limit.
+    `native_slots`: the pool has named slots, which `/v1/pools/{name+}:slots` makes, and no limit.
 
     The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
     owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are

@@ -1,10 +1,14 @@
 """Named slots over HTTP: made, listed page by page, labelled, drained, asked for by label."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from moorage.faces.v1.admission import pools as pool_routes
+from moorage.faces.v1.admission import slots as slot_routes
+from moorage.faces.v1.routing import Table
 from tests.faces.v1.native import Native
 
 POOL = "/v1/pools/clusters/aws"
@@ -24,7 +28,7 @@ def pool_with(native: Native, **slots: str) -> None:
     assert native.ask("PUT", POOL, {"native_slots": True}).status == 200
     for name, region in slots.items():
         wanted = {"names": [name], "labels": {"region": region}}
-        assert native.ask("POST", f"{POOL}/slots", wanted).status == 204
+        assert native.ask("POST", f"{POOL}:slots", wanted).status == 204
 
 
 def ask(native: Native, key: str, **labels: str) -> Any:
@@ -36,7 +40,7 @@ def ask(native: Native, key: str, **labels: str) -> Any:
 
 def slots(native: Native) -> dict[str, Any]:
     """Return the slots by name."""
-    answer = native.ask("GET", f"{POOL}/slots")
+    answer = native.ask("GET", f"{POOL}:slots")
     assert answer.status == 200
     return {slot["name"]: slot for slot in answer.body["slots"]}
 
@@ -69,9 +73,9 @@ def test_a_waiting_ticket_says_what_holds_the_label(native: Native) -> None:
 def test_the_list_has_pages(native: Native) -> None:
     """The list is paged by name."""
     pool_with(native, c="us", a="us", b="us")
-    first = native.ask("GET", f"{POOL}/slots?limit=2").body
+    first = native.ask("GET", f"{POOL}:slots?limit=2").body
     assert [slot["name"] for slot in first["slots"]] == ["a", "b"]
-    rest = native.ask("GET", f"{POOL}/slots?limit=2&cursor={first['next']}").body
+    rest = native.ask("GET", f"{POOL}:slots?limit=2&cursor={first['next']}").body
     assert [slot["name"] for slot in rest["slots"]] == ["c"]
     assert rest["next"] is None
 
@@ -81,20 +85,49 @@ def test_a_held_slot_is_drained_and_goes(native: Native) -> None:
     pool_with(native, a="us", b="us")
     lease = ask(native, "k").body
     (name,) = lease["slots"]["clusters/aws"]
-    drained = native.ask("POST", f"{POOL}/slots/{name}:drain", {"reason": "disk"}).body["slot"]
+    drained = native.ask("POST", f"{POOL}:slots/{name}/drain", {"reason": "disk"}).body["slot"]
     assert (drained["state"], drained["drain"]["reason"]) == ("draining", "disk")
-    refused = native.ask("DELETE", f"{POOL}/slots/{name}")
+    refused = native.ask("DELETE", f"{POOL}:slots/{name}")
     assert (refused.status, refused.body["code"]) == (409, "slot_in_use")
     native.ask("DELETE", f"/v1/leases/{lease['id']}")
     assert name not in slots(native)
     other = next(iter(slots(native)))
-    kept = native.ask("POST", f"{POOL}/slots/{other}:drain", {"keep": True}).body["slot"]
+    kept = native.ask("POST", f"{POOL}:slots/{other}/drain", {"keep": True}).body["slot"]
     assert kept["state"] == "drained"
     shown = native.ask("GET", POOL).body
     assert (shown["units"], shown["free"]) == (0, 0)
-    assert native.ask("POST", f"{POOL}/slots/{other}:resume").body["state"] == "free"
-    assert native.ask("DELETE", f"{POOL}/slots/{other}").status == 204
+    assert native.ask("POST", f"{POOL}:slots/{other}/resume").body["state"] == "free"
+    assert native.ask("DELETE", f"{POOL}:slots/{other}").status == 204
     assert slots(native) == {}
+
+
+SUFFIXES = ("", "/slots", "/slots/a", "/a/drain")
+
+
+def test_a_pool_may_be_called_slots(native: Native) -> None:
+    """No name of a pool hides the slots of another one, or is hidden by them."""
+    names = ["clusters" + suffix for suffix in SUFFIXES]
+    for number, name in enumerate(names):
+        assert native.ask("PUT", f"/v1/pools/{name}", {"native_slots": True}).status == 200
+        made = native.ask("POST", f"/v1/pools/{name}:slots", {"names": [f"s{number}"]})
+        assert made.status == 204
+    for number, name in enumerate(names):
+        assert native.ask("GET", f"/v1/pools/{name}").body["name"] == name
+        (slot,) = native.ask("GET", f"/v1/pools/{name}:slots").body["slots"]
+        assert slot["name"] == f"s{number}"
+        drained = native.ask("POST", f"/v1/pools/{name}:slots/{slot['name']}/drain", {})
+        assert drained.body == {"slot": None}
+        assert native.ask("DELETE", f"/v1/pools/{name}").status == 204
+
+
+def test_slots_below_a_pool_would_hide_other_pools() -> None:
+    """The control: with `/v1/pools/NAME/slots`, a pool of that name could not be reached."""
+    below = [
+        replace(route, path=route.path.replace("}:slots", "}/slots")) for route in slot_routes.ROUTES
+    ]
+    for routes, pool in (([*slot_routes.ROUTES], "clusters/slots"), (below, "clusters")):
+        found = Table([*routes, *pool_routes.ROUTES]).match("/v1/pools/clusters/slots")
+        assert found is not None and found.variables["name"] == pool
 
 
 def test_labels_are_replaced(native: Native) -> None:
@@ -102,7 +135,7 @@ def test_labels_are_replaced(native: Native) -> None:
     pool_with(native, a="us")
     refused = ask(native, "k", region="eu")
     assert (refused.status, refused.body["code"]) == (422, "units_above_limit")
-    found = native.ask("PUT", f"{POOL}/slots/a:labels", {"labels": {"region": "eu"}}).body
+    found = native.ask("PUT", f"{POOL}:slots/a/labels", {"labels": {"region": "eu"}}).body
     assert found["labels"] == {"region": "eu"}
     assert ask(native, "k", region="eu").body["state"] == "granted"
 
@@ -110,7 +143,8 @@ def test_labels_are_replaced(native: Native) -> None:
 def test_slots_are_for_operators(native: Native) -> None:
     """A pool with a limit has no slots; a pool that does not exist has none either."""
     native.ask("PUT", "/v1/pools/plain", {"limit": 1})
-    assert native.ask("GET", "/v1/pools/plain/slots").status == 400
-    assert native.ask("GET", "/v1/pools/none/slots").status == 404
-    made = native.ask("POST", "/v1/pools/plain/slots", {"names": ["a"]})
+    assert native.ask("GET", "/v1/pools/plain:slots").status == 400
+    assert native.ask("GET", "/v1/pools/none:slots").status == 404
+    made = native.ask("POST", "/v1/pools/plain:slots", {"names": ["a"]})
     assert (made.status, made.body["code"]) == (400, "invalid")
+    assert native.ask("DELETE", "/v1/pools/plain").status == 204

@@ -192,7 +192,6 @@ def _starting(draft: Draft, pool: Pool) -> int:
             found[wanted] = min(fitting(facts, need, at), units)
     # A slot may suit several tickets, but only one of them gets it.
     free = min(most, sum(max(0, units) for units in found.values()))
-    free = min(most, sum(max(0, units) for units in found.values()))
     return min(free, pacing.permitted(pool, at, free))
 
 

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from moorage.core.admission import pools
 from moorage.core.admission.slot_config import ResourceType, SlotConfig, sync
 from moorage.core.admission.slotted import changes as slots
 from moorage.core.errors import Code
+from moorage.core.limits import SLOTS_MAX
 from tests.core.admission.build import Refused, World, spec
 
 
@@ -48,6 +51,22 @@ def test_names_are_unique_over_all_pools() -> None:
     world.slots("boskos", "b")
     with Refused(Code.SLOT_EXISTS):
         slots.add(world.facts, world.wall, "p", ["b"], {})
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "A", "a b", "a:drain", "a" * 256])
+def test_a_name_is_one_segment_of_a_path(name: str) -> None:
+    """`POOL/SLOT` names one slot, and an address one action: other names are refused."""
+    with Refused(Code.INVALID) as refused:
+        world_with("a", name)
+    assert "no slash" in refused.message
+    assert world_with("a.b_c-1").facts.slots["p"].keys() == {"a.b_c-1"}
+
+
+def test_a_pool_has_a_bounded_number_of_slots() -> None:
+    """As many slots as may be are made, and one more is refused: each decision reads them all."""
+    world = world_with(*(f"s{n}" for n in range(SLOTS_MAX)))
+    with Refused(Code.LIMIT_EXCEEDED):
+        slots.add(world.facts, world.wall, "p", ["one-more"], {})
 
 
 def test_a_free_slot_goes_at_once() -> None:

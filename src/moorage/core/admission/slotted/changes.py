@@ -17,7 +17,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.labels import check_labels
 from moorage.core.limits import DETAIL_LENGTH_MAX, KEY_LENGTH_MAX, SLOTS_MAX
-from moorage.core.texts import check_plain
+from moorage.core.texts import check_plain, check_segment
 
 
 def add(
@@ -33,9 +33,12 @@ def add(
     wanted = dict.fromkeys(names)
     if not wanted:
         raise Error(Code.INVALID, "names must have at least one name.")
+    if len(wanted) > SLOTS_MAX:
+        raise _too_many()
     there, changes = facts.slots.get(pool, {}), Changes()
     for name in wanted:
-        _check_name(name)
+        # Without a slash, because `POOL/SLOT` in change rows must name one slot.
+        check_segment("A slot's name", name, KEY_LENGTH_MAX)
         if name in there and there[name].labels == labels and there[name].drain is None:
             continue
         other = _pool_with(facts, name)
@@ -48,7 +51,7 @@ def add(
         slot = slot_new(pool, name, "", wall)
         changes.slots[pool, name] = structs.replace(slot, labels=dict(labels))
     if len(there) + len(changes.slots) > SLOTS_MAX:
-        raise Error(Code.LIMIT_EXCEEDED, f"A pool may have at most {SLOTS_MAX} slots.")
+        raise _too_many()
     return _touching(changes, found)
 
 
@@ -147,7 +150,5 @@ def _pool_with(facts: Facts, name: str) -> str | None:
     return next((pool for pool, slots in facts.slots.items() if name in slots), None)
 
 
-def _check_name(name: str) -> None:
-    if not 1 <= len(name) <= KEY_LENGTH_MAX:
-        raise Error(Code.INVALID, f"A slot's name must have 1 to {KEY_LENGTH_MAX} characters.")
-    check_plain("A slot's name", name)
+def _too_many() -> Error:
+    return Error(Code.LIMIT_EXCEEDED, f"A pool may have at most {SLOTS_MAX} slots.")

@@ -1,4 +1,8 @@
-"""Named slots: list, make, label, drain, resume, remove. They stand before the pools' routes."""
+"""Named slots: list, make, label, drain, resume, remove.
+
+Names of pools have slashes, but no colons: so `:slots` is never a part of one. These routes stand
+before those of pools, whose `{name+}` would match them too.
+"""
 
 from typing import Any
 
@@ -11,7 +15,7 @@ from moorage.service.native.slots import shown
 from moorage.wire import slots as wire
 from moorage.wire.pages import PageAsked
 
-POOL = "/v1/pools/{name+}/slots"
+POOL = "/v1/pools/{name+}:slots"
 SLOT = f"{POOL}/{{slot}}"
 
 
@@ -98,7 +102,7 @@ ROUTES = (
     ),
     Route(
         method="POST",
-        path=f"{SLOT}:drain",
+        path=f"{SLOT}/drain",
         role=Role.OPERATOR,
         summary="Never grant a slot again; it goes once it is free, unless it is to be kept.",
         handler=drain,
@@ -107,7 +111,7 @@ ROUTES = (
     ),
     Route(
         method="POST",
-        path=f"{SLOT}:resume",
+        path=f"{SLOT}/resume",
         role=Role.OPERATOR,
         summary="Let a drained slot be granted again.",
         handler=resume,
@@ -115,7 +119,7 @@ ROUTES = (
     ),
     Route(
         method="PUT",
-        path=f"{SLOT}:labels",
+        path=f"{SLOT}/labels",
         role=Role.OPERATOR,
         summary="Replace the labels of a slot; its lease keeps it.",
         handler=label,
