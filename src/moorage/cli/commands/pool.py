@@ -80,12 +80,6 @@ _OPTIONS = (
     click.option(
         "--quota", type=NoneOr(_AMOUNT), help="Units that one owner may have; none: no limit."
     ),
-    click.option(
-        "--native-slots",
-        is_flag=True,
-        default=None,
-        help="The pool has named slots, see `moorage pool slot`, and no limit.",
-    ),
     click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
     click.option(
         "--label", "labels", multiple=True, callback=_label, help="NAME=VALUE; may be repeated."
@@ -158,16 +152,18 @@ def group() -> None:
 @administering
 @click.argument("name")
 @spec_options
+@click.option("--native-slots", "slotted", is_flag=True, help="Named slots are its limit.")
 @json_option
-def create(name: str, given: dict[str, Any], as_json: bool) -> None:
+def create(name: str, given: dict[str, Any], slotted: bool, as_json: bool) -> None:
     """Create the pool NAME and print its limit and its pacing; exit code 4 if it exists.
 
     With --native-slots it has named slots instead of a limit: `moorage pool slot add` makes them.
     """
-    if not {"limit", "per_member", "native_slots"} & given.keys():
+    if not slotted and not {"limit", "per_member"} & given.keys():
         raise Failure(USAGE, "a pool needs a limit: set one, for example --limit 50")
     with at_server() as admission:
-        made = admission.pool_put(name, PoolWanted(**given, generation=0))
+        wanted = PoolWanted(**given, native_slots=slotted, generation=0)
+        made = admission.pool_put(name, wanted)
     _show_one(made, as_json, f"created {made.name}: {summary(made, given)}")
 
 

@@ -32,7 +32,7 @@ class LeaseRequest(NamedTuple):
 
     A key stays bound to the TTL of its first request: `Leases.ask` tries both TTLs.
     """
-    where: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    slot_labels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     """Labels that the slots must have, by pool."""
 
     def body(self, key: str) -> dict[str, Any]:
@@ -53,13 +53,13 @@ class LeaseRequest(NamedTuple):
         return ", ".join(self._said(pool, units) for pool, units in self.needs)
 
     def _need(self, pool: str, units: int) -> dict[str, Any]:
-        labels = dict(self.where).get(pool)
+        labels = dict(self.slot_labels).get(pool)
         need = {"pool": pool, "units": units}
         # An older server does not know labels, and refuses what it does not know.
         return need if not labels else {**need, "labels": dict(labels)}
 
     def _said(self, pool: str, units: int) -> str:
-        labels = dict(self.where).get(pool, ())
+        labels = dict(self.slot_labels).get(pool, ())
         said = [f"{units} units"] if units != 1 else []
         said += [f"{name}={value}" for name, value in labels]
         return f"{pool} ({', '.join(said)})" if said else pool

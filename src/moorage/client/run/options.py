@@ -40,7 +40,7 @@ POOL = Option(
 WISH = (
     POOL,
     Option(
-        "--where",
+        "--slot-label",
         "Only slots with this label, of a pool with named slots; POOL: if there are several pools.",
         "[POOL:]NAME=VALUE",
         many=True,

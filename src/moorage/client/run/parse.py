@@ -126,11 +126,11 @@ def wish_of(words: Mapping[str, Any]) -> LeaseRequest:
         priority=priority,
         labels=labels,
         patience=_place_kept(words),
-        where=where_of(words["where"], needs),
+        slot_labels=slot_labels_of(words.get("slot_label", ()), needs),
     )
 
 
-def where_of(
+def slot_labels_of(
     texts: Iterable[str], pools: Collection[str]
 ) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     """Return the labels that slots must have, by pool. Raises UsageError."""
@@ -140,10 +140,10 @@ def where_of(
         if not (colon and pool in pools):
             pool, rest = next(iter(pools)), text
             if len(pools) > 1:
-                raise UsageError(f"--where {text!r}: with several pools, say POOL:NAME=VALUE")
+                raise UsageError(f"--slot-label {text!r}: with several pools, say POOL:NAME=VALUE")
         name, equals, value = rest.partition("=")
         if not (name and equals):
-            raise UsageError(f"--where: {text!r} is not NAME=VALUE or POOL:NAME=VALUE")
+            raise UsageError(f"--slot-label: {text!r} is not NAME=VALUE or POOL:NAME=VALUE")
         found.setdefault(pool, {})[name] = value
     return tuple((pool, tuple(sorted(found[pool].items()))) for pool in sorted(found))
 

@@ -10,7 +10,7 @@ from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
 from moorage.core.admission.slots import free
 from moorage.core.admission.slotted.wishes import labels_of, labels_text, suits
-from moorage.core.admission.units import limit_of, units_by_pool
+from moorage.core.admission.units import units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
@@ -135,25 +135,27 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
 def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
 
-    A forced one is bound only by the number of free slots. A limit that follows members may grow.
+    A forced one is bound only by the number of free slots. A limit that follows members may grow,
+    and a slot that is drained but kept may be resumed: requests wait for both.
     """
     for pool in pools_of(facts, ask.needs):
-        units = units_by_pool(ask.needs)[pool.name]
+        units, most = units_by_pool(ask.needs)[pool.name], pool.spec.limit
+        if most is None:
+            most = units_of(pool, _there(facts, pool))
         if ask.forced:
             _check_slots(facts, pool, ask.needs, at)
         elif (lacking := _lacking(facts, pool, ask.needs)) is not None:
-            there = facts.grantable(pool.name, lacking.wanted)
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
                 f"The request needs {counted(lacking.units, 'slot')} with"
                 f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
-                f" {there}.",
+                f" {_there(facts, pool, lacking.wanted)}.",
             )
-        elif units > limit_of(facts, pool) and pool.spec.per_member is None:
+        elif units > most and pool.spec.per_member is None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
                 f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
-                f" has only {limit_of(facts, pool)}.",
+                f" has only {most}.",
             )
         elif pool.spec.quota is not None and units > pool.spec.quota:
             raise Error(
@@ -164,9 +166,14 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
 
 
 def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
-    """Return the need for which a pool has too few slots with the labels, occupied or not."""
+    """Return the need for which a pool has too few slots with the labels, in whatever state."""
     own = (need for need in needs if need.pool == pool.name and need.wanted)
-    return next((n for n in own if n.units > facts.grantable(pool.name, n.wanted)), None)
+    return next((n for n in own if n.units > _there(facts, pool, n.wanted)), None)
+
+
+def _there(facts: Facts, pool: Pool, wanted: str = "") -> int:
+    """Return how many slots with these labels a pool has, occupied and drained ones included."""
+    return sum(suits(slot, wanted) for slot in facts.slots.get(pool.name, {}).values())
 
 
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from moorage.core.admission import pools
+from moorage.core.admission.model import Need
 from moorage.core.admission.slot_config import ResourceType, SlotConfig, sync
 from moorage.core.admission.slotted import changes as slots
+from moorage.core.admission.slotted.wishes import wanted_of
 from moorage.core.errors import Code
 from moorage.core.limits import SLOTS_MAX
 from tests.core.admission.build import Refused, World, spec
@@ -99,6 +101,21 @@ def test_a_kept_slot_stays_drained_until_it_is_resumed() -> None:
     assert world.lease("two").state == "waiting"
     world.do((slots.resume(world.facts, "p", "a")[0], None))
     assert world.lease("two").slots == {"p": ("a",)}
+
+
+def test_requests_wait_for_a_kept_slot() -> None:
+    """During maintenance of all slots requests wait, also for labels; for lost ones they do not."""
+    world = world_with("a", zone="x")
+    drain(world, "a", keep=True)
+    world.ask("any")
+    world.ask("labelled", (Need("p", 1, wanted=wanted_of({"zone": "x"})),))
+    assert world.lease("any").state == world.lease("labelled").state == "waiting"
+    with Refused(Code.UNITS_ABOVE_LIMIT):
+        world.ask("two", {"p": 2})
+    world.do((slots.resume(world.facts, "p", "a")[0], None))
+    assert world.lease("any").state == "granted"
+    world.release("any")
+    assert world.lease("labelled").state == "granted"
 
 
 def test_a_drained_slot_sets_nothing_aside() -> None:

@@ -3,12 +3,17 @@
 from datetime import datetime
 
 from moorage.client.run.durations import OVERDUE, eta_spoken
-from moorage.wire.admission import Lease, Waiting
+from moorage.wire.admission import Lease, NeedWanted, Waiting
 
 
 def needs_text(lease: Lease) -> str:
-    """Return the needs of a lease as `POOL=UNITS ...`."""
-    return " ".join(f"{need.pool}={need.units}" for need in lease.needs)
+    """Return the needs of a lease as `POOL=UNITS ...`, with labels as `POOL[NAME=VALUE]=UNITS`."""
+    return " ".join(f"{need.pool}{_labels(need)}={need.units}" for need in lease.needs)
+
+
+def _labels(need: NeedWanted) -> str:
+    labels = ",".join(f"{name}={value}" for name, value in need.labels.items())
+    return f"[{labels}]" if labels else ""
 
 
 def eta_text(waiting: Waiting) -> str:

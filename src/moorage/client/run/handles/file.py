@@ -173,9 +173,9 @@ def _entry(values: Any) -> HandleEntry:
             labels=tuple((str(name), str(value)) for name, value in wish["labels"]),
             patience=float(wish.get("patience", PATIENCE_SECONDS)),  # missing in older files
             usual_ttl=wish.get("usual_ttl"),
-            where=tuple(
+            slot_labels=tuple(
                 (str(pool), tuple((str(name), str(value)) for name, value in labels))
-                for pool, labels in wish.get("where", ())  # missing in older files
+                for pool, labels in wish.get("slot_labels", ())  # missing in older files
             ),
         ),
         id=values["id"],

@@ -244,7 +244,8 @@ def _barred(facts: Facts, ticket: Lease) -> Binding | None:
         return Binding(
             "labels",
             f"no slot: asks for {counted(lacking.units, 'slot')} of {lacking.pool} with"
-            f" {labels_text(lacking.wanted)}, but it has {there} now; skipped until there are more",
+            f" {labels_text(lacking.wanted)}, but it has {there} now{_drained(facts, lacking.pool)};"
+            " skipped until there are more",
         )
     for name, units in units_by_pool(ticket.needs).items():
         pool = facts.pools[name]
@@ -261,13 +262,18 @@ def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> 
     if bar == "above_limit":
         return (
             f"above the limit: asks for {counted(units, 'unit')} of {name}, but the limit is now"
-            f" {limit_of(facts, pool)}; skipped until the limit is raised"
+            f" {limit_of(facts, pool)}{_drained(facts, name)}; skipped until the limit is raised"
         )
     held = facts.held.get((name, ticket.owner), 0)
     return (
         f"quota: {ticket.owner} holds {held} of at most {counted(pool.spec.quota or 0, 'unit')}"
         f" of {name} and asks for {units} more"
     )
+
+
+def _drained(facts: Facts, pool: str) -> str:
+    drained = sum(slot.drain is not None for slot in facts.slots.get(pool, {}).values())
+    return f", {drained} {are(drained)} drained" if drained else ""
 
 
 def _bound(
