@@ -217,6 +217,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ended_leases_hours: Annotated[
         Hours, _about("Hours to keep ended leases and their keys, for lists, reports and replays.")
     ] = LEASES_KEPT_HOURS
+    ended_leases_max: Annotated[
+        Count, _about("Most ended leases to keep; those of the last hour are kept in any case.")
+    ] = 10_000_000
     audit_days: Annotated[Days, _about("Days to keep audit rows.")] = 400
     stop_seconds_max: Annotated[
         Annotated[float, Meta(gt=0, le=9)],

@@ -107,6 +107,9 @@ LEASES_KEPT_HOURS = 24
 """How long an ended lease and its key are remembered; the setting `ended_leases_hours` overrides
 it. A report covers this time, unless it is asked for another."""
 
+LEASES_KEPT_HOURS_MIN = 1
+"""Ended leases of the last hour are kept, however many there are: their clients may ask again."""
+
 REPORT_LEASES_MAX = 50_000
 """Ended leases that a report covers, the newest ones; and starts from which it knows rates."""
 

@@ -160,6 +160,7 @@ async def _run(settings: Settings) -> int:
                         changes_max=settings.changes_max,
                         audit_days=settings.audit_days,
                         ended_leases_hours=settings.ended_leases_hours,
+                        ended_leases_max=settings.ended_leases_max,
                     ),
                 )
         except (Error, StoreError) as error:

@@ -8,6 +8,7 @@ from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
 from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX, TOKEN_CACHE_MAX
 from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import AccessTokens
+from moorage.service.admission.ended import EndedKept
 from moorage.service.admission.service import Admission
 from moorage.service.batch.batch import Batches
 from moorage.service.batch.service_clock import ServiceClock
@@ -85,7 +86,7 @@ class Service:
             feed.bell,
             followers.admission,
             service_clock,
-            ended_leases_hours=retention.ended_leases_hours,
+            ended_kept=EndedKept(retention.ended_leases_hours, retention.ended_leases_max),
         )
         fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock, ttl_range)
         transactor.start()

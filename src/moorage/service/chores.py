@@ -46,6 +46,8 @@ class Retention(NamedTuple):
     """How long audit rows are kept; a setting. None: forever."""
     ended_leases_hours: int | None = LEASES_KEPT_HOURS
     """How long ended leases are kept; a setting. None: forever."""
+    ended_leases_max: int | None = None
+    """Beyond this many ended leases the oldest are deleted earlier; a setting. None: no limit."""
 
 
 RETENTION_BY_DEFAULT = Retention()

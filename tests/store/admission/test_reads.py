@@ -5,9 +5,10 @@ from itertools import product
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import FencingToken, Lease, StartOutcome
+from moorage.core.admission.model import Drain, FencingToken, Lease, StartOutcome
 from moorage.core.admission.units import SlotGroup
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment, Timeline
@@ -21,6 +22,7 @@ from moorage.store.admission.reads import (
     PoolSeen,
     PoolsSeen,
     SlotCount,
+    SlotSeen,
 )
 from moorage.store.api import Engine
 from tests.store.admission.grants import (
@@ -280,6 +282,47 @@ def test_slots_and_their_counts(engine: Engine) -> None:
             SlotCount("a", "free", "", 2),
             SlotCount("b", "free", "x", 1),
         ]
+
+    asyncio.run(scenario())
+
+
+def test_slots_with_their_leases(engine: Engine) -> None:
+    """Slots in windows by name, or one of them: each with the lease that occupies it, if any."""
+
+    async def scenario() -> None:
+        await timed(engine)
+        lease = granted(ticket(1, "a"), slots={"a": ("2",)})
+        drained = slot("a", "3", labels={"region": "eu"}, drain=Drain(True, "disk", AT))
+        held = slot("a", "2", owner="owner", lease=lease.id)
+        slots = [slot("a", "1"), held, drained, slot("a", "4")]
+        revision = await saved(engine, pool("a", None), lease, *slots, slot("b", "1"))
+        stored = structs.replace(lease, token=FencingToken(1, revision, 0))
+        expected = [SlotSeen(one, stored if one == held else None) for one in slots]
+        seen = await engine.read(reads.slots_window("a", "", 9))
+        assert (seen.timeline, seen.pool) == (TIMELINE, pool("a", None))
+        assert seen.slots == expected
+        assert (await engine.read(reads.slots_window("a", "1", 2))).slots == expected[1:3]
+        for name, found in (("2", [expected[1]]), ("9", [])):
+            assert (await engine.read(reads.slot_load("a", name))).slots == found
+        missing = await engine.read(reads.slots_window("c", "", 9))
+        assert (missing.pool, missing.slots) == (None, [])
+
+    asyncio.run(scenario())
+
+
+def test_more_ends_than_a_report_covers(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report covers the newest ends, and says if there were more; a surplus is found by age."""
+
+    async def scenario() -> None:
+        leases = [past(n, waited=1, held=1) for n in range(5)]
+        await saved(engine, pool("a"), *leases, ticket(9, "a"))
+        for most, number in ((5, 5), (4, 4), (1, 1)):
+            monkeypatch.setattr(reads, "REPORT_LEASES_MAX", most)
+            report = await engine.read_aside(reads.report_load("a", AT))
+            newest = [one.ended_at for one in leases[-number:]]
+            assert ([one.ended_at for one in report.ends], report.cut) == (newest, most < 5)
+            surplus = await engine.read_aside(reads.ended_surplus_load(most))
+            assert surplus == (None if most == 5 else leases[-number - 1].ended_at)
 
     asyncio.run(scenario())
 

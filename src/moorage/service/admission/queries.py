@@ -19,6 +19,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
+from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.positions import Positions
 from moorage.service.admission.views import (
@@ -51,11 +52,8 @@ class NextDue(Struct, frozen=True):
 class AdmissionQueries:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
-    def __init__(
-        self, engine: Engine, service_clock: ServiceClock, kept: int | None = None
-    ) -> None:
-        """Create it; `kept` is for how many microseconds ended leases are kept; None: forever."""
-        self._kept = kept
+    def __init__(self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases) -> None:
+        self._ended = ended
         self._engine = engine
         self._service_clock = service_clock
         self._standings = Positions(engine, self._when)
@@ -183,7 +181,7 @@ class AdmissionQueries:
         """
         _, when = await self._pool_seen(pool)
         asked = LEASES_KEPT_HOURS * HOUR if since is None else since
-        known = asked if self._kept is None else min(asked, self._kept)
+        known = min(asked, when.moment.at - self._ended.since(when.moment.at))
         plan = reads.report_load(pool, Instant(when.moment.at - known))
         with errors.translated():
             report = await self._engine.read_aside(plan)

@@ -12,16 +12,17 @@ from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Result
 from moorage.core.admission.requests import PATIENCE
-from moorage.core.clock import DAY, HOUR, SECOND, Instant
+from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
+from moorage.core.limits import OUTCOMES_KEPT_DAYS
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
 from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
+from moorage.service.admission.ended import EndedKept, EndedLeases
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.queries import AdmissionQueries, pools_all
@@ -38,6 +39,8 @@ from moorage.service.feed.followers import Followers
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import save
 from moorage.store.api import Engine
+
+ENDED_KEPT = EndedKept()
 
 FORGET_MAX = 500
 """Leases that are deleted in one transaction."""
@@ -71,13 +74,13 @@ class Admission:
         followers: Followers[Changes],
         service_clock: ServiceClock,
         *,
-        ended_leases_hours: int | None = LEASES_KEPT_HOURS,
+        ended_kept: EndedKept = ENDED_KEPT,
     ) -> None:
-        self._kept = None if ended_leases_hours is None else ended_leases_hours * HOUR
+        self._ended = EndedLeases(engine, ended_kept)
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
-        self.queries = AdmissionQueries(engine, service_clock, self._kept)
+        self.queries = AdmissionQueries(engine, service_clock, self._ended)
         """Reads of pools and leases; none of them is a poll."""
         self.slots = Slots(engine, transactor, service_clock)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
@@ -132,7 +135,7 @@ class Admission:
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
         now = (await self.queries.now()).moment.at
-        ended = Instant(0 if self._kept is None else now - self._kept)
+        ended = await self._ended.forgettable(now)
         reported = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
         total = 0
         while True:

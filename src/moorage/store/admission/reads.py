@@ -202,10 +202,19 @@ def report_load(pool: str, since: Instant) -> Plan[PoolReportData]:
         Query("starts_load", (pool, REPORT_LEASES_MAX)),
         Query("outcomes_count", (pool,)),
     ]
-    newest = [EndedLease(*row) for row in ends[:REPORT_LEASES_MAX]]
+    newest = [EndedLease(*row) for row in ends[:REPORT_LEASES_MAX][::-1]]
     if len(starts) == REPORT_LEASES_MAX:  # the rates of the first minute would be too low
         starts = [row for row in starts if row[0] >= starts[-1][0] + 60 * SECOND]
     return PoolReportData(newest, len(ends) > REPORT_LEASES_MAX, _by_rate(starts, outcomes))
+
+
+def ended_surplus_load(leases_max: int) -> Plan[Instant | None]:
+    """Load when the newest lease ended that is one too many; None: there are not that many.
+
+    Use `read_aside`: it passes over the ends of all others.
+    """
+    (rows,) = yield [Query("ended_surplus", (leases_max,))]
+    return Instant(rows[0][0]) if rows else None
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:

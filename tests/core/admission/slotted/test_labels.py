@@ -134,7 +134,12 @@ def test_a_label_that_went_is_passed_over() -> None:
     labelled(world, "p", us1="us", eu1="eu")
     world.ask("a", in_region("eu"))
     world.ask("b", in_region("eu"))
-    labelled(world, "p", us1="us", eu1="us")
+    world.ask("any0")
+    world.ask("any1")
+    assert standing(world, world.lease("any1")).position == 2
+    slot = structs.replace(world.facts.slots["p"]["eu1"], labels={"region": "us"})
+    world.do((Changes(slots={("p", "eu1"): slot}), None))
+    assert standing(world, world.lease("any1")).position == 1
     found = standing(world, world.lease("b"))
     assert found.code == "labels"
     assert "region=eu, but it has 0 now" in found.reason

@@ -8,6 +8,10 @@ WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
 -- name: leases_ended_before --
 SELECT id FROM lease WHERE ended_at < $1 ORDER BY ended_at LIMIT $2;
 
+-- When the newest lease ended that is one too many.
+-- name: ended_surplus --
+SELECT ended_at FROM lease WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 1 OFFSET $1;
+
 -- name: lease_load --
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id WHERE lease.id = $1;

@@ -270,12 +270,14 @@ SELECT pool.body, (
 FROM pool WHERE pool.name = $1;
 
 -- A pool's line in order, with the data that decide which tickets are passed over: the deadline and
--- the patience of pull tickets; the body of tickets that need other pools or a claim in the ledger.
+-- the patience of pull tickets; the body of tickets that need other pools, a claim in the ledger, or
+-- slots with labels.
 -- name: line_pass --
 SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, lease_need.owner,
     lease_need.forced, lease_due.heard_until,
     CASE WHEN lease_need.pull THEN (lease.body::json ->> 'patience')::bigint END,
     CASE WHEN strpos(lease.pools, '","') > 0 OR strpos(lease.body, '"allocations":null') = 0
+        OR strpos(lease.body, '"wanted":"{') > 0
         THEN lease.body END
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease_need.lease
