@@ -40,7 +40,8 @@ SECRET_SETTINGS = frozenset({"keystone_password"})
 Bytes = Annotated[int, Meta(ge=1, le=1 << 40)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Days = Annotated[int, Meta(ge=1, le=36_500)]
-Hours = Annotated[int, Meta(ge=1, le=8_784)]
+Hours = Annotated[int, Meta(ge=24, le=8_784)]
+"""At least the time for which keys are promised to be remembered, at most a year."""
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 FleetSeconds = Annotated[float, Meta(ge=10, le=3_600)]
 """Not less than 10: processes exchange signs of life every 5 seconds."""
