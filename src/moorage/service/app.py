@@ -22,6 +22,7 @@ from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.queries import LedgerQueries
+from moorage.service.ledger.stock import Stock
 from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
@@ -50,6 +51,7 @@ class Service:
     admission: Admission
     fleet: Fleet
     reporters: Reporters
+    stock: Stock
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
 
     @classmethod
@@ -76,6 +78,8 @@ class Service:
         index = Index(engine, feed, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
+        stock = Stock(engine)
+        await stock.look()
         batches = Batches(clock, service_clock, standard_classes, standard_traits)
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
@@ -99,6 +103,7 @@ class Service:
         chores = Chores(engine, transactor, clock, admission, retention)
         access = AccessTokens(engine, transactor, clock, token_cache_max)
         chores.add(access.note_uses)
+        chores.add(stock.look)
         chores.start()
         return cls(
             engine=engine,
@@ -119,6 +124,7 @@ class Service:
             chores=chores,
             turns=turns,
             searches=searches,
+            stock=stock,
         )
 
     @classmethod

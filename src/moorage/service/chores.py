@@ -74,7 +74,7 @@ class Chores:
             self.forget_receipts,
             self.forget_audit,
             admission.forget,
-            admission.look_unheard,
+            admission.look_at_pools,
         ]
         self._keep = changelog_compaction.ChangelogRetention(
             retention.changes_min, retention.changes_max

@@ -18,6 +18,7 @@ from moorage.store.admission.line_pass import pass_load
 from moorage.store.admission.reads import (
     EndedLease,
     LeaseSeen,
+    Oldest,
     OutcomeCount,
     PoolSeen,
     PoolsSeen,
@@ -175,6 +176,31 @@ def test_unheard_leases_are_counted(engine: Engine) -> None:
             "a": 3,
             "b": 1,
         }
+
+    asyncio.run(scenario())
+
+
+def test_the_oldest_of_each_pool(engine: Engine) -> None:
+    """The first request that still waits, and the first grant that still has units."""
+
+    async def scenario() -> None:
+        await timed(engine)
+        leases = [
+            *(ticket(n, "a", asked_at=Instant(AT + at)) for n, at in ((1, 9), (2, 4), (3, 7))),
+            granted(ticket(4, "a", "b", asked_at=AT), granted_at=Instant(AT + 6)),
+            granted(ticket(5, "b"), 1, granted_at=Instant(AT + 5)),
+            ended(granted(ticket(6, "a", "c"), 2, granted_at=AT)),
+            ended(ticket(7, "c", asked_at=AT)),
+        ]
+        await saved(engine, *(pool(name, gangs=1) for name in "abc"), *leases)
+        assert await engine.read_aside(reads.oldest_load()) == (
+            TIMELINE,
+            [
+                Oldest("a", Instant(AT + 4), Instant(AT + 6)),
+                Oldest("b", None, Instant(AT + 5)),
+                Oldest("c", None, None),
+            ],
+        )
 
     asyncio.run(scenario())
 

@@ -23,6 +23,7 @@ from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.positions import Positions
 from moorage.service.admission.views import (
+    Ages,
     LeaseView,
     OutcomeCount,
     PoolView,
@@ -160,6 +161,19 @@ class AdmissionQueries:
     async def unheard(self) -> dict[str, int]:
         """Count, by pool, the leases that occupy units although they were not renewed in time."""
         return await self._unheard_count(await self.now())
+
+    async def oldest(self) -> dict[str, Ages]:
+        """Return the ages of the oldest ticket and the oldest lease of each pool."""
+        with errors.translated():
+            timeline, found = await self._engine.read_aside(reads.oldest_load())
+        at = self._when(timeline).moment.at
+        return {
+            one.pool: Ages(
+                0 if one.asked_at is None else max(0, at - one.asked_at),
+                0 if one.granted_at is None else max(0, at - one.granted_at),
+            )
+            for one in found
+        }
 
     async def _unheard_at(self, when: When) -> dict[str, int]:
         """Return the count as of at most a second ago, because it reads all deadlines."""

@@ -103,7 +103,7 @@ class Admission:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
         self.tally.note(Changes(pools=pools), await self.queries.now())
-        await self.look_unheard()
+        await self.look_at_pools()
         if self._engine.shared:
             self._followers.start(self._reload)
         self.sweeper.start()
@@ -145,9 +145,10 @@ class Admission:
             if gone < FORGET_MAX:
                 return total
 
-    async def look_unheard(self) -> None:
-        """Update the metric of leases not renewed in time, which changes without any commit."""
+    async def look_at_pools(self) -> None:
+        """Update the metrics that change without any commit: unheard leases, and ages."""
         self.tally.unheard = await self.queries.unheard()
+        self.tally.oldest = await self.queries.oldest()
 
     async def pool_put(
         self,

@@ -55,6 +55,15 @@ class OutcomeCount(Struct, frozen=True):
     throttled: int
 
 
+class Ages(Struct, frozen=True):
+    """How old what is oldest in a pool is, in microseconds."""
+
+    ticket: int = 0
+    """Since its request; 0: no ticket waits."""
+    lease: int = 0
+    """Since its grant; 0: no lease has units."""
+
+
 class ReportView(Struct, frozen=True):
     """Statistics for choosing a pool's limit. Each list: median, 90th, 99th percentile."""
 

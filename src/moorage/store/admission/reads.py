@@ -113,6 +113,14 @@ class SlotsSeen(NamedTuple):
     slots: list[SlotSeen]
 
 
+class Oldest(NamedTuple):
+    """When the oldest ticket of a pool was asked for, and its oldest lease granted, if any."""
+
+    pool: str
+    asked_at: Instant | None
+    granted_at: Instant | None
+
+
 class SlotCount(NamedTuple):
     """The number of slots of a pool in one state and with one owner; "" if they have no owner."""
 
@@ -193,6 +201,12 @@ def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
         if is_unheard(lease, moment):
             counts.update(units_by_pool(lease.needs).keys())
     return dict(counts)
+
+
+def oldest_load() -> Plan[tuple[Timeline, list[Oldest]]]:
+    """Load the oldest ticket and lease of each pool. Use `read_aside`: it reads all lines."""
+    clock, rows = yield [service_clock.LOAD, Query("oldest_load")]
+    return service_clock.timeline_from_rows(clock), [Oldest(*row) for row in rows]
 
 
 def report_load(pool: str, since: Instant) -> Plan[PoolReportData]:
