@@ -79,7 +79,7 @@ WISHES_MAX = 32
 """Different sets of labels for which the tickets of one line ask: grants compare each of them with
 each free slot."""
 
-SLOTS_MAX = 5_000
+SLOTS_MAX = 2_000
 """Slots that the native API makes in one pool: every decision reads all slots of its pools."""
 
 KEY_LENGTH_MAX = 255

@@ -198,7 +198,7 @@ class AdmissionQueries:
         known = min(asked, when.moment.at - self._ended.since(when.moment.at))
         plan = reads.report_load(pool, Instant(when.moment.at - known))
         with errors.translated():
-            report = await self._engine.read_aside(plan)
+            report = await self._engine.read_aside(plan, slow=True)
         # Sorting tens of thousands of durations would hold the loop.
         return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
 

@@ -69,15 +69,6 @@ SELECT asked_at, granted_at, ended_at FROM lease_need
 WHERE pool = $1 AND state = 'ended' AND granted_at IS NOT NULL
 ORDER BY ended_at DESC LIMIT $2;
 
--- Of each pool: when its oldest ticket was asked for, and its oldest lease granted.
--- name: oldest_load --
-SELECT pool.name, (
-    SELECT MIN(asked_at) FROM lease_need WHERE lease_need.pool = pool.name AND state = 'waiting'
-), (
-    SELECT MIN(granted_at) FROM lease_need WHERE lease_need.pool = pool.name AND state = 'granted'
-)
-FROM pool ORDER BY pool.name;
-
 -- name: ends_load --
 SELECT asked_at, granted_at, ended_at, cause FROM lease_need
 WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at DESC LIMIT $3;

@@ -285,6 +285,15 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
     AND (lease_need.rank, lease_need.arrival) > ($2, $3)
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
+-- Of each pool: when its oldest ticket was asked for, and its oldest lease granted.
+-- name: oldest_load --
+SELECT pool.name, (
+    SELECT MIN(asked_at) FROM lease_need WHERE lease_need.pool = pool.name AND state = 'waiting'
+), (
+    SELECT MIN(granted_at) FROM lease_need WHERE lease_need.pool = pool.name AND state = 'granted'
+)
+FROM pool ORDER BY pool.name;
+
 -- Owners and the units they occupy: most units first, then the earliest grant.
 -- name: pool_holders_load --
 SELECT owner, SUM(units)::bigint AS held FROM lease_need
