@@ -12,7 +12,7 @@ from tests.service.running import Running, claim, running
 
 def values_of(one: Running) -> list[dict[str, float]]:
     """Return the totals and what is used, by class."""
-    families = StockMetrics(one.service.stock).collect()
+    families = StockMetrics(one.service.chores.stock).collect()
     return [
         {sample.labels["resource_class"]: sample.value for sample in family.samples}
         for family in families
@@ -33,13 +33,13 @@ def test_units_by_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             await one.provider(3, VCPU=2, CUSTOM_GPU=4)
             await one.submit(claim(1, *hosts[:2], VCPU=3, DISK_GB=7))
             assert values_of(one) == [{}, {}]  # as of the last look
-            await one.service.stock.look()
+            await one.service.chores.stock.look()
             assert values_of(one) == [
                 {"VCPU": 26, "DISK_GB": 300, "CUSTOM_GPU": 4},
                 {"VCPU": 6, "DISK_GB": 14, "CUSTOM_GPU": 0},
             ]
             monkeypatch.setattr(stock, "CLASSES_MAX", 1)
-            await one.service.stock.look()
+            await one.service.chores.stock.look()
             assert values_of(one) == [{"VCPU": 26, "other": 304}, {"VCPU": 6, "other": 14}]
 
     asyncio.run(scenario())

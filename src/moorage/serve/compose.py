@@ -83,7 +83,7 @@ def compose(
     )
     metrics = ServerMetrics(service)
     metrics.add(PoolMetrics(service.admission))
-    metrics.add(StockMetrics(service.stock))
+    metrics.add(StockMetrics(service.chores.stock))
     metrics.add(FleetMetrics(service.fleet))
     metrics.add(ReporterMetrics(service.reporters))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))

@@ -18,7 +18,9 @@ class StockMetrics(Collector):
         """Yield the metrics; called by the registry."""
         labels = ["resource_class"]
         # Not `_total`, with which the names of counters end.
-        total = GaugeMetricFamily("moorage_inventory_units", "Totals of inventories.", labels=labels)
+        total = GaugeMetricFamily(
+            "moorage_inventory_units", "Totals of inventories.", labels=labels
+        )
         used = GaugeMetricFamily("moorage_inventory_used", "Allocated units.", labels=labels)
         for one in self._stock.classes:
             total.add_metric([one.resource_class], one.total)

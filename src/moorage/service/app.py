@@ -8,7 +8,6 @@ from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
 from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX, TOKEN_CACHE_MAX
 from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import AccessTokens
-from moorage.service.admission.ended import EndedKept
 from moorage.service.admission.service import Admission
 from moorage.service.batch.batch import Batches
 from moorage.service.batch.service_clock import ServiceClock
@@ -22,7 +21,6 @@ from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.queries import LedgerQueries
-from moorage.service.ledger.stock import Stock
 from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
@@ -51,7 +49,6 @@ class Service:
     admission: Admission
     fleet: Fleet
     reporters: Reporters
-    stock: Stock
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
 
     @classmethod
@@ -78,20 +75,11 @@ class Service:
         index = Index(engine, feed, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
-        stock = Stock(engine)
-        await stock.look()
         batches = Batches(clock, service_clock, standard_classes, standard_traits)
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
-        watch = Watch(engine, feed.bell)
-        admission = Admission(
-            engine,
-            transactor,
-            feed.bell,
-            followers.admission,
-            service_clock,
-            ended_kept=EndedKept(retention.ended_leases_hours, retention.ended_leases_max),
-        )
+        shared = (engine, transactor, feed.bell, followers.admission, service_clock)
+        admission = Admission(*shared, retention.ended)
         fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock, ttl_range)
         transactor.start()
         await admission.start()
@@ -103,8 +91,7 @@ class Service:
         chores = Chores(engine, transactor, clock, admission, retention)
         access = AccessTokens(engine, transactor, clock, token_cache_max)
         chores.add(access.note_uses)
-        chores.add(stock.look)
-        chores.start()
+        await chores.start()
         return cls(
             engine=engine,
             clock=clock,
@@ -117,14 +104,13 @@ class Service:
             operations=Operations(
                 engine, feed, index, transactor, audit, turns, clock, backup_directory
             ),
-            watch=watch,
+            watch=Watch(engine, feed.bell),
             admission=admission,
             fleet=fleet,
             reporters=reporters,
             chores=chores,
             turns=turns,
             searches=searches,
-            stock=stock,
         )
 
     @classmethod

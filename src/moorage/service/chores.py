@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from moorage.core.clock import DAY, SECOND, Clock, Instant
 from moorage.core.limits import LEASES_KEPT_HOURS
+from moorage.service.admission.ended import EndedKept
 from moorage.service.admission.service import Admission
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
+from moorage.service.ledger.stock import Stock
 from moorage.store import changelog_compaction
 from moorage.store.access.audit import audit_forget
 from moorage.store.api import Engine, Plan
@@ -49,6 +51,11 @@ class Retention(NamedTuple):
     ended_leases_max: int | None = None
     """Beyond this many ended leases the oldest are deleted earlier; a setting. None: no limit."""
 
+    @property
+    def ended(self) -> EndedKept:
+        """How much is kept of leases that have ended."""
+        return EndedKept(self.ended_leases_hours, self.ended_leases_max)
+
 
 RETENTION_BY_DEFAULT = Retention()
 """For commands that open the database themselves and do not know its server's settings."""
@@ -69,12 +76,15 @@ class Chores:
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
+        self.stock = Stock(engine)
+        """What is added up for metrics."""
         self._chores: list[Callable[[], Awaitable[object]]] = [
             self.compact,
             self.forget_receipts,
             self.forget_audit,
             admission.forget,
             admission.look_at_pools,
+            self.stock.look,
         ]
         self._keep = changelog_compaction.ChangelogRetention(
             retention.changes_min, retention.changes_max
@@ -88,8 +98,9 @@ class Chores:
         """Add a chore."""
         self._chores.append(chore)
 
-    def start(self) -> None:
-        """Start to run all chores every `PERIOD_SECONDS`."""
+    async def start(self) -> None:
+        """Start to run all chores every `PERIOD_SECONDS`. Raises `Error`: UNAVAILABLE."""
+        await self.stock.look()  # so that its metrics are there from the start
         self._loop.start(self._round)
 
     async def stop(self) -> None:

@@ -17,7 +17,13 @@ def clusters(cli: Cli, request: pytest.FixtureRequest) -> str:
     created = f"created {name}: as many units as slots, not paced"
     assert cli.lines("pool", "create", name, "--native-slots") == [created]
     for region in ("eu", "us"):
-        words = ("pool", "slot", "add", name, f"{region}-{request.node.name.replace('[', '.')}"[:60])
+        words = (
+            "pool",
+            "slot",
+            "add",
+            name,
+            f"{region}-{request.node.name.replace('[', '.')}"[:60],
+        )
         assert len(cli.lines(*words, "--label", f"region={region}")) == 2
     return name
 

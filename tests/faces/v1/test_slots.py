@@ -123,7 +123,8 @@ def test_a_pool_may_be_called_slots(native: Native) -> None:
 def test_slots_below_a_pool_would_hide_other_pools() -> None:
     """The control: with `/v1/pools/NAME/slots`, a pool of that name could not be reached."""
     below = [
-        replace(route, path=route.path.replace("}:slots", "}/slots")) for route in slot_routes.ROUTES
+        replace(route, path=route.path.replace("}:slots", "}/slots"))
+        for route in slot_routes.ROUTES
     ]
     for routes, pool in (([*slot_routes.ROUTES], "clusters/slots"), (below, "clusters")):
         found = Table([*routes, *pool_routes.ROUTES]).match("/v1/pools/clusters/slots")

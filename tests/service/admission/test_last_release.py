@@ -9,9 +9,9 @@ import pytest
 
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need, PoolSpec
-from moorage.core.admission.slotted.wishes import wanted_of
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
+from moorage.core.wishes import wanted_of
 from moorage.service.admission.service import LeaseRequest
 from tests.service import older_rows
 from tests.service.pools import MINUTE, ask, opened, refusal

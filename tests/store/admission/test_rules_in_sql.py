@@ -9,12 +9,12 @@ import pytest
 from moorage.core.admission.bars import bar_of
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Drain, Growth, Lease, Need, Slot, is_unheard
-from moorage.core.admission.slotted.wishes import suits, wanted_of
 from moorage.core.admission.units import figures_of, free_units, is_gang, is_over, limit_of, rests
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId, ProviderId
 from moorage.core.ledger.model import Inventory
 from moorage.core.service_time import Moment, Timeline
+from moorage.core.wishes import suits, wanted_of
 from moorage.service.batch.misfits import UNMANAGED, Obstacle
 from moorage.store.admission import load, reads
 from moorage.store.admission.line_pass import pass_load
@@ -240,7 +240,9 @@ def test_tickets_whose_labels_no_slot_has(engine: Engine, seed: int) -> None:
         served = {
             one.id
             for one in waiting
-            if one.forced or any(suits(found, one.needs[0].wanted) for found in idle) or not one.needs[0].wanted
+            if one.forced
+            or any(suits(found.labels, one.needs[0].wanted) for found in idle)
+            or not one.needs[0].wanted
         }
         assert await line_of(engine, facts) == served
         facts = await facts_of(engine, Keys(pools={"a"}))

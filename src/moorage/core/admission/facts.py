@@ -11,10 +11,10 @@ from msgspec import structs
 
 from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import FencingToken, Lease, Pool, Slot, StartOutcome
-from moorage.core.admission.slotted.wishes import suits
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
+from moorage.core.wishes import suits
 
 
 @dataclass(slots=True)
@@ -205,7 +205,8 @@ class Facts:
         if found is None:
             there = self.slots.get(pool, {}).values()
             found = sum(
-                (slot.occupied or slot.drain is None) and suits(slot, wanted) for slot in there
+                (slot.occupied or slot.drain is None) and suits(slot.labels, wanted)
+                for slot in there
             )
             self._grantable[key] = found
         return found

@@ -9,7 +9,6 @@ from msgspec import Struct, structs
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
 from moorage.core.admission.slots import free
-from moorage.core.admission.slotted.wishes import labels_of, labels_text, suits
 from moorage.core.admission.units import units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
@@ -27,6 +26,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.texts import check_plain
+from moorage.core.wishes import labels_of, labels_text, suits
 from moorage.wire.defaults import PATIENCE_SECONDS
 
 PATIENCE = round(PATIENCE_SECONDS * SECOND)
@@ -173,7 +173,7 @@ def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
 
 def _there(facts: Facts, pool: Pool, wanted: str = "") -> int:
     """Return how many slots with these labels a pool has, occupied and drained ones included."""
-    return sum(suits(slot, wanted) for slot in facts.slots.get(pool.name, {}).values())
+    return sum(suits(slot.labels, wanted) for slot in facts.slots.get(pool.name, {}).values())
 
 
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
@@ -256,7 +256,7 @@ def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -
         return
     slots = facts.slots.get(pool.name, {}).values()
     for need in needs:
-        idle = sum(suits(slot, need.wanted) for slot in free(slots, at, need.state))
+        idle = sum(suits(slot.labels, need.wanted) for slot in free(slots, at, need.state))
         if need.pool == pool.name and need.units > idle:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,

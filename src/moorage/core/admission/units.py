@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, UNRETURNED, Cause, Need, Pool, PoolSpec, Rest, Slot
-from moorage.core.admission.slotted.wishes import suits
 from moorage.core.clock import Instant
 from moorage.core.limits import RESTS_MAX
+from moorage.core.wishes import suits
 
 
 class SlotGroup(Struct, frozen=True, array_like=True):
@@ -89,7 +89,7 @@ def rests(facts: Facts, pool: Pool, at: Instant, state: str = FREE, wanted: str 
     return [
         Rest(slot.rests_until, 1)
         for slot in facts.slots.get(pool.name, {}).values()
-        if slot.state == state and is_resting(slot, at) and suits(slot, wanted)
+        if slot.state == state and is_resting(slot, at) and suits(slot.labels, wanted)
     ]
 
 
@@ -98,7 +98,7 @@ def fitting(facts: Facts, need: Need, at: Instant) -> int:
     if not need.wanted:
         return free_units(facts, facts.pools[need.pool], at).get(need.state, 0)
     return sum(
-        is_free(slot, at) and slot.state == need.state and suits(slot, need.wanted)
+        is_free(slot, at) and slot.state == need.state and suits(slot.labels, need.wanted)
         for slot in facts.slots.get(need.pool, {}).values()
     )
 

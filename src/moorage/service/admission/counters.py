@@ -10,7 +10,6 @@ from moorage.core.service_time import When
 from moorage.service.admission.views import Ages
 from moorage.service.histogram import Histogram
 
-
 WAIT_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0)
 """Upper bounds of the buckets for waits, from the request to the grant."""
 

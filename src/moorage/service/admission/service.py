@@ -73,7 +73,6 @@ class Admission:
         bell: Bell,
         followers: Followers[Changes],
         service_clock: ServiceClock,
-        *,
         ended_kept: EndedKept = ENDED_KEPT,
     ) -> None:
         self._ended = EndedLeases(engine, ended_kept)

@@ -6,12 +6,12 @@ import msgspec
 
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need
-from moorage.core.admission.slotted.wishes import labels_of, wanted_of
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import MAX_INT
 from moorage.core.texts import is_name
+from moorage.core.wishes import labels_of, wanted_of
 from moorage.service.admission.service import LeaseRequest
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.ledger_share import LeaseAllocations

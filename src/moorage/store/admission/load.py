@@ -11,10 +11,10 @@ from moorage.core.admission.bars import room_of
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease
 from moorage.core.admission.owners import BOSKOS
-from moorage.core.admission.slotted.wishes import suits
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
+from moorage.core.wishes import suits
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
@@ -115,7 +115,9 @@ def _hopeless(facts: Facts, pool: str) -> str:
     if not sought:
         return "[]"
     idle = [slot for slot in facts.slots.get(pool, {}).values() if not slot.occupied]
-    return encode([text for text in sorted(sought) if not any(suits(one, text) for one in idle)])
+    return encode(
+        [text for text in sorted(sought) if not any(suits(one.labels, text) for one in idle)]
+    )
 
 
 def _lease_queries(keys: Keys) -> list[Query]:

@@ -6,9 +6,9 @@ from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast import why
 from moorage.core.admission.forecast.queue_order import Waiter, queue_of
 from moorage.core.admission.model import Lease, Need
-from moorage.core.admission.slotted.wishes import wanted_of
 from moorage.core.errors import Code
 from moorage.core.limits import WISHES_MAX
+from moorage.core.wishes import wanted_of
 from tests.core.admission.build import Refused, World
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 from moorage.core.admission.admit import order
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Need, Slot
-from moorage.core.admission.slotted.wishes import suits, wanted_of
+from moorage.core.wishes import suits, wanted_of
 from tests.core.admission.build import World
 
 LABELS = ({}, {"region": "eu"}, {"region": "us"}, {"tier": "big"}, {"region": "eu", "tier": "big"})
@@ -28,7 +28,7 @@ Watch = Callable[[World, set[str]], None]
 
 def fits(slot: Slot, ticket: Lease) -> bool:
     """Could this free slot be granted to this ticket?"""
-    return not slot.occupied and suits(slot, ticket.needs[0].wanted)
+    return not slot.occupied and suits(slot.labels, ticket.needs[0].wanted)
 
 
 def waiting(world: World) -> list[Lease]:
@@ -50,7 +50,7 @@ def nobody_is_overtaken(world: World, granted: set[str]) -> None:
         taken = world.facts.slots["p"][slot]
         for ticket in waiting(world):
             before = order(ticket) < order(lease)
-            assert not (before and suits(taken, ticket.needs[0].wanted)), (ticket, lease)
+            assert not (before and suits(taken.labels, ticket.needs[0].wanted)), (ticket, lease)
 
 
 def played(seed: int, watch: Watch, page: int = 1) -> World:
@@ -96,7 +96,7 @@ def test_a_line_in_strict_order_would_leave_slots_idle() -> None:
     def watch(world: World, _granted: set[str]) -> None:
         nonlocal blocked
         line = waiting(world)
-        # In strict order, whoever stands behind the first ticket would still wait.
+        # In strict order, all tickets behind the first one would still wait.
         blocked += any(
             order(line[0]) < order(lease)
             for lease in world.facts.leases.values()

@@ -21,7 +21,6 @@ from moorage.core.admission.forecast.eta import (
 )
 from moorage.core.admission.forecast.queue_order import Queue
 from moorage.core.admission.model import FREE, Lease, Need, Pool
-from moorage.core.admission.slotted.wishes import labels_text, suits
 from moorage.core.admission.units import (
     fitting,
     free_units,
@@ -34,6 +33,7 @@ from moorage.core.admission.units import (
 from moorage.core.clock import SECOND
 from moorage.core.counting import are, counted
 from moorage.core.service_time import Moment
+from moorage.core.wishes import labels_text, suits
 
 HOLDERS_NAMED = 3
 """Owners that a sentence names; the others are only counted."""
@@ -244,8 +244,8 @@ def _barred(facts: Facts, ticket: Lease) -> Binding | None:
         return Binding(
             "labels",
             f"no slot: asks for {counted(lacking.units, 'slot')} of {lacking.pool} with"
-            f" {labels_text(lacking.wanted)}, but it has {there} now{_drained(facts, lacking.pool)};"
-            " skipped until there are more",
+            f" {labels_text(lacking.wanted)}, but it has {there} now"
+            f"{_drained(facts, lacking.pool)}; skipped until there are more",
         )
     for name, units in units_by_pool(ticket.needs).items():
         pool = facts.pools[name]
@@ -365,7 +365,7 @@ def _named(holders: Sequence[tuple[str, int]]) -> str:
 
 def _taken(facts: Facts, need: Need) -> str:
     """Return the clause on the slots with the labels that are asked for, and their holders."""
-    there = [s for s in facts.slots.get(need.pool, {}).values() if suits(s, need.wanted)]
+    there = [s for s in facts.slots.get(need.pool, {}).values() if suits(s.labels, need.wanted)]
     held: dict[str, int] = {}
     for slot in there:
         if slot.occupied:

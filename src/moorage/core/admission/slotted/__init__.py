@@ -1,4 +1,4 @@
-"""Named slots: which labels requests ask for, which slots a scan has left, changes by operators.
+"""Single slots: `changes.py` by operators, and in `idle_slots.py` which one a ticket gets.
 
-May import: the rest of `core/admission`, as that may import this.
+May import: the rest of `core/admission`, of which only the grants import this.
 """

@@ -10,9 +10,9 @@ from msgspec import Struct
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Need, Pool, Slot
 from moorage.core.admission.slots import free
-from moorage.core.admission.slotted.wishes import suits
 from moorage.core.admission.units import is_resting
 from moorage.core.clock import Instant
+from moorage.core.wishes import suits
 
 
 class _Suited(Struct, frozen=True):
@@ -36,7 +36,7 @@ class IdleSlots:
         if self._left:
             for slot in self.of(FREE):
                 if not is_resting(slot, at):
-                    wanted = tuple(text for text in self._left if suits(slot, text))
+                    wanted = tuple(text for text in self._left if suits(slot.labels, text))
                     self._suited[slot.name] = _Suited(slot, wanted)
                     self._count(wanted, 1)
 
@@ -59,7 +59,7 @@ class IdleSlots:
 
     def fitting(self, need: Need) -> int:
         """Return how many free slots a need fits, those in cooldown included."""
-        return sum(suits(slot, need.wanted) for slot in self.of(need.state))
+        return sum(suits(slot.labels, need.wanted) for slot in self.of(need.state))
 
     def take(self, need: Need, units: int) -> list[Slot]:
         """Remove and return up to this many slots for a need, those not in cooldown first."""
@@ -90,7 +90,7 @@ class IdleSlots:
     def _chosen(self, need: Need, units: int) -> list[Slot]:
         if not self.by_label or need.state != FREE:
             return self.of(need.state)[-units:][::-1]
-        fitting = [slot for slot in reversed(self.of(FREE)) if suits(slot, need.wanted)]
+        fitting = [slot for slot in reversed(self.of(FREE)) if suits(slot.labels, need.wanted)]
         fitting.sort(key=lambda slot: (is_resting(slot, self._at), self._others(slot, need)))
         return fitting[:units]
 

@@ -9,8 +9,6 @@ from functools import lru_cache
 
 from msgspec import json
 
-from moorage.core.admission.model import Slot
-
 _labels = json.Decoder(dict[str, str])
 
 
@@ -30,6 +28,6 @@ def labels_text(wanted: str) -> str:
     return ", ".join(f"{name}={value}" for name, value in labels_of(wanted).items())
 
 
-def suits(slot: Slot, wanted: str) -> bool:
-    """Does a slot have the labels that are asked for?"""
-    return not wanted or labels_of(wanted).items() <= slot.labels.items()
+def suits(labels: Mapping[str, str], wanted: str) -> bool:
+    """Do these labels of a slot include those that are asked for?"""
+    return not wanted or labels_of(wanted).items() <= labels.items()
