@@ -295,9 +295,9 @@ def _show_one(pool: Pool, as_json: bool, line: str) -> None:
 
 
 def _covered(report: PoolReport) -> str:
-    hours = report.covered_seconds / 3_600
-    if hours == round(hours):
-        return f"{round(hours)} hours"
+    hours, rest = divmod(report.covered_seconds, 3_600)
+    if 0 < hours <= 24 and not rest:
+        return counted(round(hours), "hour")
     return duration_text(round(report.covered_seconds))
 
 

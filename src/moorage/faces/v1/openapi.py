@@ -50,6 +50,9 @@ _TAGS = {
 _VERBS = {"page": "list", "index": "list", "read": "get", "answered": "get"}
 """Verbs of operation ids, where they differ from the handler's name."""
 
+_PART = "slot"
+"""What a pool has: handlers with it in their names say what the operation is about."""
+
 _SEVERAL = "It may contain slashes, which need not be escaped."
 
 
@@ -193,7 +196,7 @@ def _tag(route: Route) -> str:
 def _operation_id(route: Route) -> str:
     """Return the operation's name in generated clients: `create_pool`, `list_leases`, `watch`."""
     tag, name = _tag(route).replace("-", "_"), route.handler.__name__
-    if tag in name:
+    if tag in name or _PART in name:
         return name
     verb = _VERBS.get(name, name)
     several = verb == "list" or route.bulk

@@ -19,7 +19,7 @@ POOL = "/v1/pools/{name+}:slots"
 SLOT = f"{POOL}/{{slot}}"
 
 
-async def page(request: Request[None, PageAsked]) -> wire.SlotPage:
+async def list_slots(request: Request[None, PageAsked]) -> wire.SlotPage:
     """Return a page of slots, by name; callers of a project see whole leases of it only."""
     asked, name, project = request.parameters, request.variables["name"], request.project
     roles.check_scope(request.scope, [name])
@@ -29,20 +29,20 @@ async def page(request: Request[None, PageAsked]) -> wire.SlotPage:
     )
 
 
-async def add(request: Request[wire.SlotsWanted, None]) -> None:
+async def add_slots(request: Request[wire.SlotsWanted, None]) -> None:
     """Make free slots."""
     name, wanted = request.variables["name"], request.body
     await request.service.admission.slots.add(name, wanted.names, wanted.labels, request.actor)
 
 
-async def label(request: Request[wire.SlotLabels, None]) -> wire.Slot:
+async def label_slot(request: Request[wire.SlotLabels, None]) -> wire.Slot:
     """Replace the labels of a slot."""
     pool, name = _named(request)
     await request.service.admission.slots.label(pool, name, request.body.labels, request.actor)
     return await _one(request)
 
 
-async def drain(request: Request[wire.DrainWanted, None]) -> wire.Drained:
+async def drain_slot(request: Request[wire.DrainWanted, None]) -> wire.Drained:
     """Keep a slot from further grants."""
     (pool, name), wanted = _named(request), request.body
     slots = request.service.admission.slots
@@ -51,14 +51,14 @@ async def drain(request: Request[wire.DrainWanted, None]) -> wire.Drained:
     return wire.Drained(slot=None if view is None else shown(view))
 
 
-async def resume(request: Request[None, None]) -> wire.Slot:
+async def resume_slot(request: Request[None, None]) -> wire.Slot:
     """Let a drained slot be granted again."""
     pool, name = _named(request)
     await request.service.admission.slots.resume(pool, name, request.actor)
     return await _one(request)
 
 
-async def remove(request: Request[None, None]) -> None:
+async def remove_slot(request: Request[None, None]) -> None:
     """Remove a free slot."""
     pool, name = _named(request)
     await request.service.admission.slots.remove(pool, name, request.actor)
@@ -88,7 +88,7 @@ ROUTES = (
         scopes=(ScopedRole.GOVERNOR,),
         projects=True,
         summary="List the named slots of a pool: their states, labels and holders.",
-        handler=page,
+        handler=list_slots,
         parameters=PageAsked,
         answer=wire.SlotPage,
     ),
@@ -97,7 +97,7 @@ ROUTES = (
         path=POOL,
         role=Role.OPERATOR,
         summary="Make free slots in a pool with native slots.",
-        handler=add,
+        handler=add_slots,
         body=wire.SlotsWanted,
     ),
     Route(
@@ -105,7 +105,7 @@ ROUTES = (
         path=f"{SLOT}/drain",
         role=Role.OPERATOR,
         summary="Never grant a slot again; it goes once it is free, unless it is to be kept.",
-        handler=drain,
+        handler=drain_slot,
         body=wire.DrainWanted,
         answer=wire.Drained,
     ),
@@ -114,7 +114,7 @@ ROUTES = (
         path=f"{SLOT}/resume",
         role=Role.OPERATOR,
         summary="Let a drained slot be granted again.",
-        handler=resume,
+        handler=resume_slot,
         answer=wire.Slot,
     ),
     Route(
@@ -122,7 +122,7 @@ ROUTES = (
         path=f"{SLOT}/labels",
         role=Role.OPERATOR,
         summary="Replace the labels of a slot; its lease keeps it.",
-        handler=label,
+        handler=label_slot,
         body=wire.SlotLabels,
         answer=wire.Slot,
     ),
@@ -131,6 +131,6 @@ ROUTES = (
         path=SLOT,
         role=Role.OPERATOR,
         summary="Remove a free slot of a pool with native slots.",
-        handler=remove,
+        handler=remove_slot,
     ),
 )
