@@ -102,8 +102,8 @@ def test_slots_are_drained_resumed_and_removed(cli: Cli, clusters: str) -> None:
     assert (row["state"], row["reason"]) == ("draining", "disk fails")
     cli.lines("lease", "revoke", lease)
     assert [row["slot"] for row in rows(cli, clusters)] == [other]
-    (said,) = cli.lines("pool", "slot", "drain", clusters, other, "--keep")
-    assert said.startswith(f"drained {other}: it is free")
+    (line,) = cli.lines("pool", "slot", "drain", clusters, other, "--keep")
+    assert line.startswith(f"drained {other}: it is free")
     refused = cli.refusal(3, "lease", "acquire", "--pool", clusters, "--wait", "0")
     assert "the limit is now 0, 1 is drained" in refused
     assert cli.lines("pool", "slot", "resume", clusters, other) == [f"resumed {other}"]
