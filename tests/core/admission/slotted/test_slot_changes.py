@@ -11,7 +11,7 @@ from moorage.core.admission.slotted import changes as slots
 from moorage.core.errors import Code
 from moorage.core.limits import SLOTS_MAX
 from moorage.core.wishes import wanted_of
-from tests.core.admission.build import Refused, World, spec
+from tests.core.admission.build import Refused, World, make_ask, spec
 
 
 def world_with(*names: str, **labels: str) -> World:
@@ -128,6 +128,26 @@ def test_a_drained_slot_sets_nothing_aside() -> None:
     world.ask("one")
     assert world.lease("both").state == "waiting"
     assert world.lease("one").slots == {"p": ("a",)}
+
+
+@pytest.mark.parametrize("what", ["nothing", "drained", "relabelled"])
+def test_a_retry_keeps_no_slot_that_it_would_not_get(what: str) -> None:
+    """A retry is a new grant: it does not keep a drained slot, nor one that lost its label.
+
+    The control: without a change it keeps its slot, though another one is free.
+    """
+    world = world_with("a", "b", zone="x")
+    wish = (Need("p", 1, wanted=wanted_of({"zone": "x"})),)
+    world.ask("one", wish)
+    (name,) = world.lease("one").slots["p"]
+    if what == "drained":
+        drain(world, name)
+    elif what == "relabelled":
+        world.do((slots.label(world.facts, "p", name, {"zone": "y"})[0], None))
+    world.retry("one", make_ask("two", wish))
+    assert (world.lease("two").slots == {"p": (name,)}) is (what == "nothing")
+    assert world.lease("two").state == "granted"
+    assert (name in world.facts.slots["p"]) is (what != "drained")
 
 
 def test_a_held_slot_is_not_removed() -> None:
