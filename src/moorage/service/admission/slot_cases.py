@@ -49,7 +49,7 @@ class SlotCase(AuditedUseCase[Slot | None]):
     by: Actor
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(pools={self.pool}, holders={self.pool}))
+        return Keys(admission=AdmissionKeys(pools={self.pool}))
 
     def conclude(self, world: World, when: When) -> Slot | None:
         return world.admission.slots.get(self.pool, {}).get(self.name)
