@@ -104,6 +104,8 @@ def test_slots_are_drained_resumed_and_removed(cli: Cli, clusters: str) -> None:
     assert [row["slot"] for row in rows(cli, clusters)] == [other]
     (line,) = cli.lines("pool", "slot", "drain", clusters, other, "--keep")
     assert line.startswith(f"drained {other}: it is free")
+    listed = [line.split("\t") for line in cli.lines("pool", "list")]
+    assert next(cells for cells in listed if cells[0] == clusters)[-1] == "1 drained"
     refused = cli.refusal(3, "lease", "acquire", "--pool", clusters, "--wait", "0")
     assert "the limit is now 0, 1 is drained" in refused
     assert cli.lines("pool", "slot", "resume", clusters, other) == [f"resumed {other}"]

@@ -22,6 +22,7 @@ from moorage.service import errors
 from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.positions import Positions
+from moorage.service.admission.slots import DRAINED
 from moorage.service.admission.views import (
     Ages,
     LeaseView,
@@ -279,5 +280,5 @@ def _report_view(
 def _by_state(groups: Iterable[SlotGroup]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for group in groups:
-        counts[group.state] += group.slots
+        counts[DRAINED if group.drained and not group.occupied else group.state] += group.slots
     return dict(sorted(counts.items()))
