@@ -91,7 +91,7 @@ class Service:
         chores = Chores(engine, transactor, clock, admission, retention)
         access = AccessTokens(engine, transactor, clock, token_cache_max)
         chores.add(access.note_uses)
-        await chores.start()
+        chores.start()
         return cls(
             engine=engine,
             clock=clock,

@@ -92,15 +92,15 @@ class Chores:
         self._audit_days = retention.audit_days
         self._began = clock.now(), clock.monotonic()
         self._receipts_after = FIRST
+        self._begun = False
         self._loop = Loop(log, "a round of chores failed", PERIOD_SECONDS)
 
     def add(self, chore: Callable[[], Awaitable[object]]) -> None:
         """Add a chore."""
         self._chores.append(chore)
 
-    async def start(self) -> None:
-        """Start to run all chores every `PERIOD_SECONDS`. Raises `Error`: UNAVAILABLE."""
-        await self.stock.look()  # so that its metrics are there from the start
+    def start(self) -> None:
+        """Start to run all chores every `PERIOD_SECONDS`; what only metrics need, at once."""
         self._loop.start(self._round)
 
     async def stop(self) -> None:
@@ -153,10 +153,16 @@ class Chores:
                 return total
 
     async def _round(self) -> float:
-        await asyncio.sleep(PERIOD_SECONDS)  # first: none of them is urgent at the start
+        if not self._begun:
+            self._begun = True
+            await self._run(self.stock.look)
+        await asyncio.sleep(PERIOD_SECONDS)  # first: no other is urgent at the start
         for chore in self._chores:
-            try:
-                await chore()
-            except Exception:  # the other chores run all the same; the next round tries again
-                log.exception("the chore %s failed", getattr(chore, "__name__", chore))
+            await self._run(chore)
         return 0.0
+
+    async def _run(self, chore: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await chore()
+        except Exception:  # the other chores run all the same; the next round tries again
+            log.exception("the chore %s failed", getattr(chore, "__name__", chore))
