@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from moorage.integrations import native_api
-from moorage.integrations.provisioning.host_leases import Host
+from moorage.integrations.provisioning.hosts import Host
 from tests.integrations.ironic.world import POOL, World, played
 
 

@@ -59,6 +59,7 @@ def marked(values: dict[str, str]) -> dict[str, Any]:
 
 
 _IDLE = bmh("available")
+_AGAIN = bmh("available", **marked(REFRESH))
 _GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 FORCED = bmh("registering", **marked({DETACHED: '{"force": true}'}))
@@ -98,9 +99,29 @@ CASES = (
         bmh("available", had=IMAGE),
         False,
     ),
-    Case("an image while it registers", bmh("registering", IMAGE), bmh("registering"), False),
-    Case("an image while it is inspected", bmh("inspecting", IMAGE), bmh("inspecting"), False),
-    Case("an image while it is prepared", bmh("preparing", IMAGE), bmh("preparing"), False),
+    Case("an image while it registers", bmh("registering", IMAGE), bmh("registering"), True),
+    Case("an image while it is inspected", bmh("inspecting", IMAGE), bmh("inspecting"), True),
+    Case("an image while it is prepared", bmh("preparing", IMAGE), bmh("preparing"), True),
+    Case("a deployment while it is prepared", bmh("preparing", LIVE), bmh("preparing"), True),
+    Case("on while it is inspected", bmh("inspecting", IMAGE), bmh("inspecting", IMAGE, OFF), True),
+    Case("an image, though off", bmh("inspecting", IMAGE, OFF), bmh("inspecting", OFF), False),
+    Case("another image", bmh("inspecting", OTHER), bmh("inspecting", IMAGE), False),
+    Case("no image any more", bmh("preparing"), bmh("preparing", IMAGE), False),
+    Case("a label", bmh("preparing", IMAGE, labels={}), bmh("preparing", IMAGE), False),
+    Case("an image that others manage", bmh("preparing", IMAGE, EXTERNAL), bmh("preparing"), False),
+    Case(
+        "an image before it is deleted",
+        bmh("inspecting", IMAGE, deletionTimestamp="2026-01-01T00:00:00Z"),
+        bmh("inspecting", deletionTimestamp="2026-01-01T00:00:00Z"),
+        False,
+    ),
+    Case(
+        "no other pause any more while it is inspected",
+        bmh("inspecting", IMAGE),
+        bmh("inspecting", IMAGE, **marked(CAPM3)),
+        True,
+    ),
+    Case("an image in place of an inspection", bmh("available", IMAGE), _AGAIN, True),
     Case("an image", bmh("available", IMAGE), _IDLE, True),
     Case("an image, older name of the state", bmh("ready", IMAGE), bmh("ready"), True),
     Case("an image, without a status in the write", bmh(None, IMAGE), _IDLE, True),

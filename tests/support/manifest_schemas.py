@@ -161,6 +161,7 @@ SCHEMAS = {
                 "apiGroups resources verbs",
                 apiGroups=some({"type": "string"}),
                 resources=some(TEXT),
+                resourceNames=some(TEXT),
                 verbs=some(TEXT),
             )
         ),

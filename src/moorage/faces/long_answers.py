@@ -144,7 +144,8 @@ async def long_send(
 
 async def _sent(message: Message, send: Send, patience: float) -> float:
     """Send a message and return the seconds it took. Raises TimeoutError after `patience`."""
-    began = perf_counter()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
     async with asyncio.timeout(patience):
         await send(message)
-    return perf_counter() - began
+    return loop.time() - began

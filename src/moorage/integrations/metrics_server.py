@@ -8,7 +8,9 @@ from socket import socket
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from moorage.integrations.server_log import server_log
+from moorage.integrations.web_server import served
+
+CONNECTIONS_MAX = 100
 
 
 @asynccontextmanager
@@ -42,11 +44,5 @@ async def metrics_served(
     if not_ready is not None:
         app.router.add_get("/healthz", healthy)
         app.router.add_get("/readyz", ready)
-    runner = web.AppRunner(app, handle_signals=False, access_log=None, logger=server_log)
-    await runner.setup()
-    try:
-        for one in sockets:
-            await web.SockSite(runner, one).start()
+    async with served(app, sockets, CONNECTIONS_MAX):
         yield
-    finally:
-        await runner.cleanup()

@@ -15,6 +15,7 @@ from moorage.faces.long_answers import WHOLE_BYTES_MAX, LongAnswer, long_send
 from moorage.faces.web import ABORT, Message, Scope
 from moorage.service.unsent_memory import UnsentMemory
 from tests.faces.placement.support.client import Client
+from tests.support.virtual_loop import VirtualLoop, run, turns
 
 CHILDREN = 24
 QUESTION = "/allocation_candidates?group_policy=isolate&" + "&".join(
@@ -212,24 +213,24 @@ class Sending:
 
         scope: Scope = {"path": "/", ABORT: abort}
         start: Message = {"type": "http.response.start", "status": 200, "headers": []}
-        asyncio.run(long_send(start, self.answer, scope, receive, send, turn))
+        run(lambda _: long_send(start, self.answer, scope, receive, send, turn))
 
 
 async def read_slowly() -> None:
-    """Take a tenth of a second."""
-    passed = asyncio.Event()
-    asyncio.get_running_loop().call_later(0.1, passed.set)
-    await passed.wait()
+    """Take four seconds."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.advance(4.0)
+    await turns()
 
 
 def test_a_client_that_reads_too_slowly_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The total rate counts, not only the time of each piece; a client at the minimum is served."""
-    monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.5)
     monkeypatch.setattr(module, "READ_RATE_MIN", 1 << 40)
     slow = Sending()
     slow.run(read_slowly)
     assert slow.aborts == 1 and 0 < len(slow.sent) < 10
-    monkeypatch.setattr(module, "READ_RATE_MIN", 1 << 16)
+    monkeypatch.setattr(module, "READ_RATE_MIN", module.SENT_BYTES // 4)
     steady = Sending()
     steady.run(read_slowly)
     assert steady.aborts == 0 and [each["more_body"] for each in steady.sent] == [True] * 10 + [

@@ -8,10 +8,10 @@ from moorage.client.transport import RefusedError
 from moorage.integrations.provisioning.host_leases import (
     SENT_MAX,
     CrowdedError,
-    Host,
     HostLeases,
     work_state_of,
 )
+from moorage.integrations.provisioning.hosts import Host
 from moorage.integrations.provisioning.unit_release import WIRE_GRACE_SECONDS
 from moorage.wire.admission import Lease, PoolWanted
 from tests.integrations.ironic.world import POOL, World, played

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,17 @@ def test_a_server_with_its_own_authority_and_a_token(
         (kubeconfig("http://x", {"token": "a"}) | {"clusters": [{"name": "one"}]}, "has no server"),
         (
             kubeconfig("https://x", {"token": "a"}, **{"certificate-authority": "/no"}),
-            "No such file",
+            "no file /no",
         ),
+        (
+            kubeconfig("https://x", {"token": "a"}, **{"certificate-authority-data": "x"}),
+            "certificate",
+        ),
+        (kubeconfig("https://x", {"client-certificate-data": "eA=="}), "certificate with its key"),
+        (kubeconfig("http://x", {"tokenFile": "/token"}), "nor tokenFile is"),
+        (kubeconfig("http://x", {"token": "a"}, **{"proxy-url": "http://p"}), "proxy-url"),
+        (kubeconfig("x:6443", {"token": "a"}), "'x:6443' is not the URL of a server"),
+        ({**kubeconfig("http://x", {"token": "a"}), "current-context": ""}, "names no context"),
     ],
 )
 def test_a_file_that_names_no_usable_cluster(tmp_path: Path, content: Any, words: str) -> None:
@@ -68,6 +78,43 @@ def test_a_file_that_names_no_usable_cluster(tmp_path: Path, content: Any, words
     with pytest.raises(UnusableError, match=words) as refusal:
         by_kubeconfig(path)
     assert path in str(refusal.value)
+
+
+ODD: tuple[Any, ...] = (None, "", "x", "eA==", 7, True, [], ["x"], {}, {"x": "x"}, "/no")
+
+
+def odd_variants(content: Any) -> Iterator[Any]:
+    """Yield a document again and again, each time with another part replaced, or missing."""
+    yield from ODD
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield {key: one for key, one in content.items() if key != name}
+            yield from ({**content, name: one} for one in odd_variants(value))
+    elif isinstance(content, list):
+        yield from ([one] for one in odd_variants(content[0]))
+
+
+def test_every_odd_file_is_usable_or_refused(tmp_path: Path) -> None:
+    """Whatever a file has in place of a part: it is used, or refused by an error that names it."""
+    own = certificate(tmp_path, "IP:127.0.0.1")
+    user = {"token": "a", "username": "b", "password": "c", "client-certificate-data": own.bundle}
+    full = kubeconfig("https://x", user, **{"certificate-authority-data": own.bundle})
+    full["users"][0]["user"] |= {"client-certificate": "/a", "client-key": "/b"}
+    full["clusters"][0]["cluster"] |= {"certificate-authority": "/c", "proxy-url": None}
+    number = 0
+    for content in (kubeconfig("https://x", {"token": "a"}), full):
+        for one in odd_variants(content):
+            path = written(tmp_path, json.dumps(one))
+            number += 1
+            try:
+                found = by_kubeconfig(path)
+            except UnusableError as refusal:
+                assert path in str(refusal), one
+                assert "\n" not in str(refusal), one
+            else:
+                assert found.server.startswith("http"), one
+                assert all(isinstance(text, str) for text in found.headers().values()), one
+    assert number > 200
 
 
 def test_no_file_and_no_pod(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ PATIENCE = 20.0
 
 def one(name: str, version: int, **more: Any) -> dict[str, Any]:
     """Return an object."""
-    return {"metadata": {"name": name, "namespace": "n", "resourceVersion": f"{version}"}, **more}
+    identity = {"name": name, "namespace": "n", "uid": f"uid-{name}"}
+    return {"metadata": {**identity, "resourceVersion": f"{version}"}, **more}
 
 
 def event(kind: str, *named: Any, **more: Any) -> bytes:

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,6 +23,7 @@ PAUSED = "baremetalhost.metal3.io/paused"
 BARE = ("metal3", "install", "--image", "i:1", "--url", "http://m:1")
 INSTALL = (*BARE, "--pool", "deploy")
 UNINSTALL = ("metal3", "uninstall")
+WEBHOOK = ("metal3", "webhook", "--tls-cert")
 GOVERN = ("metal3", "govern", "--pool", "deploy", "--url", "http://127.0.0.1:9", "--token", "t")
 
 
@@ -59,9 +64,19 @@ def test_install_prints_documents_that_can_be_applied() -> None:
         (2, (*UNINSTALL, "--ca-file", "/none", "--kubeconfig", "config"), "need --kubernetes"),
         (2, (*GOVERN, "--kubeconfig", "config", "--context", "b"), "no context 'b'"),
         (2, ("metal3", "uninstall", "--kubernetes", "ftp://m"), "ftp"),
-        (2, ("metal3", "uninstall", "--kubernetes", "http://m", "--ca-file", "/none"), "No such"),
+        (
+            2,
+            ("metal3", "uninstall", "--kubernetes", "http://m", "--ca-file", "/none"),
+            "/none: No such",
+        ),
         (5, ("metal3", "uninstall", "--kubernetes", "http://127.0.0.1:9"), "no answer from"),
-        (2, ("metal3", "webhook", "--tls-cert", "/none", "--tls-key", "/none"), "/none"),
+        (2, ("metal3", "uninstall", "--kubernetes", "http://m", "--ca-file", "config"), "config:"),
+        (2, ("metal3", "webhook", "--tls-cert", "/none", "--tls-key", "/none"), "/none: No such"),
+        (2, (*WEBHOOK, "config", "--tls-key", "config"), "config and config: this is no cert"),
+        (2, (*GOVERN, "--namespace", ""), "--namespace must be a DNS label"),
+        (2, (*GOVERN, "--namespace", "../x"), "--namespace must be a DNS label"),
+        (2, (*GOVERN, "--cluster-name", "a b"), "--cluster-name: 1 to 63 letters"),
+        (2, (*INSTALL, "--print", "--image", ""), "--image '' cannot stand in a manifest"),
     ],
 )
 def test_wrong_values(tmp_path: Path, code: int, words: tuple[str, ...], said: str) -> None:
@@ -69,6 +84,51 @@ def test_wrong_values(tmp_path: Path, code: int, words: tuple[str, ...], said: s
     (tmp_path / "odd.toml").write_text('[[rule]]\npool = "{conductor}"\n')
     (tmp_path / "config").write_text(kubeconfig("http://127.0.0.1:9"))
     assert said in refusal(code, *words, directory=tmp_path)
+
+
+@pytest.mark.parametrize("command", [GOVERN, ("ironic", "govern")])
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1", "x"])
+def test_an_interval_is_a_number_of_seconds(command: tuple[str, ...], value: str) -> None:
+    """Others are refused before anything else happens, also those that compare with no number."""
+    words = (*command, "--interval", value)
+    found = subprocess.run(
+        [sys.executable, "-m", "moorage", *words], capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "Invalid value for '--interval'" in found.stderr
+
+
+def test_the_webhook_does_not_ask_for_a_pass_phrase(tmp_path: Path) -> None:
+    """A key with a pass phrase is refused in one line: nobody is there to type it."""
+    command = "openssl req -x509 -newkey rsa:2048 -passout pass:x -keyout k.pem -out c.pem"
+    subprocess.run(
+        [*command.split(), "-subj", "/CN=x"], cwd=tmp_path, check=True, capture_output=True
+    )
+    said = refusal(2, *WEBHOOK, "c.pem", "--tls-key", "k.pem", directory=tmp_path)
+    assert "c.pem and k.pem: this is no certificate with its key" in said
+
+
+@pytest.mark.parametrize("url", ["http://[2001:db8::1]:8778", "http://m:1/"])
+def test_install_keeps_the_address(url: str) -> None:
+    """The governor gets the address that was given, also one of IPv6."""
+    done = moorage("metal3", "install", "--image", "i", "--pool", "p", "--url", url, "--print")
+    assert done.returncode == 0, done.stderr
+    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout)}
+    (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert f"--url={url}" in container["command"]
+
+
+def test_install_reads_the_rules_from_a_pipe(tmp_path: Path) -> None:
+    """Rules that can be read only once are stored as they are."""
+    pipe, rules = tmp_path / "pipe", '[[rule]]\npool = "deploy"\n'
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(rules,))
+    writer.start()
+    done = moorage(*BARE, "--print", "--rules", str(pipe))
+    writer.join()
+    assert done.returncode == 0, done.stderr
+    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout)}
+    assert found["ConfigMap"]["data"] == {"rules.toml": rules}
 
 
 def test_install_prints_the_rules(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_every_document_is_as_the_reference_has_it(name: str, version: str) -> N
 
 
 def test_the_governor_may_do_nothing_else() -> None:
-    """It reads and patches hosts, and creates events; no status, no secrets, no deletions."""
+    """It reads and patches hosts, reads one namespace and creates events; no status, no secrets."""
     assert only("governor", "ClusterRole")["rules"] == [
         {
             "apiGroups": ["metal3.io"],
@@ -51,6 +51,12 @@ def test_the_governor_may_do_nothing_else() -> None:
             "verbs": ["get", "list", "watch", "patch"],
         },
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        {
+            "apiGroups": [""],
+            "resources": ["namespaces"],
+            "resourceNames": ["kube-system"],
+            "verbs": ["get"],
+        },
     ]
 
 

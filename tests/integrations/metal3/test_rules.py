@@ -8,7 +8,7 @@ import pytest
 
 from moorage.integrations.metal3.hosts import Verb
 from moorage.integrations.metal3.rules import Rules, fields_of, parse, read
-from moorage.integrations.provisioning.rules import RulesError
+from moorage.integrations.provisioning.rules import FILE_BYTES_MAX, RulesError
 
 HOST: dict[str, Any] = {
     "metadata": {
@@ -38,6 +38,23 @@ BARE: dict[str, Any] = {"metadata": {"name": "b"}, "spec": None, "status": "odd"
 def rules(text: str) -> Rules:
     """Return the rules of a file with this text."""
     return parse(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://images/a.qcow2", "https://images/a.qcow2"),
+        ("https://user:pa@ss@images/a?X-Signature=secret", "https://images/a"),
+        ("http://user:secret@images?a=/@b#c", "http://images"),
+        ("oci://images/a@sha256:12", "oci://images/a@sha256:12"),
+        ("https://images/a\n?token=secret\n", "https://images/a\n"),
+        (3, None),
+    ],
+)
+def test_an_image_without_its_secrets(url: Any, shown: str | None) -> None:
+    """Pools are named by it, and everybody may read their names."""
+    image = {**HOST, "spec": {"image": {"url": url}}}
+    assert fields_of(image).get("image") == shown
 
 
 def test_fields() -> None:
@@ -102,6 +119,10 @@ def test_exempt_hosts() -> None:
         ),
         ('[[rule]]\npool = "{rack}"', "'rack' is no field of a host; the fields are name, "),
         ('[[rule]]\npool = "{labels}"', "labels are like labels.rack"),
+        ('[[rule]]\npool = "{name.rack}"', "'name.rack' is no field of a host"),
+        ('[[rule]]\npool = "{labels.rack"', "write a field of the host as {NAME}"),
+        ('[[rule]]\npool = "p"\nwhere = { name = [] }', "length >= 1"),
+        ('[[rule]]\npool = "p"\n' + "#" * FILE_BYTES_MAX, f"more than {FILE_BYTES_MAX} bytes"),
         ('[[rule]]\npool = "p"\nwhere = { conductor = "c" }', "'conductor' is no field"),
         ('[[rule]]\npool = "p"\n[[exempt]]\nwhere = {}', "needs 'where' with a field"),
         ('[[rule]]\npool = "p"\nfirst_of_image = true', "first_of_image"),

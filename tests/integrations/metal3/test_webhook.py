@@ -16,10 +16,11 @@ import pytest
 import yaml
 
 from moorage.integrations.metal3.admission import webhook
-from moorage.integrations.metal3.admission.certificates import CertificateError, Certificates
+from moorage.integrations.metal3.admission.certificates import Certificates
 from moorage.integrations.metal3.admission.review import answered
 from moorage.integrations.metal3.hosts import OWN, PAUSED
 from moorage.integrations.metal3.manifests.reading import manifest
+from moorage.integrations.pem_files import PemError
 from moorage.integrations.sockets import bound
 from tests.support.admission_cases import CASES, GOVERNOR, Case
 from tests.support.certificates import Certificate, certificate
@@ -210,6 +211,48 @@ def test_a_burst_of_reviews_waits_for_its_turn(tmp_path: Path) -> None:
     play(scene)
 
 
+def test_slow_clients_keep_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients that never finish their bodies, short and long ones, need no rights; a review beside
+    them is answered. When they go, the log says nothing.
+    """
+    trusted = made(tmp_path / "tls")
+    monkeypatch.setattr(webhook, "BODY_SECONDS", 20.0)
+
+    async def scene() -> None:
+        async with served(trusted.folder) as port, client(trusted) as session:
+            slow = []
+            for number in range(100):
+                _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusted.client())
+                writer.write(b"POST /pause HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n")
+                writer.write(b" " * (200_000 if number % 2 else 1))
+                slow.append(writer)
+            body = {**REVIEW, "request": CASES[0].review()}
+            url = f"https://127.0.0.1:{port}/pause"
+            async with session.post(url, json=body, timeout=aiohttp.ClientTimeout(4)) as answer:
+                assert answer.status == 200
+            for writer in slow:
+                writer.transport.abort()
+
+    play(scene)
+    assert caplog.text == ""
+
+
+def test_a_review_with_too_many_values(tmp_path: Path) -> None:
+    """It would take memory many times its length: 400."""
+    trusted = made(tmp_path / "tls")
+    values = b"[]" + b",[]" * webhook.VALUES_MAX
+
+    async def scene() -> None:
+        async with served(trusted.folder) as port, client(trusted) as session:
+            url = f"https://127.0.0.1:{port}/pause"
+            async with session.post(url, data=io.BytesIO(b"[" + values + b"]")) as answer:
+                assert (answer.status, "too many values" in await answer.text()) == (400, True)
+
+    play(scene)
+
+
 async def offers(port: int, wanted: Certificate) -> bool:
     """Return whether a new connection gets a certificate."""
     try:
@@ -248,9 +291,9 @@ def test_a_renewed_certificate_is_offered_and_open_connections_stay(tmp_path: Pa
 def test_a_certificate_that_cannot_be_used_is_an_error_at_the_start(tmp_path: Path) -> None:
     """Files that are missing, or do not fit together, end the start with their names."""
     first, second = made(tmp_path / "first"), made(tmp_path / "second")
-    with pytest.raises(CertificateError, match=r"missing\.pem"):
+    with pytest.raises(PemError, match=r"missing\.pem"):
         Certificates(tmp_path / "missing.pem", first.folder / "key.pem")
-    with pytest.raises(CertificateError, match=r"key\.pem"):
+    with pytest.raises(PemError, match=r"key\.pem"):
         Certificates(first.folder / "cert.pem", second.folder / "key.pem")
     assert isinstance(
         Certificates(first.folder / "cert.pem", first.folder / "key.pem").server, ssl.SSLContext

@@ -9,7 +9,8 @@ import pytest
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.provisioning.host_leases import Host, HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.host_leases import HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.hosts import Host
 from moorage.wire.admission import Lease, PoolWanted
 from tests.e2e.support.server import serve
 

@@ -1,8 +1,8 @@
 """Requests are held for the first nodes of each set of needs, so that no unit stays free."""
 
-from moorage.integrations.provisioning.host_leases import Host
+from moorage.integrations.provisioning.hosts import Host
 from moorage.integrations.provisioning.line import HELD_MAX, HELD_PER_KIND, chosen
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.start import Start
 
 
 def starts(*kinds: str) -> list[Start]:

@@ -256,6 +256,16 @@ def test_continue_is_sent_before_the_body(url: str) -> None:
         assert [answer.status for answer in answers(read_to_end(connection))] == [200]
 
 
+def test_no_continue_is_sent_to_http_1_0(url: str) -> None:
+    """A client of HTTP/1.0 knows no 100: it gets one answer, the final one."""
+    sent = request(
+        *(b"POST", PROVIDERS, JSON, b"Expect: 100-continue\r\nContent-Length: 16\r\n"),
+        body=b'{"name": "old1"}',
+    )
+    told = talk(url, sent.replace(b"HTTP/1.1", b"HTTP/1.0"))
+    assert [answer.status for answer in told] == [200]
+
+
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server with short timeouts and room for three connections."""

@@ -4,17 +4,23 @@ P1 to P8 as of all hosts (`tests/simulation/provisioning/auditor.py`), where a h
 unless people start it past the line: they remove our pause by hand, or change or remove an image
 that is deployed. And:
 
-H1  A write adds our pause only to a host that has something to start: never to an idle available
-    host, nor to one that works.
+H1  A write adds our pause only to a host that has something to start, or that goes on to its image
+    from an inspection or a cleaning: never to an idle available host, nor to other work.
 H2  The pause of somebody else is changed by nobody but him.
 H3  The governor changes nothing of a host but our pause and our notes.
 H4  Without faults, no pause of ours is left in the end.
+H5  Where images have a pool of their own, a host gets an image only with its unit, and no more
+    units than the limit are granted to those who wait for them. A host whose start was granted gets
+    none by force, unless people started it past the line.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
+from moorage.core.admission.model import Lease, Need
 from tests.simulation.metal3.cluster import GOVERNOR
 from tests.simulation.provisioning.auditor import Auditor, Origin, claim
 from tests.support.bmo_double import hosts
@@ -22,6 +28,7 @@ from tests.support.bmo_double.hosts import DETACHED, PAUSED, Object
 from tests.support.kubernetes_double.storage import Change
 from tests.support.kubernetes_double.writes import KEPT
 
+POOL, IMAGES = "deploy", "images"
 OWN = "moorage"
 NOTES = "moorage"
 """Annotations whose names have this word are ours."""
@@ -62,9 +69,45 @@ class HostAuditor(Auditor):
     """Hosts, by UID, that people let start past the line, until they have a unit or are settled."""
     uids: dict[str, str] = field(default_factory=dict)
     """Of nodes that work, by name."""
-    exempt: Callable[[Object], bool] = lambda _: False
+    exempted: set[str] = field(default_factory=set)
+    """Hosts, by UID, that were ever exempt."""
+    images: int = 0
+    """The limit of the pool for images; 0: there is none."""
     hosts: dict[str, Object] = field(default_factory=dict)
     """The last version of each, by UID."""
+
+    # Images.
+
+    def leases_of(self, uuid: str) -> list[Lease]:
+        """Return the leases by which a host works; those for its image alone are another matter."""
+        return [lease for lease in super().leases_of(uuid) if _has(lease, POOL)]
+
+    def _granted(self, lease: Lease, changes: Any) -> None:
+        uid = lease.key.split("/")[1]
+        counted = lease.key.endswith("/adopted") or uid in self.exempted
+        claim(counted or not lease.forced, "P1", lease.key, "is granted over the limit")
+        if _has(lease, POOL):
+            super()._granted(replace(lease, needs=_only(lease, POOL)), changes)
+        if not _has(lease, IMAGES):
+            return
+        given = {**self.memory.leases, **changes.leases}
+        waited = sum(
+            one.state == "granted" and not one.forced and _has(one, IMAGES)
+            for one in given.values()
+            if one is not None
+        )
+        claim(waited <= self.images, "H5", waited, "images, the limit is", self.images)
+        if lease.key.endswith("/image/adopted"):
+            past = uid in self.free or any(one.forced for one in self.leases_of(uid))
+            claim(past, "H5", lease.key, "did not wait in line")
+
+    def image_began(self, node: str) -> None:
+        """A node begins to get an image."""
+        uid = self.uids[node]
+        if not self.images or uid in self.free:
+            return
+        leases = super().leases_of(uid)
+        claim(any(_has(one, IMAGES) for one in leases), "H5", node, "has no unit for its image")
 
     # Nodes.
 
@@ -76,7 +119,7 @@ class HostAuditor(Auditor):
         uid = str(host["metadata"]["uid"])
         self.uids[node] = uid
         origin = FREE if uid in self.free else HELD
-        if origin is HELD and any(lease.key.endswith("/adopted") for lease in self.leases_of(uid)):
+        if origin is HELD and any(lease.forced for lease in self.leases_of(uid)):
             origin = Origin("bmo", governed=True, forced=True)
         self.began(Worker(uid, node), origin)  # type: ignore[arg-type] # all that it reads of a node
 
@@ -97,12 +140,12 @@ class HostAuditor(Auditor):
             self.free.discard(uid)
             return
         self.hosts[uid] = new
+        if (new["metadata"].get("labels") or {}).get("urgent") == "true":
+            self.exempted.add(uid)
         was = None if old is None else hosts.annotations(old).get(PAUSED)
         now = hosts.annotations(new).get(PAUSED)
         if now == OWN != was:
-            claim(
-                hosts.something_to_start(new), "H1", new["metadata"]["name"], "is paused by", user
-            )
+            claim(hosts.may_be_paused(new), "H1", new["metadata"]["name"], "is paused by", user)
         if user == GOVERNOR:
             assert old is not None
             claim(was in (None, OWN) or now == was, "H2", user, "changes the pause", was)
@@ -141,6 +184,14 @@ class HostAuditor(Auditor):
             for one in self.hosts.values()
             if hosts.annotations(one).get(PAUSED) == OWN
         ]
+
+
+def _has(lease: Lease, pool: str) -> bool:
+    return any(need.pool == pool for need in lease.needs)
+
+
+def _only(lease: Lease, pool: str) -> tuple[Need, ...]:
+    return tuple(need for need in lease.needs if need.pool == pool)
 
 
 def _foreign(host: Object) -> Any:

@@ -160,6 +160,8 @@ class WatchedNodes(MemoryNodes):
     """How many of the next deployments of a node fail."""
     began: Callable[[str], None]
     over: Callable[[str], None]
+    deploys: Callable[[str], None]
+    """Is called when a node begins to get an image, after `began`."""
 
     def fails_now(self, name: str) -> bool:
         left = self.failures.get(name, 0)
@@ -171,6 +173,8 @@ class WatchedNodes(MemoryNodes):
         super()._set(node)
         if node.state in BUSY and not was:
             self.began(node.name)
+        if node.state == "deploying":
+            self.deploys(node.name)
         if was and node.state not in BUSY:
             self.over(node.name)
 

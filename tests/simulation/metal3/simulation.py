@@ -6,13 +6,16 @@ replaced. All random choices come from the seed, so a seed repeats. With odd see
 at some time: then every host must become what is wanted of it, and nothing may be left.
 """
 
+import random
 from itertools import count
 from random import Random
 from typing import Any
 
 from moorage.core.clock import SECOND
 from moorage.integrations.metal3.rules import Rules
-from tests.simulation.metal3.auditor import HostAuditor
+from moorage.integrations.provisioning.rules import Condition, Rule
+from moorage.wire.admission import PoolWanted
+from tests.simulation.metal3.auditor import IMAGES, POOL, HostAuditor
 from tests.simulation.metal3.cluster import GOVERNOR, Cluster, Operating, nodes_of
 from tests.simulation.metal3.processes import Governing
 from tests.simulation.metal3.users import Users
@@ -23,7 +26,7 @@ from tests.simulation.provisioning.world import MoorageWorld
 from tests.simulation.virtual.loop import passed
 from tests.support.bmo_double.operator import Settings
 
-POOL = "deploy"
+URGENT = Condition(patterns={"labels.urgent": ("true",)})
 
 KUBERNETES_LATE = 55.0
 """How late the API server may begin what it has got: its `--request-timeout` is a minute."""
@@ -33,6 +36,10 @@ LIVENESS_MAX = 20_000.0
 
 QUIET_SECONDS = 300.0
 """... and then everything is free within this time."""
+
+
+IMAGE_RULE = Rule(pool=IMAGES, verbs=frozenset({"provision"}))
+"""In two of three worlds: images have a pool of their own, whose limit is `images`."""
 
 
 class Metal3Simulation(MoorageWorld):
@@ -51,7 +58,9 @@ class Metal3Simulation(MoorageWorld):
         self.interval = self.random.choice([2.0, 5.0])
         self.haste = self.random.choice([20.0, 100.0])
         self.limit = self.random.randrange(1, 4)
-        self.rules = Rules.of_pool(POOL)
+        self.images = self.random.randrange(0, 3)
+        rules = (Rule(pool=POOL), IMAGE_RULE) if self.images else (Rule(pool=POOL),)
+        self.rules = Rules(rules=rules, exempt=(URGENT,))
         self.numbers = count(1)
 
     # What the parts of the world use.
@@ -92,21 +101,26 @@ class Metal3Simulation(MoorageWorld):
             lambda user, change: self._watched(lambda: self._stored(user, change))
         )
         self.auditor = HostAuditor(self.moorage.memory, self.now, named=self.cluster.host)
+        self.auditor.images = self.images
         self.auditor.memory_began = START / SECOND
         self.nodes = nodes_of(self, self.random.choice([0.02, 0.2, 1.0]))
         self.nodes.began = lambda node: self._watched(lambda: self._busy(node))
+        self.nodes.deploys = lambda node: self._watched(lambda: self.auditor.image_began(node))
         self.nodes.over = lambda node: self._watched(lambda: self._idle(node))
         self.moorage.start()
         self.users = Users(self)
         faulty, self.faulty = self.faulty, False  # without a pool nothing would ever happen
         await self.users.limit(self.limit)
+        wanted = PoolWanted(limit=self.images, expire="keep", ttl=60.0)
+        await self.moorage.change(IMAGES, wanted)
         self.faulty = faulty
         self._cast()
 
     def _cast(self) -> None:
         """Make the programs, and those who want something of hosts."""
         settings = Settings(seed=self.seed, lag=(0.005, self.random.choice([0.05, 0.5, 5.0])))
-        governors = [Governing(self, f"governor-{n}") for n in range(self.random.randrange(1, 3))]
+        random.seed(self.seed)  # delays of the mirror
+        governors = [self._governor(number) for number in range(self.random.randrange(1, 4))]
         self.programs = [Operating(self, settings), *governors]
         for program in self.programs:
             self.later(self.random.uniform(0.0, 20.0), program.start)
@@ -116,6 +130,11 @@ class Metal3Simulation(MoorageWorld):
         for work in (trouble.meddler, trouble.operator, trouble.reaper):
             if self.random.random() < 0.7:
                 self._go(work())
+
+    def _governor(self, number: int) -> Governing:
+        mirrored = self.random.random() < 0.7
+        skew = self.random.choice([0.0, 0.0, 0.0, -7_200.0, 120.0, -1e8])
+        return Governing(self, f"governor-{number}", mirrored=mirrored, skew=skew)
 
     def _busy(self, node: str) -> None:
         self.tell("busy", node, self.nodes.book.states[node])

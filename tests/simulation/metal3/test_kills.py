@@ -69,7 +69,7 @@ class Killed(Metal3Simulation):
     pauses = (0.1, 30.0)
 
     def __init__(self, point: int | None = None, *, carried: bool = False, governors: int = 1):
-        super().__init__(point or 0)
+        super().__init__(governors)  # not the point: until then, all stories are the same
         self.point, self.carried, self.governors = point, carried, governors
         self.storm = self.deadly = 0.0
         self.faulty, self.interval, self.limit = False, 5.0, LIMIT

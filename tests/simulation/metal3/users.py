@@ -39,7 +39,7 @@ class Users:
         lives = [
             *(self._image, self._image, self._image, self._no_image, self._inspect, self._pause),
             *(self._unpause, self._by_hand, self._detach, self._attach, self._replace, self._label),
-            self._off_and_on,
+            *(self._off_and_on, self._urgent),
         ]
         while self.world.faulty:
             await passed(self.random.uniform(1.0, self.world.haste))
@@ -96,6 +96,11 @@ class Users:
 
     async def _label(self, name: str) -> None:
         await self._merge(name, {"metadata": {"labels": {"rack": str(self.random.randrange(2))}}})
+
+    async def _urgent(self, name: str) -> None:
+        """Exempt it, or no longer."""
+        urgent = self.random.choice(["true", None, None])
+        await self._merge(name, {"metadata": {"labels": {"urgent": urgent}}})
 
     async def _pause(self, name: str) -> None:
         found = self._now(name)

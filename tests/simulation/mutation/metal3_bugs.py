@@ -1,6 +1,6 @@
 """The bugs of the governor of metal3's hosts that `make mutate` plants.
 
-The invariants, P1 to P8 and H1 to H4, are in `tests/simulation/metal3/auditor.py`.
+The invariants, P1 to P8 and H1 to H5, are in `tests/simulation/metal3/auditor.py`.
 """
 
 from tests.simulation.mutation.bug import METAL3, Bug
@@ -8,6 +8,7 @@ from tests.simulation.mutation.bug import METAL3, Bug
 FOLDER = "src/moorage/integrations/metal3"
 HOSTS = f"{FOLDER}/hosts.py"
 REQUESTS = f"{FOLDER}/requests.py"
+RECONCILE = f"{FOLDER}/reconcile.py"
 GOVERNOR = f"{FOLDER}/governor.py"
 DECISION = f"{FOLDER}/admission/decision.py"
 
@@ -63,15 +64,29 @@ METAL3_BUGS = (
         "P7",
         "a host that has nothing to start keeps our pause",
         GOVERNOR,
-        "            await self._requests.unpause(host)\n",
+        "            await self._changed(host, self._requests.unpause)\n",
         "            return\n",
     ),
     _bug(
         "H1",
         "every write of an idle host pauses it",
         DECISION,
-        "    if start_of(_as_stored(new, old)) not in HELD:\n",
-        '    if not new["spec"].get("online"):\n',
+        "    return bool(held) and (not before or Verb.PROVISION in held - before)\n",
+        "    return True\n",
+    ),
+    _bug(
+        "H5",
+        "an image that comes while a host is inspected does not wait",
+        HOSTS,
+        "        return verbs_of(host, work) - {work}\n",
+        "        return frozenset()\n",
+    ),
+    _bug(
+        "H5",
+        "a host with a unit is not counted for its image",
+        RECONCILE,
+        "units_for_image(self._rules, host, leases) if Verb.PROVISION in verbs else {}",
+        "{}",
     ),
     _bug(
         "H2",

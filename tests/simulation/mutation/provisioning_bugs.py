@@ -11,7 +11,7 @@ KNOWN_HOSTS = "src/moorage/integrations/provisioning/known_hosts.py"
 REQUEST_STEPS = "src/moorage/integrations/provisioning/request_steps.py"
 IRONIC = "src/moorage/integrations/ironic"
 RECONCILE = "src/moorage/integrations/provisioning/reconcile.py"
-STARTING = "src/moorage/integrations/provisioning/starting.py"
+STARTING = "src/moorage/integrations/provisioning/host_starter.py"
 CORE = "src/moorage/core/admission"
 
 
@@ -154,7 +154,7 @@ PROVISIONING_BUGS = (
         "P6",
         "the unit of a host that was deleted while nobody looked stays",
         KNOWN_HOSTS,
-        "            return installation == self._name\n",
+        "            return identity_of(installation) == self._identity\n",
         "            return False\n",
     ),
     _bug(

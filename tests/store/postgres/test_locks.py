@@ -29,6 +29,8 @@ from tests.store.build import (
     together,
 )
 from tests.support import cluster
+from tests.support.virtual_loop import VirtualLoop
+from tests.support.virtual_loop import run as in_virtual_loop
 
 LEDGER, STRUCTURE, CONSUMERS, PROVIDERS = range(4)
 
@@ -147,34 +149,36 @@ def class_renamed(old: str, new: str) -> Batch:
     return Batch(keys, [lambda facts, now: vocabulary.class_rename(facts, now, old, new)[0]])
 
 
-def test_renaming_a_class_may_take_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renaming_a_class_may_take_long(url: str) -> None:
     """It may take longer than the limit for a round, at which any other batch gives up."""
-    monkeypatch.setattr(connection, "ROUND_SECONDS_MAX", 0.5)
 
-    async def scenario() -> None:
+    async def scene(loop: VirtualLoop) -> None:
         one, other = open_engine(url), open_engine(url)
         await run(one, together(custom_name_new("CUSTOM_A"), provider_new(1, CUSTOM_A=8)))
         await run(one, claimed(1, {1: {"CUSTOM_A": 1}}))
         async with await psycopg.AsyncConnection.connect(url) as holding:
             await holding.execute("SELECT 1 FROM consumer FOR UPDATE")
             renaming = asyncio.create_task(run(one, class_renamed("CUSTOM_A", "CUSTOM_B")))
-            while not await blocked(url):
+            while not await blocked(url, " AND query LIKE 'UPDATE consumer%'"):
                 assert not renaming.done()
+            claiming = asyncio.create_task(run(other, claimed(2, {1: {"CUSTOM_A": 1}})))
+            while await blocked(url) < 2:
+                assert not claiming.done()
+            loop.advance(connection.ROUND_SECONDS_MAX)
             with pytest.raises(Conflict, match="does not answer"):
-                await run(other, claimed(2, {1: {"CUSTOM_A": 1}}))
+                await claiming
             assert not renaming.done()
         assert await renaming == 3
         await one.close()
         await other.close()
 
-    async def blocked(url: str) -> bool:
-        """Does the statement that renames the class wait for the row?"""
-        asked = "SELECT 1 FROM pg_stat_activity"
-        asked += " WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE consumer%'"
+    async def blocked(url: str, more: str = "") -> int:
+        """Return how many statements wait for a lock."""
+        asked = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'{more}"
         async with await psycopg.AsyncConnection.connect(url) as looking:
-            return await (await looking.execute(asked)).fetchone() is not None
+            return len(await (await looking.execute(asked.encode())).fetchall())
 
-    asyncio.run(scenario())
+    in_virtual_loop(scene)
 
 
 def test_a_too_large_value_does_not_break_the_connection(url: str) -> None:

@@ -30,8 +30,20 @@ AWAY_SECONDS = 60.0
 CONFIRMING = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
 
 
+@contextlib.contextmanager
+def impatient() -> Iterator[None]:
+    """Shorten the timeouts of clients to one or two seconds."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(connection, "ROUND_SECONDS_MAX", 1.0)
+        patched.setattr(commit, "ASK_SECONDS_MAX", 2.0)
+        yield
+
+
 class Pair:
     """A primary and its synchronous standby."""
+
+    patience: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    """What clients have while the standby is away."""
 
     def __init__(self, folder: Path) -> None:
         self.primary = Cluster(folder / "a", durable=True)
@@ -61,11 +73,10 @@ class Pair:
 
 
 @pytest.fixture
-def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
-    """Return a pair; timeouts of its clients are one or two seconds."""
-    monkeypatch.setattr(connection, "ROUND_SECONDS_MAX", 1.0)
-    monkeypatch.setattr(commit, "ASK_SECONDS_MAX", 2.0)
+def pair() -> Iterator[Pair]:
+    """Return a pair; its clients are impatient while the standby is away."""
     with running() as made:
+        made.patience = impatient
         yield made
 
 
@@ -100,16 +111,17 @@ async def published(
     assert await run(writer, provider_new(1)) == 1
     assert await seen(other) == 1
     await asyncio.to_thread(pair.standby.stop, "immediate")
-    committing = asyncio.ensure_future(run(writer, provider_new(2)))
-    most = 1
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    acting = asyncio.ensure_future(meanwhile(pair))
-    while not committing.done() or loop.time() < end:
-        most = max(most, await seen(other))
-    await acting
-    with contextlib.suppress(StoreError):
-        await committing
+    with pair.patience():
+        committing = asyncio.ensure_future(run(writer, provider_new(2)))
+        most = 1
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        acting = asyncio.ensure_future(meanwhile(pair))
+        while not committing.done() or loop.time() < end:
+            most = max(most, await seen(other))
+        await acting
+        with contextlib.suppress(StoreError):
+            await committing
     return max(most, await seen(other)), committing.exception() is None
 
 
@@ -206,16 +218,17 @@ def test_reads_after_a_crash_of_the_server(
         assert await run(writer, provider_new(1)) == 1
         assert await seen(other) == 1
         await asyncio.to_thread(pair.standby.stop, "immediate")
-        committing = asyncio.ensure_future(run(writer, provider_new(2)))
-        while not await asyncio.to_thread(pair.waiting):
-            pass
-        await asyncio.to_thread(pair.primary.restart, "immediate")
-        shown = 1
-        with contextlib.suppress(StoreError):
-            shown = await seen(other)
-        assert (shown == 2) is unchecked
-        with contextlib.suppress(StoreError):
-            await committing
+        with pair.patience():
+            committing = asyncio.ensure_future(run(writer, provider_new(2)))
+            while not await asyncio.to_thread(pair.waiting):
+                pass
+            await asyncio.to_thread(pair.primary.restart, "immediate")
+            shown = 1
+            with contextlib.suppress(StoreError):
+                shown = await seen(other)
+            assert (shown == 2) is unchecked
+            with contextlib.suppress(StoreError):
+                await committing
         await asyncio.to_thread(pair.standby.start)
         async with asyncio.timeout(60):
             while shown < 2:

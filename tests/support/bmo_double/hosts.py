@@ -87,6 +87,13 @@ def something_to_start(host: Object) -> bool:
     return inspection_wanted(host) or needs_provisioning(host)
 
 
+def may_be_paused(host: Object) -> bool:
+    """Return whether our pause has a reason: what a host starts, or the image it goes on to."""
+    goes_on = state(host) in ("inspecting", "preparing") and needs_provisioning(host)
+    leaves = bool(host["metadata"].get("deletionTimestamp"))
+    return something_to_start(host) or (goes_on and not leaves)
+
+
 def clear_error(host: Object, operational: str = "OK") -> bool:
     """Remove the error; return whether that changes the status: `clearError`."""
     status = host["status"]

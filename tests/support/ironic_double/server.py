@@ -17,6 +17,7 @@ from tests.support.ironic_double.documents import LEAST, NEWEST
 from tests.support.ironic_double.faults import DROP, Fault, Faults
 from tests.support.ironic_double.fleet import Fleet, date
 from tests.support.ironic_double.requests import VERSION, Received
+from tests.support.listening import Listener
 
 CONTROL = "/_double/"
 REQUEST_ID = ("OpenStack-Request-Id", "X-OpenStack-Request-Id")
@@ -61,13 +62,13 @@ class IronicDouble:
         application.on_response_prepare.append(_without_type)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
+        self._listener = Listener(self._port)
+        await web.SockSite(self._runner, self._listener).start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def stop(self) -> None:
-        """End it, with all requests that wait for an answer."""
-        await self._runner.cleanup()
+        """End it, with all connections."""
+        await self._listener.stop(self._runner)
 
     async def __aenter__(self) -> "IronicDouble":
         await self.start()

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from ssl import SSLContext
+from uuid import uuid4
 
 from aiohttp import web
 
@@ -17,6 +18,7 @@ from tests.support.kubernetes_double.reads import Reads
 from tests.support.kubernetes_double.requests import Received, Target
 from tests.support.kubernetes_double.storage import Object, Storage
 from tests.support.kubernetes_double.writes import Writes
+from tests.support.listening import Listener
 
 CONTROL = "/_double/"
 LARGEST_BODY = 3 * 1024 * 1024
@@ -67,7 +69,7 @@ class KubernetesDouble:
         """Store an object as it is, unless it is there: no rule, no admission."""
         stated = (document["apiVersion"], document["kind"])
         kind = kind or next(one for one in KINDS if (one.api_version, one.kind) == stated)
-        metadata = {"uid": f"{kind.plural}-{document['metadata']['name']}", **document["metadata"]}
+        metadata = {"uid": str(uuid4()), **document["metadata"]}
         space = metadata.get("namespace", "default") if kind.namespaced else ""
         target = Target(kind, space, metadata["name"], "")
         held = self.storage.get(target.key)
@@ -81,18 +83,16 @@ class KubernetesDouble:
             application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
         )
         await self._runner.setup()
-        site = web.TCPSite(
-            self._runner, "127.0.0.1", self._port, reuse_address=True, ssl_context=self._tls
-        )
-        await site.start()
+        self._listener = Listener(self._port)
+        await web.SockSite(self._runner, self._listener, ssl_context=self._tls).start()
         self._port = self._runner.addresses[0][1]
         scheme = "http" if self._tls is None else "https"
         self.url = f"{scheme}://127.0.0.1:{self._port}"
 
     async def stop(self) -> None:
-        """End it, with all watches; connections are refused until it starts again."""
+        """End it, with all connections; new ones are refused until it starts again."""
         self.drop_watches()
-        await self._runner.cleanup()
+        await self._listener.stop(self._runner)
 
     async def __aenter__(self) -> "KubernetesDouble":
         await self.start()

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import SecondsRange, example, json_option
 from moorage.cli.support.output import drawn, printable, show_json, show_table
 from moorage.cli.support.views.lease_text import eta_text
 from moorage.cli.support.views.pool_text import state_of
@@ -36,7 +36,7 @@ END_KEYS = (b"q", b"Q", b"")
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @click.option(
     "--every",
-    type=click.FloatRange(0.1, 60),
+    type=SecondsRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
     help="Seconds between two updates; 2 by default.",

@@ -1,7 +1,6 @@
 """What `moorage gate` and the commands of `moorage ironic` share: addresses, tokens, rules."""
 
 import functools
-import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from moorage.cli.support.provisioning import (
     moorage_url,
     rules_of,
     server_of,
+    system_name,
     token_in,
     token_to_use,
 )
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
     from moorage.integrations.ironic.rules import Rules
     from moorage.integrations.lease_api import LeaseApi
-
-NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
-"""The name of an Ironic: a label of leases and of metrics."""
 
 UNDECODED = "\ufffd"
 """In place of what is not UTF-8."""
@@ -121,9 +118,7 @@ def target_of(words: dict[str, Any]) -> Target:
     pool, rules, name = (words.pop(one) for one in ("pool", "rules", "ironic_name"))
     addresses = addresses_of(words)
     found = rules_of(pool, rules, Rules.of_pool, read)
-    if name is not None and not NAME.fullmatch(name):
-        raise Failure(USAGE, "--ironic-name: 1 to 63 letters, digits, '.', '_' and '-'")
-    return Target(**vars(addresses), rules=found, ironic_name=name)
+    return Target(**vars(addresses), rules=found, ironic_name=system_name(name, "--ironic-name"))
 
 
 def addresses_of(words: dict[str, Any]) -> Addresses:
@@ -131,6 +126,8 @@ def addresses_of(words: dict[str, Any]) -> Addresses:
     ironic = words.pop("ironic")
     if not ironic:
         raise Failure(USAGE, "--ironic is missing: Ironic's own address")
+    from moorage.integrations.pem_files import trusting
+
     url = server_of(words)
     ca_file = words.pop("ca_file")
     try:
@@ -139,7 +136,7 @@ def addresses_of(words: dict[str, Any]) -> Addresses:
             ironic_headers=_ironic_headers(
                 words.pop("ironic_headers"), words.pop("ironic_token_file")
             ),
-            trusted=None if ca_file is None else _trusted(ca_file),
+            trusted=None if ca_file is None else trusting(ca_file),
             url=moorage_url(url),
             token=token_to_use(words),
         )
@@ -162,14 +159,6 @@ def ironic_url(url: str, option: str) -> str:
         named = shown_url(url.rstrip("/").removesuffix("/v1"))
         raise Failure(USAGE, f"{option} must be without /v1: {named}")
     return moorage_url(url)
-
-
-def _trusted(path: str) -> ssl.SSLContext:
-    """Read the authorities to trust. Raises OSError with the name of the file."""
-    try:
-        return ssl.create_default_context(cafile=path)
-    except OSError as error:
-        raise OSError(f"{path}: {error.strerror or error}") from error
 
 
 def _ironic_headers(path: str | None, token_path: str | None) -> Callable[[], dict[str, str]]:

@@ -1,5 +1,6 @@
 """Options that commands share; those for settings are generated from the settings."""
 
+import math
 from collections.abc import Callable
 from socket import socket
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -26,6 +27,20 @@ metrics_option = click.option(
     help="Serve metrics for Prometheus, and probes; by default none.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class SecondsRange(click.FloatRange):
+    """A number of seconds in a range; `nan` is in none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number. Raises click.BadParameter."""
+        found = float(super().convert(value, param, ctx))
+        if math.isnan(found):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return found
+
 
 READY_SECONDS = 60.0
 """A governor of which no pass has succeeded for longer is not ready. The alert has the same."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from moorage.integrations.rereading import FileValue
 
 R = TypeVar("R")
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
+"""The name of an Ironic or a cluster: a label of leases and of metrics."""
 
 MISSING = "this command needs aiohttp: pip install 'moorage[{}]'"
 
@@ -56,6 +60,13 @@ def moorage_url(url: str) -> str:
         return server_url(url)
     except ValueError as error:
         raise Failure(USAGE, str(error)) from None
+
+
+def system_name(name: str | None, option: str) -> str | None:
+    """Return the name that tells a system from others in the same pools. Raises Failure."""
+    if name is not None and not NAME.fullmatch(name):
+        raise Failure(USAGE, f"{option}: 1 to 63 letters, digits, '.', '_' and '-'")
+    return name
 
 
 def fault_text(error: Exception) -> str:

@@ -17,7 +17,7 @@ from moorage.client.transport import shown_url
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import Connections
-from moorage.integrations.provisioning.starts import HostSystemError
+from moorage.integrations.provisioning.start import HostSystemError
 
 Node = Mapping[str, Any]
 """The fields of a node, as Ironic answers them."""

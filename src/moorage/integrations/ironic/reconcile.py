@@ -10,13 +10,8 @@ from moorage.integrations.ironic.rules import IMAGE, Rules, verbs_of, warm_of
 from moorage.integrations.ironic.states import FAILED, is_busy
 from moorage.integrations.ironic.wishes import WANT, is_begun
 from moorage.integrations.provisioning import reconcile
-from moorage.integrations.provisioning.host_leases import (
-    ADOPTED,
-    Host,
-    HostLeases,
-    host_of,
-    label_text,
-)
+from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of, label_text
 from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words
 from moorage.integrations.provisioning.rules import value_of
 from moorage.wire.admission import Lease
@@ -106,7 +101,10 @@ class _Ironic:
         # A list may lack a node that is there: only Ironic's 404 says that it is gone.
         return await self._nodes.node(str(host_of(lease)), self._rules.fields)
 
-    async def without_unit(self, listed: Node) -> Busy | None:
+    def may_lack(self, host: Node, leases: Collection[Lease]) -> bool:
+        return not leases
+
+    async def lacking(self, listed: Node, leases: Collection[Lease]) -> Busy | None:
         state = str(listed["provision_state"])
         needs = self._rules.needs(listed, verbs_of(state), self.warm)
         if not needs.units:

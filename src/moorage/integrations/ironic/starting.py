@@ -11,7 +11,7 @@ from moorage.integrations.ironic.rules import is_forced
 from moorage.integrations.ironic.states import is_busy, requirement_of
 from moorage.integrations.ironic.wishes import mark_of
 from moorage.integrations.provisioning.rules import Needs
-from moorage.integrations.provisioning.starts import Start, StartResult
+from moorage.integrations.provisioning.start import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
 
 LOCKED = HTTPStatus.CONFLICT

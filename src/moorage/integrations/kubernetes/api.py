@@ -18,16 +18,22 @@ import aiohttp
 
 from moorage.client.run.printing import printable
 from moorage.client.transport import shown_url
-from moorage.integrations.answers import json_of, read_answer
+from moorage.integrations.answers import ANSWER_BYTES_MAX, LongAnswerError, json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import CONNECT_SECONDS, Connections
-from moorage.integrations.provisioning.starts import HostSystemError
+from moorage.integrations.provisioning.start import HostSystemError
 
 Object = Mapping[str, Any]
 """An object of Kubernetes, as its API returns it."""
 
 PAGE = 100
 """Objects in one page of a list: to decode 500 hosts would hold the event loop for 0.1 s."""
+
+PAGE_BYTES_MAX = 8 << 20
+"""Bytes of one page: a longer one is asked for again with fewer objects. One object fits."""
+
+EMPTY_PAGES_MAX = 100
+"""Pages of one list that have no objects, although others follow."""
 
 LIST_MAX = 100_000
 """Objects in one list."""
@@ -64,9 +70,18 @@ class KubernetesError(HostSystemError):
         self.reason = reason
 
 
+class LongPageError(KubernetesError):
+    """A page of a list is longer than is read."""
+
+
 def no_headers() -> Mapping[str, str]:
     """Return no credentials."""
     return {}
+
+
+def whole(one: Object) -> Object:
+    """Return an object as it is: everything of it is kept."""
+    return one
 
 
 @dataclass(frozen=True)
@@ -108,25 +123,33 @@ class KubernetesApi(Connections):
     async def get(self, path: str) -> Object | None:
         """Return the newest version of an object; None: there is none."""
         try:
-            return await self._call("GET", path)
+            found = await self._call("GET", path)
         except KubernetesError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
+        if not is_object(found):
+            raise KubernetesError(f"{self.url} is not Kubernetes: its answer is no object")
+        return found
 
     async def all(self, path: str, **query: str) -> list[Object]:
         """Return all objects of a list, in one state of the cluster.
 
         If the server forgets that state while it is read (410), the error's reason is `Expired`.
         """
-        return (await self.listed(path, **query)).objects
+        return (await self.listed(path, whole, **query)).objects
 
-    async def listed(self, path: str, **query: str) -> Listed:
-        """Return all objects of a list as `all` does, with the version to watch from."""
+    async def listed(
+        self, path: str, kept: Callable[[Object], Object] = whole, **query: str
+    ) -> Listed:
+        """Return all objects of a list as `all` does, with the version to watch from.
+
+        `kept` returns what is kept of an object: a page that was read takes no memory any more.
+        """
         objects: list[Object] = []
         first = ""
         async for page, version in self._pages(path, query):
-            objects += page
+            objects += map(kept, page)
             first = first or version
         return Listed(objects, first)
 
@@ -204,14 +227,20 @@ class KubernetesApi(Connections):
         self, path: str, query: Mapping[str, str]
     ) -> AsyncIterator[tuple[list[Object], str]]:
         """Yield each page of a list with the version of its state."""
-        following, size, objects = "", 0, 0
+        following, size, objects, empty, limit = "", 0, 0, 0, PAGE
         while True:
             more = {"continue": following} if following else {}
-            asked = urlencode({**query, "limit": str(PAGE), **more})
-            status, body = await self._ask("GET", f"{path}?{asked}", None, "")
+            asked = urlencode({**query, "limit": str(limit), **more})
+            try:
+                status, body = await self._ask("GET", f"{path}?{asked}", None, "", PAGE_BYTES_MAX)
+            except LongPageError:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // 4)
+                continue
             page = self._object(status, body)
             items = page.get("items")
-            if not isinstance(items, list) or not all(map(_is_object, items)):
+            if not isinstance(items, list) or not all(map(is_object, items)):
                 raise KubernetesError(f"{self.url} is not Kubernetes: its answer is no list")
             size, objects = size + len(body), objects + len(items)
             if size > LIST_BYTES_MAX or objects > LIST_MAX:
@@ -227,7 +256,8 @@ class KubernetesApi(Connections):
             yield items, version
             if not following:
                 return
-            if following == before:
+            empty += not items
+            if following == before or empty > EMPTY_PAGES_MAX:
                 raise KubernetesError(f"the list {path} of {self.url} repeats itself")
 
     async def _call(
@@ -237,19 +267,24 @@ class KubernetesApi(Connections):
         return self._object(status, answer)
 
     async def _ask(
-        self, method: str, path: str, body: Object | None, kind: str
+        self,
+        method: str,
+        path: str,
+        body: Object | None,
+        kind: str,
+        most: int = ANSWER_BYTES_MAX,
     ) -> tuple[int, bytes]:
         """Send a request, again if the server is busy; return status and body."""
         for _ in range(BUSY_TRIES - 1):
-            status, answer, wait = await self._send(method, path, body, kind)
+            status, answer, wait = await self._send(method, path, body, kind, most)
             if status != HTTPStatus.TOO_MANY_REQUESTS:
                 return status, answer
             await asyncio.sleep(wait)
-        status, answer, _ = await self._send(method, path, body, kind)
+        status, answer, _ = await self._send(method, path, body, kind, most)
         return status, answer
 
     async def _send(
-        self, method: str, path: str, body: Object | None, kind: str
+        self, method: str, path: str, body: Object | None, kind: str, most: int
     ) -> tuple[int, bytes, float]:
         headers = {"Accept": "application/json", **self._connection.headers()}
         if body is not None:
@@ -263,7 +298,9 @@ class KubernetesApi(Connections):
                 allow_redirects=False,
             ) as answer:
                 wait = _seconds_of(answer.headers.get("Retry-After", ""))
-                return answer.status, await read_answer(answer), wait
+                return answer.status, await read_answer(answer, most), wait
+        except LongAnswerError as error:
+            raise LongPageError(f"no answer from {self.url}: {error}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise KubernetesError(f"no answer from {self.url}: {reason_of(error)}") from error
 
@@ -286,10 +323,12 @@ class KubernetesApi(Connections):
         raise KubernetesError(f"{self.url} answered {status}: {said}", status, reason)
 
 
-def _is_object(one: Any) -> bool:
-    """Return whether an entry of a list has what names an object."""
+def is_object(one: Any) -> bool:
+    """Return whether this is an object that a cluster has stored: it has a name and a version."""
     metadata = one.get("metadata") if isinstance(one, dict) else None
-    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("namespace", ""), str):
+        return False
+    return all(isinstance(metadata.get(name), str) for name in ("name", "uid", "resourceVersion"))
 
 
 def _seconds_of(header: str) -> float:

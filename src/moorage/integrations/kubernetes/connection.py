@@ -5,6 +5,7 @@ Both are read by kopf.
 
 import json
 import os
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -12,7 +13,7 @@ from tempfile import NamedTemporaryFile
 import kopf
 import yaml
 
-from moorage.client.transport import token_of
+from moorage.client.transport import server_url, token_of
 from moorage.integrations.kubernetes.api import Connection
 from moorage.integrations.rereading import FileValue
 
@@ -53,26 +54,65 @@ def by_kubeconfig(path: str, context: str | None = None) -> Connection:
     """
     try:
         found = _login(path, context)
-        if found is None or not isinstance(found.server, str):
+        if found is None or not found.server:
             raise UnusableError(f"{path}: its cluster has no server")
-        tls = found.as_ssl_context() if found.server.startswith("https:") else None
+        server = server_url(found.server)
         headers = found.as_http_headers()
+        tls = _tls_of(path, found) if server.lower().startswith("https:") else None
     except kopf.LoginError as error:
         raise UnusableError(f"{path}: {error}") from error
     except KeyError as error:
-        if context is not None and error.args == (context,):
-            raise UnusableError(f"{path}: there is no context '{context}'") from error
-        raise UnusableError(f"{path}: there is no {error}, which it refers to") from error
+        raise UnusableError(f"{path}: {_missing(error, context)}") from error
     except OSError as error:
         raise UnusableError(f"{path}: {error.strerror or error}") from error
     except (yaml.YAMLError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise UnusableError(f"{path} is no kubeconfig file") from error
-    if not headers and not (found.certificate_path or found.certificate_data):
+    except UnusableError:
+        raise
+    except ValueError as error:
+        raise UnusableError(f"{path}: {error}") from error
+    if found.proxy_url:
         raise UnusableError(
-            f"{path}: its user has no token, password or certificate. Commands (exec) are not"
-            " run: use the token of a service account"
+            f"{path}: proxy-url is not supported: use an address that can be reached without it"
         )
-    return Connection(found.server, lambda: headers, tls)
+    if not headers and not _has_certificate(found):
+        raise UnusableError(
+            f"{path}: its user has no token, password or certificate with its key. Neither exec"
+            " nor tokenFile is supported: use the token of a service account"
+        )
+    return Connection(server, lambda: headers, tls)
+
+
+def _tls_of(path: str, found: kopf.ConnectionInfo) -> ssl.SSLContext:
+    """Return how to speak TLS with a cluster. Raises UnusableError, TypeError."""
+    for named in (found.ca_path, found.certificate_path, found.private_key_path):
+        one = os.fsdecode(named or "")
+        if one and not Path(one).is_file():
+            raise UnusableError(
+                f"{path}: there is no file {one}. A path that is not absolute begins at the"
+                " working directory"
+            )
+    try:
+        return found.as_ssl_context()
+    except (OSError, ValueError) as error:
+        raise UnusableError(
+            f"{path}: its authority, certificate or key cannot be used: {error}"
+        ) from error
+
+
+def _has_certificate(found: kopf.ConnectionInfo) -> bool:
+    """Return whether a user has a certificate; without its key kopf does not use one."""
+    certificate = found.certificate_path or found.certificate_data
+    return bool(certificate and (found.private_key_path or found.private_key_data))
+
+
+def _missing(error: KeyError, context: str | None) -> str:
+    """Return what a file does not have."""
+    if context is not None and error.args == (context,):
+        return f"there is no context '{context}'"
+    if error.args == ("",):
+        return "it names no context: use --context"
+    return f"there is no {error}, which it refers to"
 
 
 def _login(path: str, context: str | None) -> kopf.ConnectionInfo | None:

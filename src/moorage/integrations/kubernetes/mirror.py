@@ -15,7 +15,13 @@ from typing import Self
 
 from moorage.client.agent.backoff import Backoff
 from moorage.integrations.clock import monotonic
-from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError, Object
+from moorage.integrations.kubernetes.api import (
+    KubernetesApi,
+    KubernetesError,
+    Object,
+    is_object,
+    whole,
+)
 
 LIST_SECONDS = 60.0
 """How often all objects are listed, by default."""
@@ -58,6 +64,7 @@ class Mirror:
         path: str,
         matter: Callable[[Object], object] = lambda one: one,
         seconds: float = LIST_SECONDS,
+        kept: Callable[[Object], Object] = whole,
     ) -> None:
         """Prepare to follow.
 
@@ -66,10 +73,12 @@ class Mirror:
             path: that of the list.
             matter: what of an object matters; `changed` is set if it has become another.
             seconds: how often all objects are listed.
+            kept: what is kept of an object, without its `managedFields`; its metadata must be.
         """
         self._api = api
         self._path = path
         self._matter = matter
+        self._kept = kept
         self._seconds = seconds
         self._objects: dict[tuple[str, str], Object] = {}
         self._version: int | None = None
@@ -137,7 +146,7 @@ class Mirror:
 
     async def _list(self) -> None:
         """Replace all objects by those of a list."""
-        listed = await self._api.listed(self._path)
+        listed = await self._api.listed(self._path, self._trimmed)
         version = self._number(listed.version)
         if self._version is not None and version < self._version:
             # It began after that version was seen, so the history of the cluster is another one.
@@ -149,7 +158,7 @@ class Mirror:
                 )
             log.warning("the state of %s was restored: it is read again", self._api.url)
         self._older = 0
-        before, self._objects = self._objects, {_name(one): _trimmed(one) for one in listed.objects}
+        before, self._objects = self._objects, {_name(one): one for one in listed.objects}
         self._version = version
         if before.keys() != self._objects.keys() or any(
             self._differs(before[name], one) for name, one in self._objects.items()
@@ -199,9 +208,7 @@ class Mirror:
             if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
                 continue  # a newer Kubernetes may have more; the next list shows what came of it
             metadata = one.get("metadata")
-            if not isinstance(metadata, dict) or (
-                kind != "BOOKMARK" and not isinstance(metadata.get("name"), str)
-            ):
+            if not isinstance(metadata, dict) or (kind != "BOOKMARK" and not is_object(one)):
                 raise KubernetesError(f"{self._api.url} is not Kubernetes: an event has no object")
             version = self._number(str(metadata.get("resourceVersion")))
             if version <= (self._version or 0):
@@ -214,9 +221,15 @@ class Mirror:
         name = _name(one)
         before = self._objects.pop(name, None)
         if not deleted:
-            self._objects[name] = _trimmed(one)
+            self._objects[name] = one = self._trimmed(one)
         if (before is None) != deleted or (before is not None and self._differs(before, one)):
             self.changed.set()
+
+    def _trimmed(self, one: Object) -> Object:
+        """Return an object without who has written which field, which is about half of it."""
+        whole = one["metadata"]
+        metadata = {name: value for name, value in whole.items() if name != "managedFields"}
+        return {**self._kept(one), "metadata": metadata}
 
     def _differs(self, before: Object, after: Object) -> bool:
         return self._matter(before) != self._matter(after)
@@ -232,9 +245,3 @@ class Mirror:
 def _name(one: Object) -> tuple[str, str]:
     """Return by what an object is known: one with the same name replaces it."""
     return str(one["metadata"].get("namespace")), str(one["metadata"]["name"])
-
-
-def _trimmed(one: Object) -> Object:
-    """Return an object without who has written which field: that is about half of it."""
-    metadata = {name: value for name, value in one["metadata"].items() if name != "managedFields"}
-    return {**one, "metadata": metadata}

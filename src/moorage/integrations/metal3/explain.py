@@ -9,7 +9,8 @@ from moorage.integrations.metal3.events import Event, Events, State
 from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of
 from moorage.integrations.metal3.notes import Notes
 from moorage.integrations.metal3.requests import HostRequests
-from moorage.integrations.provisioning.host_leases import ADOPTED, work_state_of
+from moorage.integrations.provisioning.host_leases import work_state_of
+from moorage.integrations.provisioning.hosts import ADOPTED
 from moorage.integrations.provisioning.notes import in_line, notes_of
 from moorage.wire.admission import Lease, NeedWanted
 

@@ -11,6 +11,7 @@ Source: baremetal-operator 02aa505, `host_state_machine.go`, `baremetalhost_cont
 count was found in the state that the host has. One without is what a failed deployment has left.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,6 +32,9 @@ REGISTRATION, PROVISIONING = "registration error", "provisioning error"
 
 WAIT_MAX = timedelta(hours=1)
 """The longest time that a host waits after it could not start."""
+
+TIME = re.compile(r"[0-9T:.Z+-]{1,40}")
+"""A time as Kubernetes writes it."""
 
 LOOKED = "looked"
 """The member of a record that says when BMO had stored a status last, before the host started."""
@@ -62,14 +66,17 @@ def again_at(host: BareMetalHost) -> datetime | None:
     looked = looked_at(host)
     if looked is None or not cannot_start(host):
         return None
-    minutes = timedelta(minutes=2.0 ** min(int(_status(host)["errorCount"]), 10))
-    return looked + min(minutes, WAIT_MAX)
+    minutes = timedelta(minutes=2.0 ** min(_count(_status(host)["errorCount"]), 10))
+    try:
+        return looked + min(minutes, WAIT_MAX)
+    except OverflowError:  # people may write a status, too, and with it any time
+        return None
 
 
 def looked_at(host: BareMetalHost) -> datetime | None:
     """Return when BMO has stored the status of a host last; None: never."""
     try:
-        found = datetime.fromisoformat(str(_status(host).get("lastUpdated")))
+        found = datetime.fromisoformat(_stored_at(host) or "")
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -77,13 +84,13 @@ def looked_at(host: BareMetalHost) -> datetime | None:
 
 def mark_of(host: BareMetalHost) -> dict[str, Any]:
     """Return what the record says before a host starts, to tell old errors from new ones."""
-    return {LOOKED: _status(host).get("lastUpdated")}
+    return {LOOKED: _stored_at(host)}
 
 
 def has_looked_since(host: BareMetalHost, record: Mapping[str, Any] | None) -> bool:
     """Return whether BMO has looked at a host since it was started; True if no record says it."""
     record = record or {}
-    return LOOKED not in record or _status(host).get("lastUpdated") != record[LOOKED]
+    return LOOKED not in record or _stored_at(host) != record[LOOKED]
 
 
 def result_of(host: BareMetalHost) -> Outcome | None:
@@ -98,7 +105,8 @@ def result_of(host: BareMetalHost) -> Outcome | None:
 def _has_given_up(host: BareMetalHost) -> bool:
     """Return whether deployments of the image have failed that the host is to get."""
     status = _status(host)
-    wanted = (host.get("spec") or {}).get("image")
+    spec = host.get("spec")
+    wanted = spec.get("image") if isinstance(spec, Mapping) else None
     return bool(status.get("provisioningFailCount")) and _plain(wanted) == _plain(
         status.get("lastAttemptedImage")
     )
@@ -106,7 +114,17 @@ def _has_given_up(host: BareMetalHost) -> bool:
 
 def _plain(image: Any) -> Mapping[str, Any]:
     """Return an image without what BMO omits when it stores one."""
-    return {name: value for name, value in (image or {}).items() if value}
+    return {name: one for name, one in image.items() if one} if isinstance(image, Mapping) else {}
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _stored_at(host: BareMetalHost) -> str | None:
+    """Return what BMO says of when it has stored a status last; None: nothing."""
+    found = _status(host).get("lastUpdated")
+    return found if isinstance(found, str) and TIME.fullmatch(found) else None
 
 
 def _status(host: BareMetalHost) -> Mapping[str, Any]:

@@ -6,12 +6,19 @@ could not start gets our pause again, so that it gives its units back, and waits
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
 from itertools import islice
 
+from moorage.integrations.bounded import run_bounded
+from moorage.integrations.clock import monotonic
+from moorage.integrations.kubernetes.api import KubernetesError
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
+    WAIT_MAX,
     again_at,
     cannot_start,
     error_of,
@@ -21,27 +28,53 @@ from moorage.integrations.metal3.failures import (
 from moorage.integrations.metal3.hosts import (
     OWN,
     BareMetalHost,
+    Verb,
+    held_verbs_of,
     name_of,
     pause_of,
     start_of,
+    uid_of,
+    verbs_of,
     work_of,
 )
 from moorage.integrations.metal3.metrics import GovernorMetrics
-from moorage.integrations.metal3.reconcile import SYSTEM, Picture, Reconciler, host_of_object
+from moorage.integrations.metal3.reconcile import (
+    SYSTEM,
+    Picture,
+    Reconciler,
+    host_of_object,
+    units_for_image,
+)
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.passes import Passes
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.rules import Needs
+from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
 
 STUCK_SECONDS = 60.0
 """How long a host that cannot start keeps its units: people may mend it, and BMO may be slow."""
 
+CHANGES_MAX = 8
+"""Pauses that are changed at the same time."""
+
 REREAD_MAX = 100
 """Hosts that a pass reads again before it withdraws their tickets; others follow in later ones."""
+
+REFUSED_SECONDS = 60.0
+"""How long a host is left alone after the API server refused to change its pause."""
+
+NOT_OF_ONE_HOST = (
+    None,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+"""Statuses of refusals that do not come from the host: the next request would get the same."""
 
 log = logging.getLogger("moorage.metal3")
 
@@ -62,6 +95,7 @@ class Governor:
         *,
         now: Callable[[], datetime] = utc_now,
         stuck_seconds: float = STUCK_SECONDS,
+        metrics: GovernorMetrics | None = None,
     ) -> None:
         """Prepare to govern; `now` returns the time, which is compared with that of BMO's clock."""
         self._host_leases = host_leases
@@ -75,7 +109,13 @@ class Governor:
         self._line = Line(host_leases, starter, self._governs)
         self._explainer = Explainer(requests, now)
         self._held: dict[str, str] = {}
-        self.metrics = GovernorMetrics()
+        self._waits: dict[str, tuple[datetime, float]] = {}
+        """Until when hosts wait that could not start, and since when this process sees it."""
+        self._leases: Mapping[str, Collection[Lease]] = {}
+        """By which hosts have units, by UID, as the last pass has seen them."""
+        self._refused: dict[str, tuple[float, str]] = {}
+        """Whose pause could not be changed, by UID: until when it is not tried again, and why."""
+        self.metrics = metrics or GovernorMetrics()
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
     @property
@@ -86,7 +126,10 @@ class Governor:
     @property
     def remarks(self) -> dict[str, str]:
         """Why hosts with our pause do not start, or have no place in line, by UID."""
-        return {**self._line.remarks, **self._held}
+        refused = {
+            uid: f"its pause cannot be changed: {why}" for uid, (_, why) in self._refused.items()
+        }
+        return {**refused, **self._line.remarks, **self._held}
 
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
@@ -100,24 +143,29 @@ class Governor:
         picture = await self._reconciler.run_once()
         tickets = await self._host_leases.in_line(SYSTEM)
         starts, held, kept = [], {}, set[str]()
+        self._leases = picture.leases
+        self._forget_refused(picture)
+        self._waits = {uid: wait for uid, wait in self._waits.items() if uid in picture.hosts}
+        changes: list[Callable[[], Awaitable[object]]] = []
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
-            if pause_of(host) is None:
-                await self._hold_back(host, leases)
+            if pause_of(host) is None and leases:
+                changes.append(partial(self._hold_back, host, leases))
             if pause_of(host) != OWN:
                 continue
             start = self._start_of(host)
             if start is None:
-                await self._let_go(host, leases)
+                changes.append(partial(self._let_go, host, leases))
             elif (wait := self._wait_of(host)) is not None:
                 held[uid] = wait
             elif pools := picture.uncounted.intersection(start.needs):
                 held[uid] = f"hosts work that cannot be counted in {', '.join(sorted(pools))}"
                 kept.add(uid)
-            elif start.must_wait(leases):
+            elif start.must_wait(leases) or not self._is_counted(host, leases):
                 kept.add(uid)
             else:
                 starts.append(start)
+        await run_bounded(CHANGES_MAX, changes)
         self._held = held
         seen = {start.host.uuid for start in starts} | held.keys() | kept
         kept |= await self._still_waiting(
@@ -156,7 +204,7 @@ class Governor:
 
         If BMO has begun meanwhile, the version of the host is another one, and nothing is stored.
         """
-        if not leases or not cannot_start(host):
+        if not cannot_start(host):
             return
         stuck = all(
             lease.record_version
@@ -164,33 +212,88 @@ class Governor:
             and has_looked_since(host, lease.record)
             for lease in leases
         )
-        if stuck and await self._requests.pause(host):
+        if stuck and await self._changed(host, self._requests.pause):
             log.warning(
                 "%s cannot start, and gives its units back: %s", name_of(host), error_of(host)
             )
 
     async def _let_go(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Remove our pause from a host that has nothing to start; if it works, once it counts."""
-        if work_of(host) is None or leases:
-            await self._requests.unpause(host)
+        if self._is_counted(host, leases):
+            await self._changed(host, self._requests.unpause)
+
+    async def _changed(
+        self, host: BareMetalHost, change: Callable[[BareMetalHost], Awaitable[bool]]
+    ) -> bool:
+        """Change the pause of a host; return whether it was changed.
+
+        A host that the API server does not let change must not stop the pass: its owner can fill
+        its annotations up to their limit, and validating webhooks judge the whole host.
+        """
+        uid = uid_of(host)
+        if monotonic() < self._refused.get(uid, (0.0, ""))[0]:
+            return False
+        try:
+            return await change(host)
+        except KubernetesError as error:
+            if error.status in NOT_OF_ONE_HOST:
+                raise
+            if uid not in self._refused:
+                log.warning("the pause of %s cannot be changed: %s", name_of(host), error)
+            self._refused[uid] = (monotonic() + REFUSED_SECONDS, str(error))
+            return False
+
+    def _forget_refused(self, picture: Picture) -> None:
+        """Forget hosts that are gone, or that were not tried again."""
+        known = monotonic() - REFUSED_SECONDS
+        self._refused = {
+            uid: (until, why)
+            for uid, (until, why) in self._refused.items()
+            if uid in picture.hosts and until > known
+        }
 
     def _wait_of(self, host: BareMetalHost) -> str | None:
         """Return why a host does not ask yet that could not start; None: it may ask."""
         again = again_at(host)
         if again is None or again <= self._now():
             return None
+        # By the clock of this process alone, too: that of BMO may be wrong.
+        before, since = self._waits.get(uid_of(host), (None, 0.0))
+        if before != again:
+            since = monotonic()
+            self._waits[uid_of(host)] = again, since
+        if monotonic() - since >= WAIT_MAX.total_seconds():
+            return None
         return f"it could not start: {error_of(host)}; it waits in line again from {again:%F %T %Z}"
 
+    def _is_counted(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
+        """Return whether a host has its units for what it does, if it does anything."""
+        work = work_of(host)
+        return work is None or bool(leases) or not self._rules.needs_for(host, {work}).units
+
     def _start_of(self, host: BareMetalHost) -> Start | None:
-        verb = start_of(host) if pause_of(host) == OWN else None
-        if verb is None:
+        if pause_of(host) != OWN:
             return None
-        needs = self._rules.needs(host, verb)
+        if (verb := start_of(host)) is not None:
+            return self._start(host, verb, self._rules.needs(host, verb))
+        if not held_verbs_of(host):
+            return None
+        # It works, and would go on to its image.
+        needs = self._rules.needs(host, Verb.PROVISION)
+        lacks = units_for_image(self._rules, host, self._leases.get(uid_of(host), ()))
+        if not lacks:
+            return None
+        return self._start(host, Verb.PROVISION, replace(needs, units=lacks), beside=True)
+
+    def _start(
+        self, host: BareMetalHost, verb: Verb, needs: Needs, *, beside: bool = False
+    ) -> Start:
         return Start(
-            host=host_of_object(host, verb),
+            host=host_of_object(host, verb, verbs_of(host, verb)),
             verb=verb,
             needs=needs.units,
             body=body_of(host),
             forced=needs.exempt,
             marks=mark_of(host),
+            beside=beside,
         )

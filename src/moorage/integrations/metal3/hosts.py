@@ -128,11 +128,25 @@ def occupies(host: BareMetalHost) -> bool:
     return work_of(host) is not None or (not waits and start_of(host) is not None)
 
 
-def verbs_of(host: BareMetalHost, verb: Verb) -> set[Verb]:
+def verbs_of(host: BareMetalHost, verb: Verb) -> frozenset[Verb]:
     """Return what a host does once it has begun with a verb: BMO goes on by itself to its image."""
     spec, leaves = _within(host, "spec"), bool(host["metadata"].get("deletionTimestamp"))
-    goes_on = bool(spec.get("online") and (_url(spec) or _method(spec))) and not leaves
-    return {verb, Verb.PROVISION} if goes_on else {verb}
+    has_image = bool(_url(spec) or _method(spec)) and not spec.get("externallyProvisioned")
+    goes_on = bool(spec.get("online")) and has_image and not leaves
+    return frozenset({verb, Verb.PROVISION} if goes_on else {verb})
+
+
+def held_verbs_of(host: BareMetalHost) -> frozenset[Verb]:
+    """Return for what a host must have units before it loses its pause.
+
+    That is what an idle host starts. One that is inspected or cleaned has its units for that, and
+    goes on by itself to its image.
+    """
+    work = work_of(host)
+    if work in (Verb.INSPECT, Verb.PREPARE):
+        return verbs_of(host, work) - {work}
+    start = start_of(host)
+    return verbs_of(host, start) if start in HELD else frozenset()
 
 
 def may_work(host: BareMetalHost) -> bool:

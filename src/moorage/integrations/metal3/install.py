@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
+from moorage.integrations.kubernetes.names import LABEL_TEXT, is_label
 from moorage.integrations.metal3.manifests.reading import manifest
 
-NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@%~+-]{0,499}")
-"""What needs no quotes in YAML: images, pools and addresses."""
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@%~+\[\]-]{0,499}")
+"""What needs no quotes in YAML: images, pools and addresses, also those of IPv6."""
 
 RULES_BYTES_MAX = 200_000
 """Of a rules file: `kubectl apply` stores each object a second time, in at most 256 KiB."""
@@ -48,12 +48,15 @@ class Installation:
 
 def documents(wanted: Installation) -> str:
     """Return all documents as YAML, in the order to apply them. Raises InstallError."""
-    if not NAMESPACE.fullmatch(wanted.namespace):
-        raise InstallError("--namespace must be a DNS label: a-z, 0-9 and '-', at most 63")
+    if not is_label(wanted.namespace):
+        raise InstallError(f"--namespace must be {LABEL_TEXT}")
     for option in ("image", "pool", "url"):
         value = getattr(wanted, option)
         if value is not None and not PLAIN.fullmatch(value):
-            raise InstallError(f"--{option} has a character that is not allowed in a manifest")
+            raise InstallError(
+                f"--{option} {value!r} cannot stand in a manifest: use 1 to 500 letters, digits and"
+                " ._/:@%~+[]-, with a letter or digit first"
+            )
     if wanted.gated:
         failing = ("Ignore", "The gate before Ironic still limits what is written without a pause.")
     else:

@@ -14,7 +14,7 @@ from textwrap import wrap
 
 from moorage.client.run.printing import printable
 from moorage.integrations.kubernetes.api import KubernetesError
-from moorage.integrations.metal3.hosts import WAITING, BareMetalHost, annotations_of
+from moorage.integrations.metal3.hosts import OWN, WAITING, BareMetalHost, annotations_of, pause_of
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.provisioning.notes import UNREADABLE, Note, NoteWriter
 
@@ -23,6 +23,9 @@ NOTED = "noted"
 
 TEXT_LENGTH_MAX = 500
 """Characters of one field."""
+
+NOTE_LENGTH_MAX = 10_000
+"""Characters of a note that are read: ours are shorter, whatever they say."""
 
 WIDTH = 96
 """Characters of one line, if its words are not longer."""
@@ -55,14 +58,16 @@ def _wrapped(line: str) -> str:
 
 
 def said_by(host: BareMetalHost) -> Note | None:
-    """Return the note that a host says; None: none."""
-    text = annotations_of(host).get(WAITING)
+    """Return the note that a host says; None: none. All who may write the host may write it."""
+    text: object = annotations_of(host).get(WAITING)
     if text is None:
         return None
+    if not isinstance(text, str) or len(text) > NOTE_LENGTH_MAX:
+        return UNREADABLE
     try:
         pairs = [line.partition(": ") for line in text.replace(FOLD, " ").split("\n")]
         return {name: json.loads(value) for name, _, value in pairs}
-    except ValueError:
+    except (ValueError, RecursionError):
         return UNREADABLE
 
 
@@ -78,11 +83,21 @@ class Notes:
     async def write(
         self, hosts: Mapping[str, BareMetalHost], wanted: Mapping[str, Note], at: datetime
     ) -> None:
-        """Make hosts say what they should; those that have changed meanwhile follow later."""
+        """Make hosts say what they should; those that have changed meanwhile follow later.
+
+        A host with our pause keeps its note if there is no other one: another process may be about
+        to start it, and removes both in one write.
+        """
         self._hosts, self._at = hosts, at
         now = {uid: said_by(host) for uid, host in hosts.items()}
+        kept = {
+            uid: note
+            for uid, note in now.items()
+            if note is not None and pause_of(hosts[uid]) == OWN
+        }
         # What is compared must be what is written: otherwise a long text would never be the same.
-        await self._writer.write(now, {uid: plain(note) for uid, note in wanted.items()})
+        texts = {uid: plain(note) for uid, note in wanted.items()}
+        await self._writer.write(now, {**kept, **texts})
 
     async def _put(self, uid: str, note: Note | None) -> bool:
         text = None if note is None else text_of(note, self._at)

@@ -1,32 +1,41 @@
 """How a pass sees BareMetalHosts: which need units, and what becomes of their work."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from moorage.integrations.metal3.failures import result_of
 from moorage.integrations.metal3.hosts import (
     BareMetalHost,
+    Verb,
     may_work,
     name_of,
     occupies,
+    pause_of,
     start_of,
     state_of,
     uid_of,
+    verbs_of,
     work_of,
 )
-from moorage.integrations.metal3.requests import HostRequests
+from moorage.integrations.metal3.requests import HOST_NAME, HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning import reconcile
-from moorage.integrations.provisioning.host_leases import (
+from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.hosts import (
     ADOPTED,
     LABEL_LENGTH_MAX,
     Host,
-    HostLeases,
     host_of,
     label_text,
 )
-from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words
+from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words, units_of
 from moorage.wire.admission import Lease
+
+THEN = "then"
+"""The label of a lease that is also for what the host goes on to: its image."""
+
+IMAGE = "image"
+"""For what a host has units beside others: in the key of that lease."""
 
 SYSTEM = "metal3"
 """The first word of the keys of its leases."""
@@ -37,10 +46,27 @@ Picture = reconcile.Picture[BareMetalHost]
 """What a pass over hosts has seen and done; by UID."""
 
 
-def host_of_object(host: BareMetalHost, verb: str) -> Host:
-    """Return a host as the holder of a lease, with labels for people."""
+def host_of_object(host: BareMetalHost, verb: str, verbs: Collection[Verb]) -> Host:
+    """Return a host as the holder of a lease, with labels for people; `verbs`: all it is for."""
     labels = {"holder": name_of(host), "verb": verb}
+    if Verb.PROVISION in verbs and verb != Verb.PROVISION:
+        labels[THEN] = Verb.PROVISION.value
     return Host(SYSTEM, uid_of(host), {name: label_text(text) for name, text in labels.items()})
+
+
+def units_for_image(
+    rules: Rules, host: BareMetalHost, leases: Collection[Lease]
+) -> Mapping[str, int]:
+    """Return which units a host needs for its image, beside those of its leases.
+
+    Of a lease that was asked for with the image, the units are not compared: the fields of the host
+    may have changed since.
+    """
+    if any(Verb.PROVISION in (one.labels.get("verb"), one.labels.get(THEN)) for one in leases):
+        return {}
+    has = units_of(leases)
+    needs = rules.needs(host, Verb.PROVISION).units
+    return {pool: units - has[pool] for pool, units in needs.items() if units > has[pool]}
 
 
 class Reconciler(reconcile.Reconciler[BareMetalHost]):
@@ -85,26 +111,35 @@ class _Cluster:
         if listed is not None:
             return await self._requests.again(listed)
         uid, name = str(host_of(lease)), lease.labels.get("holder", "")
-        if "/" in name and len(name) < LABEL_LENGTH_MAX:
+        if HOST_NAME.fullmatch(name) and len(name) < LABEL_LENGTH_MAX:
             return await self._requests.named(name, uid)
-        # Another process than a governor has made the lease, or its label is cut off.
+        # Another program than a governor has made the lease, or its label is cut off.
         hosts = await self._requests.now()
         return next((host for host in hosts if uid_of(host) == uid), None)
 
-    async def without_unit(self, listed: BareMetalHost) -> Busy | None:
-        if not self._units(listed):
-            return None
-        host = await self._requests.again(listed)
-        if host is None or not (units := self._units(host)):
-            return None
-        return Busy(host_of_object(host, ADOPTED), units, state_of(host) or "new")
+    def may_lack(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
+        return bool(self._units(host, leases))
 
-    def _units(self, host: BareMetalHost) -> Mapping[str, int]:
-        """Return the units that a host needs for what it does, or may start at any moment."""
+    async def lacking(self, listed: BareMetalHost, leases: Collection[Lease]) -> Busy | None:
+        host = await self._requests.again(listed)
+        if host is None or not (units := self._units(host, leases)):
+            return None
+        holder = host_of_object(host, ADOPTED, self._verbs(host))
+        return Busy(holder, units, state_of(host) or "new", IMAGE if leases else "")
+
+    def _units(self, host: BareMetalHost, leases: Collection[Lease]) -> Mapping[str, int]:
+        """Return the units that a host lacks for what it does, or may start at any moment."""
+        verbs = self._verbs(host)
+        if not leases:
+            return self._rules.needs_for(host, verbs).units
+        return units_for_image(self._rules, host, leases) if Verb.PROVISION in verbs else {}
+
+    def _verbs(self, host: BareMetalHost) -> Collection[Verb]:
+        """Return what a host does, or may start at any moment, and what follows unless paused."""
         verb = work_of(host) or start_of(host)
         if verb is None or not occupies(host):
-            return {}
-        return self._rules.needs(host, verb).units
+            return ()
+        return verbs_of(host, verb) if pause_of(host) is None else (verb,)
 
     async def before_release(self, lease: Lease, host: BareMetalHost) -> bool:
         """Return True: nothing needs to be done."""

@@ -1,5 +1,6 @@
 """Reads BareMetalHosts, changes our own annotations of them, and creates events about them."""
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -15,8 +16,11 @@ from moorage.integrations.metal3.hosts import (
     occupies,
 )
 from moorage.integrations.metal3.mirror import GROUP, HostMirror, list_path
-from moorage.integrations.provisioning.starts import Start, StartResult
+from moorage.integrations.provisioning.start import Start, StartResult
 from moorage.integrations.provisioning.unit_release import outcome_of
+
+HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+"""A name as `name_of` returns it. Others would be other paths, such as with `/../`."""
 
 
 class HostRequests:

@@ -4,6 +4,7 @@ What a rules file looks like: `provisioning/rules.py`. The fields of a host are
 
     name, namespace, labels.NAME     # of its metadata
     image, image_format, deploy      # the URL, its format; the method of a custom deployment
+                                     # (without user, password and query)
     online                           # true, false
     bmc                              # how its BMC is reached: redfish-virtualmedia, ipmi
     boot_mode, architecture, profile, consumer
@@ -13,7 +14,8 @@ A host that has an image when it begins is provisioned without another start: it
 for `provision` from its first verb on.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,6 +41,9 @@ FIELDS = (
 )
 """The names of all fields."""
 
+SECRET = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@|[?#].*\Z", re.DOTALL)
+"""User and password of a URL, and its query: a signature, or a token."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
@@ -59,7 +64,11 @@ class Rules:
 
     def needs(self, host: BareMetalHost, verb: Verb) -> Needs:
         """Return what a host needs for a verb, and for what follows without another start."""
-        fields, verbs = fields_of(host), {one.value for one in verbs_of(host, verb)}
+        return self.needs_for(host, verbs_of(host, verb))
+
+    def needs_for(self, host: BareMetalHost, all_verbs: Collection[Verb]) -> Needs:
+        """Return what a host needs for some verbs alone."""
+        fields, verbs = fields_of(host), {one.value for one in all_verbs}
         matching = (rule for rule in self.rules if rule.matches(fields, verbs))
         return rules.needs_of(matching, self.exempt, fields)
 
@@ -76,7 +85,7 @@ def fields_of(host: BareMetalHost) -> Fields:
         "name": metadata["name"],
         "namespace": metadata.get("namespace", "default"),
         "labels": _object(metadata.get("labels")),
-        "image": image.get("url"),
+        "image": _public(image.get("url")),
         "image_format": image.get("format"),
         "deploy": _object(spec.get("customDeploy")).get("method"),
         "online": str(bool(spec.get("online"))).lower(),
@@ -103,7 +112,8 @@ def parse(content: Mapping[str, Any]) -> Rules:
         rules=tuple(_rule(one) for one in file.rule), exempt=rules.exemptions(file.exempt)
     )
     for name in sorted(rules.fields_of(found.rules, found.exempt)):
-        if name.partition(".")[0] not in FIELDS or (name == "labels"):
+        head, dot, _ = name.partition(".")
+        if head not in FIELDS or bool(dot) is not (head == "labels"):
             raise RulesError(
                 f"'{name}' is no field of a host; the fields are"
                 f" {', '.join(FIELDS)}, where labels are like labels.rack."
@@ -121,6 +131,11 @@ class _File(Struct, forbid_unknown_fields=True):
 def _rule(given: RuleTable) -> Rule:
     settings = rules.settings_of(given, [verb.value for verb in Verb], "metal3")
     return Rule(**settings)
+
+
+def _public(url: Any) -> Any:
+    """Return a URL without what may be secret: it may name a pool, and everybody reads that."""
+    return SECRET.sub(r"\1", url) if isinstance(url, str) else None
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -1,12 +1,13 @@
 """The rule of when a host that works on something occupies a unit of a pool, and until when.
 
 `unit_release.py` says which evidence releases a unit: it is pure, without I/O and clock.
-`host_leases.py` asks for units and keeps the steps of the work in the records of leases;
-`request_steps.py` sends a request by these steps. `starts.py` has what hosts wait to start,
-`line.py` waits for their units, `starting.py` starts them. `reconcile.py` compares hosts with their
-leases, `passes.py` makes the passes of a governor, `pass_metrics.py` shows to Prometheus what they
-have seen. `notes.py` says when a host is to say why it waits. `rules.py` says which units a host
-needs, by a file. `known_hosts.py` says which hosts can have been deleted, `pools.py` checks that
-pools can hold the units.
+`hosts.py` says how the leases of a host are named; `host_leases.py` asks for units and keeps the
+steps of the work in the records of leases; `request_steps.py` sends a request by these steps.
+`start.py` has what hosts wait to start, `line.py` waits for their units, `host_starter.py` starts
+them. `reconcile.py` compares hosts with their leases in each pass of a governor. `passes.py` says
+what happens if a pass fails, `pass_metrics.py` shows to Prometheus what they have seen. `notes.py`
+says when a host is to say why it waits. `rules.py` says which units a host needs, by a file.
+`known_hosts.py` says which hosts can have been deleted, `pools.py` checks that pools can hold the
+units.
 May import: `client`, `wire`.
 """

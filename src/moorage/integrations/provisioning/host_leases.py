@@ -8,13 +8,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import unit_release
+from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of
 from moorage.integrations.provisioning.unit_release import NotSentError, RequestOutcome, WorkState
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 
@@ -27,9 +27,6 @@ TRIES_MAX = 20
 AGAIN_SECONDS = unit_release.WIRE_GRACE_SECONDS / 3
 """How often a request that is still under way is stored again as sent."""
 
-ADOPTED = "adopted"
-"""In place of the verb in the key of a host that was busy without a unit."""
-
 ENDED, CHANGED, GONE = "lease_ended", "record_changed", "lease_not_found"
 """Codes of refusals: the lease has ended, its record has another version, it is forgotten."""
 
@@ -41,8 +38,6 @@ HOLDS = "pool_has_hold"
 
 REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
-
-LABEL_LENGTH_MAX = 255
 
 Step = Callable[[WorkState], WorkState]
 
@@ -69,29 +64,6 @@ class TakenError(Exception):
     """Another process has sent a request for this lease already."""
 
 
-@dataclass(frozen=True)
-class Host:
-    """A host that occupies units while it works.
-
-    `system` is a word such as `ironic`, `uuid` the host's identity there. `labels` describe it to
-    people; the label `holder` is its name.
-    """
-
-    system: str
-    uuid: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def keys(self) -> str:
-        """The beginning of the keys of all its leases."""
-        return f"{self.system}/{self.uuid}/"
-
-
-def label_text(text: str) -> str:
-    """Return text that may be the value of a label."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:LABEL_LENGTH_MAX]
-
-
 def work_state_of(lease: Lease) -> WorkState:
     """Return the steps that the record of a lease has."""
     record = lease.record or {}
@@ -101,17 +73,6 @@ def work_state_of(lease: Lease) -> WorkState:
         sent=frozenset(record.get("sent", ())),
         begun=bool(record.get("begun", False)),
     )
-
-
-def host_of(lease: Lease) -> str | None:
-    """Return the UUID of the host of a lease; None: it is not the lease of a host."""
-    parts = lease.key.split("/")
-    return parts[1] if len(parts) >= 3 else None
-
-
-def installation_of(lease: Lease) -> str | None:
-    """Return the installation that the host of a lease belongs to; None: the lease does not say."""
-    return lease.labels.get(lease.key.partition("/")[0])
 
 
 def _covers(lease: Lease, needs: Mapping[str, int]) -> bool:
@@ -157,16 +118,29 @@ class HostLeases:
                 found.setdefault(uuid, []).append(lease)
         return found
 
-    async def current(self, host: Host, needs: Mapping[str, int], *, forced: bool) -> Lease | None:
+    async def current(
+        self, host: Host, needs: Mapping[str, int], *, forced: bool, verb: str | None = None
+    ) -> Lease | None:
         """Return a lease by which a host has at least these units; None: there is none.
 
-        `forced`: also one that was forced, perhaps over the limit. What must wait for its turn
-        cannot use it.
+        Args:
+            host: the host.
+            needs: the units.
+            forced: also one that was forced, perhaps over the limit. What must wait for its turn
+                cannot use it.
+            verb: only the lease of this verb.
         """
         async for lease in self._api.leases(state="granted", key_prefix=host.keys):
+            if verb is not None and lease.key != f"{host.keys}{verb}":
+                continue
             if _covers(lease, needs) and (forced or not lease.forced):
                 return lease
         return None
+
+    async def has_other(self, host: Host, lease: Lease) -> bool:
+        """Return whether a host works by another lease than this one."""
+        found = self._api.leases(state="granted", key_prefix=host.keys)
+        return any([one.id != lease.id and bool(one.record_version) async for one in found])
 
     async def waiting(self, host: Host, verb: str) -> Lease | None:
         """Return the ticket of a host for a verb; None: it has none."""
@@ -185,6 +159,7 @@ class HostLeases:
         wait: float,
         patience: float,
         force: bool = False,
+        beside: bool = False,
     ) -> Lease:
         """Ask for the units of a host, and wait for them; returns a lease or a ticket.
 
@@ -192,9 +167,11 @@ class HostLeases:
         other needs (a rule or the host has changed), or that waits although the units are to be had
         by force, is withdrawn.
 
+        `beside`: the host has leases for other verbs, and keeps them.
+
         Raises OtherUnitsError: the host has a lease, but not with these units.
         """
-        lease = await self._asked(host, verb, needs, wait, patience, force=force)
+        lease = await self._asked(host, verb, needs, wait, patience, force=force, beside=beside)
         if lease.hold is not None and not force:
             await self.give_back(lease, requeue=False)
             pools = " and ".join(sorted(needs))
@@ -216,6 +193,7 @@ class HostLeases:
         patience: float,
         *,
         force: bool,
+        beside: bool,
     ) -> Lease:
         own = {} if self.installation is None else {host.system: self.installation}
         wanted = LeaseWanted(
@@ -232,9 +210,10 @@ class HostLeases:
         except RefusedError as refusal:
             if refusal.code != REUSED:
                 raise
-        if (lease := await self.current(host, needs, forced=force)) is not None:
+        only = verb if beside else None
+        if (lease := await self.current(host, needs, forced=force, verb=only)) is not None:
             return lease
-        if (lease := await self.current(host, {}, forced=force)) is not None:
+        if (lease := await self.current(host, {}, forced=force, verb=only)) is not None:
             raise OtherUnitsError(lease)
         ticket = await self.waiting(host, verb)
         same = ticket is not None and {need.pool: need.units for need in ticket.needs} == needs
@@ -244,13 +223,27 @@ class HostLeases:
             await self._api.release(ticket.id)
         return await self._api.ask(wanted, wait)
 
-    async def adopt(self, host: Host, needs: Mapping[str, int]) -> None:
-        """Give a host that is found busy its units, over the limit if necessary."""
+    async def adopt(self, host: Host, needs: Mapping[str, int], *, beside: str = "") -> None:
+        """Give a host that is found busy its units, over the limit if necessary.
+
+        `beside`: for what it needs them, beside the units that it has.
+        """
+        verb, more = f"{beside}/{ADOPTED}".lstrip("/"), bool(beside)
         try:
-            lease = await self.ask(host, ADOPTED, needs, wait=0.0, patience=60.0, force=True)
+            lease = await self.ask(
+                host, verb, needs, wait=0.0, patience=60.0, force=True, beside=more
+            )
         except OtherUnitsError as other:
             lease = other.lease
         await self._step(lease, unit_release.found_busy)
+
+    async def has_pool(self, name: str) -> bool:
+        """Return whether there is a pool that may be used."""
+        try:
+            await self._api.pool(name)
+        except RefusedError:
+            return False
+        return True
 
     async def renew(self, lease: Lease) -> None:
         """Show that a process governs the host of a lease."""

@@ -7,8 +7,21 @@ was here before. What is neither is foreign: its unit stays.
 
 from collections.abc import Collection
 
-from moorage.integrations.provisioning.host_leases import host_of, installation_of
+from moorage.integrations.provisioning.hosts import host_of, installation_of
 from moorage.wire.admission import Lease
+
+BEFORE_IDENTITY = ":"
+"""Separates a name for people from the identity; names have none."""
+
+
+def named(name: str | None, identity: str) -> str:
+    """Return the label of an installation with an identity that people cannot read."""
+    return identity if name is None else f"{name}{BEFORE_IDENTITY}{identity}"
+
+
+def identity_of(installation: str) -> str:
+    """Return what is compared of the label of an installation: people may change a name."""
+    return installation.rpartition(BEFORE_IDENTITY)[2]
 
 
 class KnownHosts:
@@ -16,7 +29,7 @@ class KnownHosts:
 
     def __init__(self, name: str | None) -> None:
         """Begin with none; `name` is that of the installation, None: it was given none."""
-        self._name = name
+        self._identity = None if name is None else identity_of(name)
         self._here: frozenset[str] = frozenset()
         self._before: frozenset[str] = frozenset()
 
@@ -34,5 +47,5 @@ class KnownHosts:
         if uuid in self._here:
             return True
         if (installation := installation_of(lease)) is not None:
-            return installation == self._name
+            return identity_of(installation) == self._identity
         return uuid in self._before

@@ -19,8 +19,8 @@ from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import CrowdedError, HostLeases, OtherUnitsError
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import (
+from moorage.integrations.provisioning.host_starter import HostStarter
+from moorage.integrations.provisioning.start import (
     NOT_SENT,
     HostSystemError,
     Start,
@@ -51,6 +51,9 @@ REFUSED_SECONDS = 60.0
 
 SENT_SECONDS = 5.0
 """How long a host rests after its request was sent: the next reading shows it."""
+
+WITHDRAWN = "its ticket was withdrawn while it waited, as by a governor with other rules"
+"""Why a host has no place in line for a moment."""
 
 log = logging.getLogger("moorage.provisioning")
 
@@ -162,7 +165,7 @@ class Line:
         """End the open requests of starts that are wanted no more, or need something else."""
         for uuid, before in self._starts.items():
             after = now.get(uuid)
-            if after is not None and (after.kind, after.verb) == (before.kind, before.verb):
+            if after is not None and after.asks_as(before):
                 continue
             if (task := self._held.pop(uuid, None)) is not None:
                 task.cancel()
@@ -220,7 +223,7 @@ class Line:
                 if uuid in self._held or not self._may_ask(start, clock):
                     continue
                 stale = clock - self._asked.get(uuid, float("-inf")) >= ASK_AGAIN_SECONDS
-                if stale or start.kind not in kinds:
+                if stale or start.forced or start.kind not in kinds:
                     group.create_task(ask(start))
 
     async def _ask(self, start: Start, wait: float) -> bool:
@@ -238,6 +241,7 @@ class Line:
                 wait=wait,
                 patience=PATIENCE_SECONDS,
                 force=start.forced,
+                beside=start.beside,
             )
         except (UnreachableError, UndecodableError):
             self._open = False
@@ -250,6 +254,9 @@ class Line:
             return False
         if lease.state == "granted":
             self._send(start, lease)
+        elif lease.state == "ended":
+            # A process with other rules has withdrawn it: both would do so again at once.
+            self._rest(uuid, LOCKED_SECONDS, WITHDRAWN)
         return lease.state == "waiting"
 
     def _send(self, start: Start, lease: Lease | None) -> None:
@@ -278,13 +285,12 @@ class Line:
 
     def _judge(self, start: Start, answer: StartResult) -> None:
         uuid, name = start.host.uuid, start.host.labels.get("holder", start.host.uuid)
-        system = start.host.system.capitalize()
         if answer.outcome is RequestOutcome.REFUSED and not answer.soon:
-            log.warning("%s: %s refuses %s: %s", name, system, start.verb, answer.text)
-            self._rest(uuid, REFUSED_SECONDS, f"{system} refuses: {answer.text}")
+            log.warning("%s: %s was refused: %s", name, start.verb, answer.text)
+            self._rest(uuid, REFUSED_SECONDS, f"{start.verb} was refused: {answer.text}")
             return
         if answer.outcome is RequestOutcome.ACCEPTED:
-            log.info("%s: asked %s for %s", name, system, start.verb)
+            log.info("%s: %s was started", name, start.verb)
         self._rest(uuid, LOCKED_SECONDS if answer.soon else SENT_SECONDS)
 
     def _rest(self, uuid: str, seconds: float, remark: str = "") -> None:

@@ -4,10 +4,11 @@ A note is written when the reason or the place has changed, and at most once a m
 Places far behind are coarse, so that a long line does not cause a write for each step.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
 from moorage.wire.admission import Lease
 
@@ -99,14 +100,12 @@ class NoteWriter:
             del self._written[uuid]
         todo = [*self._todo(now, wanted, clock)]
         todo.sort(key=lambda one: self._written.get(one[0], float("-inf")))
-        gate = asyncio.Semaphore(WRITING_MAX)
 
         async def put(uuid: str, note: Note | None) -> None:
-            async with gate:
-                if await self._put(uuid, note) and note is not None:
-                    self._written[uuid] = clock
+            if await self._put(uuid, note) and note is not None:
+                self._written[uuid] = clock
 
-        await asyncio.gather(*(put(uuid, note) for uuid, note in todo[:WRITES_MAX]))
+        await run_bounded(WRITING_MAX, (partial(put, *one) for one in todo[:WRITES_MAX]))
 
     def _todo(
         self, now: Mapping[str, Note | None], wanted: Mapping[str, Note], clock: float

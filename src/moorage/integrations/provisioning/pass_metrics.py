@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from moorage.integrations.provisioning.host_leases import installation_of
+from moorage.integrations.provisioning.hosts import installation_of
 from moorage.integrations.provisioning.reconcile import Words
 from moorage.wire.admission import Lease
 

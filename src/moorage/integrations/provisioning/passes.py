@@ -1,10 +1,10 @@
-"""One pass of a governor after the other: what happens if one fails."""
+"""What happens if a pass of a governor fails; the commands decide when the next one begins."""
 
 import logging
 from collections.abc import Awaitable, Callable
 
 from moorage.integrations.provisioning.line import Line
-from moorage.integrations.provisioning.starts import PASS_ERRORS
+from moorage.integrations.provisioning.start import PASS_ERRORS
 
 
 class Passes:

@@ -7,21 +7,14 @@ twice has one lease.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
-from moorage.integrations.provisioning.host_leases import (
-    EndedError,
-    Host,
-    HostLeases,
-    host_of,
-    installation_of,
-    label_text,
-    work_state_of,
-)
+from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, work_state_of
+from moorage.integrations.provisioning.hosts import Host, host_of, installation_of, label_text
 from moorage.integrations.provisioning.known_hosts import KnownHosts
 from moorage.integrations.provisioning.unit_release import is_over_after_reading
 from moorage.wire.admission import Lease
@@ -78,6 +71,8 @@ class Busy:
     host: Host
     units: Mapping[str, int]
     doing: str
+    beside: str = ""
+    """For what it needs them, beside the units that it has; empty: it has none."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +116,12 @@ class System(Protocol[H]):
         """
         ...
 
-    async def without_unit(self, listed: H) -> Busy | None:
-        """Return what a listed host needs that is busy without a unit; None: no units.
+    def may_lack(self, host: H, leases: Collection[Lease]) -> bool:
+        """Return whether a host that needs units may not have all of them by its leases."""
+        ...
+
+    async def lacking(self, listed: H, leases: Collection[Lease]) -> Busy | None:
+        """Return which units a listed host lacks beside those of its leases; None: none.
 
         The host is read again: its unit may have been released since the list was read.
         """
@@ -151,6 +150,8 @@ class Reconciler(Generic[H]):
         """Leases of which the log says that nobody can tell whose they are."""
         self._renewed: dict[str, float] = {}
         """When this process renewed each lease."""
+        self._partly: dict[str, tuple[str, frozenset[str]]] = {}
+        """Why busy hosts are not counted in some of their pools, by UUID, and in which."""
 
     async def run_once(self) -> Picture[H]:
         """Make one pass. Raises HostSystemError, UnreachableError, RefusedError."""
@@ -170,8 +171,16 @@ class Reconciler(Generic[H]):
             left.setdefault(uuid, []).append(lease)
             await self._renew(lease)
         adopted, refused, uncounted = await self._adopt(
-            {uuid: host for uuid, host in hosts.items() if uuid in busy and uuid not in noted}
+            {
+                uuid: host
+                for uuid, host in hosts.items()
+                if uuid in busy and self._system.may_lack(host, noted.get(uuid, ()))
+            }
         )
+        self._partly = {uuid: one for uuid, one in self._partly.items() if uuid in busy}
+        for uuid, (why, pools) in self._partly.items():
+            refused.setdefault(uuid, why)
+            uncounted |= pools
         live = {lease.id for leases in left.values() for lease in leases}
         self._renewed = {one: at for one, at in self._renewed.items() if one in live}
         foreign = [one for leases in noted.values() for one in leases if not self.governs(one)]
@@ -184,7 +193,7 @@ class Reconciler(Generic[H]):
             released=released,
             refused=refused,
             uncounted=uncounted,
-            units=_units(own),
+            units=units_of(own),
             foreign=foreign,
         )
 
@@ -235,7 +244,7 @@ class Reconciler(Generic[H]):
         return await self._host_leases.release_after_reading(lease, busy=busy)
 
     async def _adopt(self, hosts: Mapping[str, H]) -> tuple[int, dict[str, str], frozenset[str]]:
-        """Count hosts that are busy without a unit.
+        """Count hosts that are busy without all their units.
 
         Returns how many are counted, why others are not (by UUID), and the pools of those.
         """
@@ -247,12 +256,14 @@ class Reconciler(Generic[H]):
         refused: dict[str, str] = {}
         pools: set[str] = set()
         for uuid, host in hosts.items():
-            found = None if uuid in working else await self._system.without_unit(host)
-            if found is None:
+            leases = working.get(uuid, ())
+            if not self._system.may_lack(host, leases):
+                continue
+            if (found := await self._system.lacking(host, leases)) is None:
                 continue
             word, name = self._words.host, self._system.name_of(uuid, host)
             try:
-                await self._host_leases.adopt(found.host, found.units)
+                await self._count(uuid, name, found)
             except (RefusedError, EndedError) as error:
                 self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
                 refused[uuid] = str(error)
@@ -261,6 +272,28 @@ class Reconciler(Generic[H]):
                 self._log.info("%s %s is %s: counted", word, name, found.doing)
                 adopted += 1
         return adopted, refused, frozenset(pools)
+
+    async def _count(self, uuid: str, name: str, found: Busy) -> None:
+        """Give a host its units, without those of pools that there are not.
+
+        A label of a host may name its pool: who writes it must not stop the hosts of others.
+        """
+        try:
+            return await self._host_leases.adopt(found.host, found.units, beside=found.beside)
+        except RefusedError as error:
+            rest = {
+                pool: units
+                for pool, units in found.units.items()
+                if await self._host_leases.has_pool(pool)
+            }
+            missing = frozenset(found.units.keys() - rest.keys())
+            if not (rest and missing):
+                raise
+            why = str(error)
+        await self._host_leases.adopt(found.host, rest, beside=found.beside)
+        self._partly[uuid] = why, missing
+        pools = ", ".join(sorted(missing))
+        self._log.error("%s %s is not counted in %s: %s", self._words.host, name, pools, why)
 
     async def _renew(self, lease: Lease) -> None:
         last = self._renewed.get(lease.id, float("-inf"))
@@ -274,7 +307,7 @@ class Reconciler(Generic[H]):
         self._renewed[lease.id] = monotonic()
 
 
-def _units(leases: Iterable[Lease]) -> Mapping[str, int]:
+def units_of(leases: Iterable[Lease]) -> Counter[str]:
     """Return the units of leases, by pool."""
     units: Counter[str] = Counter()
     for lease in leases:

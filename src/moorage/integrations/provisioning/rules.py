@@ -36,6 +36,9 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 RULES_MAX = 100
 
+FILE_BYTES_MAX = 1 << 20
+"""Bytes of a rules file."""
+
 Fields = Mapping[str, Any]
 """The fields of a host; an object among them has fields of its own."""
 
@@ -136,13 +139,27 @@ def converted(content: Mapping[str, Any], kind: type[R]) -> R:
 
 def read(path: Path, parse: Callable[[Mapping[str, Any]], R]) -> R:
     """Read a rules file; `parse` converts its content. Raises RulesError, OSError."""
+    return parsed(path, bytes_of(path), parse)
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return what is in a rules file. Raises RulesError, OSError."""
+    with path.open("rb") as file:
+        content = file.read(FILE_BYTES_MAX + 1)
+    if len(content) > FILE_BYTES_MAX:
+        raise RulesError(f"{path}: the file has more than {FILE_BYTES_MAX} bytes")
+    return content
+
+
+def parsed(path: Path, content: bytes, parse: Callable[[Mapping[str, Any]], R]) -> R:
+    """Convert what was read from a rules file. Raises RulesError."""
     try:
-        return parse(tomllib.loads(path.read_text("utf-8")))
+        return parse(tomllib.loads(content.decode("utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RulesError) as error:
         raise RulesError(f"{path}: {error}") from error
 
 
-Where = dict[str, str | list[str]]
+Where = dict[str, str | Annotated[list[str], Meta(min_length=1)]]
 PoolName = Annotated[str, Meta(min_length=1)]
 
 
@@ -171,7 +188,10 @@ def settings_of(given: RuleTable, verbs: Collection[str], system: str) -> dict[s
         system: its name, for people.
     """
     if set("{}") & set(FIELD.sub("", given.pool) + (given.otherwise or "")):
-        raise RulesError(f"pool '{given.pool}': a field is like {{conductor}}.")
+        raise RulesError(
+            f"pool '{given.pool}': write a field of the host as {{NAME}}, once in 'pool', not in"
+            " 'otherwise'."
+        )
     for verb in given.verbs or ():
         if verb not in verbs:
             raise RulesError(f"'{verb}' is no verb of {system}; the verbs are {', '.join(verbs)}.")

@@ -195,7 +195,8 @@ class LeanProtocol(HttpToolsProtocol):
             access_log=self.access_log,
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
+            # HTTP/1.0 has no interim answers: its client would take one for the answer.
+            expect_100_continue=self.expect_100_continue and version != "1.0",
             keep_alive=version != "1.0" and parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )

@@ -365,8 +365,10 @@ def test_units_of_another_verb_are_not_enough(tmp_path: Path) -> None:
     play(tmp_path, IronicDouble(2), 1, act)
 
 
-def test_what_cannot_be_counted_blocks_its_pools(tmp_path: Path) -> None:
-    """A busy node needs a pool that does not exist: nothing starts from its other pool."""
+def test_what_cannot_be_counted_blocks_its_pool(tmp_path: Path) -> None:
+    """A busy node needs a pool that does not exist: it is counted in its other pool, from which
+    others start. If the pool is made, nothing starts from it before the node is idle.
+    """
     rules = tmp_path / "rules.toml"
     rules.write_text(
         '[[rule]]\npool = "deploy"\n[[rule]]\npool = "deploy/rack-{properties.rack}"\n'
@@ -374,19 +376,20 @@ def test_what_cannot_be_counted_blocks_its_pools(tmp_path: Path) -> None:
 
     async def act(world: World) -> None:
         world.admission.pool_put("deploy/rack-1", PoolWanted(limit=1, expire="keep"))
-        for number, rack in ((1, 9), (2, 1)):
+        for number, rack in ((1, 9), (2, 1), (3, 9)):
             members = world.double.fleet.find(f"node-{number}").members
             members["properties"] = {"rack": str(rack)}
         await world.ask(world.double.url, "node-1", "active")
         gate = await world.gate("--rules", str(rules))
-        got = await world.ask(gate.url, "node-2", "active", OPERATOR)
-        assert got.status == 409
-        assert "cannot be counted in deploy" in got.fault
-        world.admission.pool_put("deploy/rack-9", PoolWanted(limit=1, expire="keep"))
         await world.occupied(1)
+        assert (await world.ask(gate.url, "node-2", "active")).status == 202
+        world.admission.pool_put("deploy/rack-9", PoolWanted(limit=1, expire="keep"))
+        got = await world.ask(gate.url, "node-3", "active", OPERATOR)
+        assert got.status == 409
+        assert "cannot be counted in deploy/rack-9" in got.fault
         await world.double.advance(400)
         await world.occupied(0)
-        assert (await world.ask(gate.url, "node-2", "active")).status == 202
-        assert world.double.fleet.busiest == 1
+        assert (await world.ask(gate.url, "node-3", "active")).status == 202
+        assert world.double.fleet.busiest == 2
 
-    play(tmp_path, IronicDouble(2), 1, act)
+    play(tmp_path, IronicDouble(3), 2, act)

@@ -12,7 +12,8 @@ import pytest
 from aiohttp import web
 from multidict import CIMultiDict
 
-from moorage.integrations.ironic.gate import listening, passing, spool, upstream
+from moorage.integrations.doorkeeper import Doorkeeper
+from moorage.integrations.ironic.gate import passing, spool, upstream
 from moorage.integrations.ironic.gate.passing import BodyError, Incoming
 from moorage.integrations.ironic.gate.spool import Spool, Spools, TooLargeError
 from moorage.integrations.ironic.gate.units import HELD_PER_HOST
@@ -158,10 +159,8 @@ def test_slow_clients_do_not_stop_decided_requests(monkeypatch: pytest.MonkeyPat
     asyncio.run(act())
 
 
-def test_connections_of_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_of_one_address() -> None:
     """It has at most three quarters of all."""
-    monkeypatch.setattr(listening, "CONNECTIONS_MAX", 8)
-    monkeypatch.setattr(listening, "CROWDED", 2)
 
     class Kept(asyncio.Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -173,7 +172,7 @@ def test_connections_of_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def act() -> None:
         loop = asyncio.get_running_loop()
-        door = listening.Doorkeeper(Kept, lambda: kept)
+        door = Doorkeeper(Kept, lambda: kept, 8)
         server = await loop.create_server(door, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
 

@@ -206,7 +206,7 @@ async def test_refused_requests(it: World) -> None:
         await it.started(1, governor.tick)
         other = next(n for n in (1, 2) if it.node(n).state == "available")
         await until(lambda: "moorage" in it.extra(other), governor.tick)
-        assert "refuses" in it.extra(other)["moorage"]["waiting"]["reason"]
+        assert "was refused: " in it.extra(other)["moorage"]["waiting"]["reason"]
 
 
 @played(1, 1)
@@ -231,7 +231,7 @@ async def test_a_refusal_while_a_pass_looks(it: World) -> None:
         for _ in range(5):
             assert await governor.tick()
         assert it.double.counts["provision"] == 1
-        assert "refuses" in it.extra(1)["moorage"]["waiting"]["reason"]
+        assert "was refused: " in it.extra(1)["moorage"]["waiting"]["reason"]
 
 
 @played(2, 1)

@@ -17,7 +17,7 @@ from moorage.integrations.ironic.nodes import Node
 from moorage.integrations.ironic.rollout.report import times_of
 from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
 from moorage.integrations.ironic.rollout.wave import Phase
-from moorage.integrations.provisioning.host_leases import Host
+from moorage.integrations.provisioning.hosts import Host
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
 from tests.support.ironic_double.faults import Fault

@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi
-from moorage.integrations.metal3.hosts import WAITING
+from moorage.integrations.metal3.explain import Explainer
+from moorage.integrations.metal3.hosts import WAITING, uid_of
 from moorage.integrations.metal3.notes import TEXT_LENGTH_MAX, plain, said_by, text_of
 from moorage.integrations.metal3.reconcile import host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
 from moorage.integrations.provisioning.notes import UNREADABLE, Note, differs, remark_of
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.start import Start
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, LIMIT, OWN, World, play
 from tests.support.bmo_double.hosts import PAUSED, annotations
@@ -139,6 +140,24 @@ def test_a_host_that_others_let_go_says_nothing(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+@pytest.mark.parametrize("paused", [True, False])
+def test_only_a_host_without_our_pause_loses_its_note(paused: bool) -> None:
+    """A governor that sees no ticket leaves the note to the one that starts the host; two writes
+    would be a conflict for the start. What people let go loses its note.
+    """
+
+    async def scene(requests: HostRequests, client: Kubernetes) -> None:
+        marks = {WAITING: "place: 1", PAUSED: "moorage" if paused else None}
+        await client.merge(f"{ALL}/a", {"metadata": {"annotations": marks}})
+        hosts = {uid_of(one): one for one in await requests.all()}
+        explainer = Explainer(requests, lambda: AT)
+        for _ in range(2):
+            await explainer.explain(hosts, {}, {}, {}, {})
+        assert (WAITING in annotations(await client.get(f"{ALL}/a"))) is paused
+
+    requested(scene)
+
+
 def test_failing_notes_change_nothing_else(tmp_path: Path) -> None:
     """While notes are refused or not answered, passes succeed, and hosts start all the same."""
     names = [f"host-{number}" for number in range(LIMIT + 2)]
@@ -164,7 +183,7 @@ def test_failing_notes_change_nothing_else(tmp_path: Path) -> None:
 
 def start_of(read: Object) -> Start:
     """Return the start of a host."""
-    return Start(host_of_object(read, "inspect"), "inspect", {"deploy": 1}, body_of(read))
+    return Start(host_of_object(read, "inspect", ()), "inspect", {"deploy": 1}, body_of(read))
 
 
 def requested(scene: Callable[[HostRequests, Kubernetes], Awaitable[None]]) -> None:

@@ -72,10 +72,15 @@ def check(gate: str, ironic: str, ca_file: str | None, as_json: bool) -> None:
     """
     try:
         from moorage.integrations.ironic.gate import probe
+        from moorage.integrations.pem_files import PemError, trusting
     except ImportError:
         raise Failure(USAGE, MISSING) from None
     addresses = ironic_url(gate, "--gate"), ironic_url(ironic, "--ironic")
-    found = probe.check(*addresses, ca_file)
+    try:
+        trusted = None if ca_file is None else trusting(ca_file)
+    except PemError as error:
+        raise Failure(USAGE, str(error)) from None
+    found = probe.check(*addresses, trusted)
     if as_json:
         show_json([{"good": one.good, "text": one.text} for one in found])
     else:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.cli.support.ironic import Target, opened, targeting
-from moorage.cli.support.options import example, listening, metrics_option, ready_seconds
+from moorage.cli.support.options import (
+    SecondsRange,
+    example,
+    listening,
+    metrics_option,
+    ready_seconds,
+)
 from moorage.cli.support.output import UNREACHABLE, Failure, say
 from moorage.cli.support.provisioning import carried_out, either, on_signals, pools_checked
 
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 @targeting
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 60),
+    type=SecondsRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
     help="Seconds between two passes; 2 by default.",

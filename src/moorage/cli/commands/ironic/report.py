@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.cli.support.ironic import Addresses, addressing
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import SecondsRange, example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, Failure, say, show_json
 from moorage.cli.support.provisioning import carried_out, either, on_signals
 from moorage.cli.support.views.report_view import Shown, view
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--ttl",
-    type=click.FloatRange(5, 3_600),
+    type=SecondsRange(5, 3_600),
     default=15.0,
     metavar="SECONDS",
     help="The others take over after this silence; 15 by default.",
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 300),
+    type=SecondsRange(0.1, 300),
     default=5.0,
     metavar="SECONDS",
     help="Seconds between two passes; 5 by default.",

@@ -12,7 +12,7 @@ import click
 
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.ironic import Target, opened, targeting
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import SecondsRange, example, json_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
 from moorage.cli.support.provisioning import carried_out, on_signals, pools_checked
 from moorage.cli.support.views.rollout_view import view
@@ -66,7 +66,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
 @click.option("--name", help="The wave; by default derived from its nodes and its target.")
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 60),
+    type=SecondsRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
     help="Seconds between two passes; 2 by default.",

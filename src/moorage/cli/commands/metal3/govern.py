@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.support.kubernetes import cluster_options, connection_of
-from moorage.cli.support.options import example, listening, metrics_option, ready_seconds
+from moorage.cli.support.options import (
+    SecondsRange,
+    example,
+    listening,
+    metrics_option,
+    ready_seconds,
+)
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     carried_out,
@@ -22,11 +28,14 @@ from moorage.cli.support.provisioning import (
     pools_checked,
     rules_of,
     server_of,
+    system_name,
     token_to_use,
 )
 
 if TYPE_CHECKING:
+    from moorage.integrations.kubernetes.api import KubernetesApi
     from moorage.integrations.metal3.governor import Governor
+    from moorage.integrations.rereading import FileValue
 
 log = logging.getLogger("moorage.metal3")
 
@@ -35,7 +44,7 @@ CHANGES_SECONDS = 0.2
 
 
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
-@click.option("--pool", metavar="NAME", help="Each working host has one unit of this pool.")
+@click.option("--pool", metavar="NAME", help="Each host that works has one unit of this pool.")
 @click.option("--rules", type=click.Path(), metavar="FILE", help="Rules instead of one pool.")
 @click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL.")
 @click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN.")
@@ -45,18 +54,18 @@ CHANGES_SECONDS = 0.2
 @click.option(
     "--cluster-name",
     metavar="NAME",
-    help="Tells this cluster from others in the same pools; the same for all its processes.",
+    help="Name of this cluster, for people: a label of its leases.",
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 60),
+    type=SecondsRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
     help="Seconds between two passes, if nothing changes; 2 by default.",
 )
 @click.option(
     "--list-interval",
-    type=click.FloatRange(5, 3600),
+    type=SecondsRange(5, 3600),
     default=60.0,
     metavar="SECONDS",
     help="Seconds between two lists of all hosts, beside the watch; 60 by default.",
@@ -77,19 +86,20 @@ def govern(
     A host waits while it has our pause, baremetalhost.metal3.io/paused: moorage, which is removed
     as soon as there is room. Runs until Ctrl-C or SIGTERM.
     """
+    from moorage.integrations.kubernetes.names import LABEL_TEXT, is_label
     from moorage.integrations.metal3.rules import Rules, read
 
-    url = moorage_url(server_of(words))
+    if namespace is not None and not is_label(namespace):
+        raise Failure(USAGE, f"--namespace must be {LABEL_TEXT}")
+    name = system_name(cluster_name, "--cluster-name")
+    url, token = moorage_url(server_of(words)), _token(words)
     rules = rules_of(words["pool"], words["rules"], Rules.of_pool, read)
-    try:
-        token = token_to_use(words)
-    except (OSError, ValueError) as error:
-        raise Failure(USAGE, fault_text(error)) from None
 
     async def work() -> None:
         from moorage.integrations.kubernetes.api import KubernetesApi
         from moorage.integrations.lease_api import LeaseApi
         from moorage.integrations.metal3.governor import Governor
+        from moorage.integrations.metal3.metrics import GovernorMetrics
         from moorage.integrations.metal3.mirror import HostMirror
         from moorage.integrations.metal3.requests import HostRequests
         from moorage.integrations.metrics_server import metrics_served
@@ -102,54 +112,85 @@ def govern(
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
             mirror = None if once else HostMirror(api, namespace, list_interval)
             requests = HostRequests(api, namespace, mirror)
-            governor = Governor(HostLeases(leases, cluster_name), requests, rules)
-            metrics = governor.metrics
+            metrics = GovernorMetrics()
             trouble = partial(metrics.trouble, ready_seconds(interval))
-            check = partial(pools_checked, leases, rules.pools, url)
+
+            async def prepared() -> Governor:
+                await pools_checked(leases, rules.pools, url)
+                own = HostLeases(leases, await _installation(api, namespace, name))
+                return Governor(own, requests, rules, metrics=metrics)
+
             async with metrics_served(metrics.registry, sockets, trouble):
                 if mirror is None:
-                    await check()
-                    await _once(governor)
+                    await _once(await prepared(), api.url)
                     return
-                await _until_reached(check, metrics.failed, stop, interval)
-                async with mirror:
-                    await first_of(stop, mirror.tried)
-                    await passes(_pass_of(governor, api.url), stop, mirror.changed, interval)
-                    await governor.close()
+                governor = await _until_reached(prepared, metrics.failed, stop, interval)
+                if governor is not None:
+                    async with mirror:
+                        await first_of(stop, mirror.tried)
+                        await passes(_pass_of(governor, api.url), stop, mirror.changed, interval)
+                        await governor.close()
 
     carried_out(work, "kubernetes")
 
 
-async def _once(governor: "Governor") -> None:
-    """Make one pass. Raises Failure."""
+def _token(words: dict[str, Any]) -> "str | FileValue[str] | None":
+    """Return Moorage's token. Raises Failure."""
+    try:
+        return token_to_use(words)
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
+
+
+async def _installation(api: "KubernetesApi", namespace: str | None, name: str | None) -> str:
+    """Return whose the leases of this governor are. Raises Failure."""
+    from moorage.integrations.kubernetes.api import KubernetesError
+    from moorage.integrations.metal3.cluster import installation_of_cluster
+
+    try:
+        return await installation_of_cluster(api, namespace, name)
+    except KubernetesError as error:
+        raise Failure(UNREACHABLE, f"cannot identify {api.url}: {error}") from None
+
+
+async def _once(governor: "Governor", cluster: str) -> None:
+    """Make one pass, and print what it has seen. Raises Failure."""
     succeeded = await governor.tick()
     await governor.close()
     if not succeeded:
         raise Failure(UNREACHABLE, "the pass has failed")
+    say(_seen_by(governor, cluster))
+
+
+def _seen_by(governor: "Governor", cluster: str) -> str:
+    """Return the line about the first pass that has succeeded."""
+    seen = governor.picture
+    return f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)"
 
 
 async def _until_reached(
-    check: Callable[[], Awaitable[None]],
+    prepare: Callable[[], Awaitable["Governor"]],
     failed: Callable[[str], None],
     stop: asyncio.Event,
     interval: float,
-) -> None:
-    """Check again and again until Moorage answers, or `stop`.
+) -> "Governor | None":
+    """Try again and again until Moorage and the cluster answer, or `stop` (None).
 
-    A governor that ended because Moorage is away would be started again and again. Raises Failure.
+    A governor that ended because one is away would be started again and again. Raises Failure.
     """
     warned = False
     while not stop.is_set():
         try:
-            return await check()
+            return await prepare()
         except Failure as failure:
             if failure.exit_code != UNREACHABLE:
                 raise
             failed(failure.message)
             if not warned:
-                log.warning("nothing is started until Moorage can be reached: %s", failure.message)
+                log.warning("nothing is started yet: %s", failure.message)
             warned = True
         await either(stop, interval)
+    return None
 
 
 def _pass_of(governor: "Governor", cluster: str) -> Callable[[], Awaitable[None]]:
@@ -161,8 +202,7 @@ def _pass_of(governor: "Governor", cluster: str) -> Callable[[], Awaitable[None]
         succeeded = await governor.tick()
         if succeeded and not ready:
             ready = True
-            seen = governor.picture
-            say(f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)")
+            say(_seen_by(governor, cluster))
 
     return make
 

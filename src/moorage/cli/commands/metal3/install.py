@@ -17,16 +17,23 @@ from moorage.cli.support.provisioning import moorage_url, rules_of
 )
 @click.option("--print", "printing", is_flag=True, help="Print the manifests as YAML.")
 @click.option("--image", required=True, metavar="IMAGE", help="Container image with Moorage.")
-@click.option("--pool", metavar="NAME", help="Each busy host has one unit of it.")
+@click.option("--pool", metavar="NAME", help="Each host that works has one unit of this pool.")
 @click.option("--rules", type=click.Path(), metavar="FILE", help="Rules instead of one pool.")
 @click.option("--url", required=True, metavar="URL", help="Moorage's address, for the governor.")
-@click.option("--namespace", default="moorage", show_default=True, metavar="NAME")
+@click.option(
+    "--namespace",
+    default="moorage",
+    show_default=True,
+    metavar="NAME",
+    help="Where it is installed.",
+)
 @click.option(
     "--admission",
     type=click.Choice(["policy", "policy-v1beta1", "webhook"]),
     default="policy",
     show_default=True,
-    help="What adds the pause: a policy of Kubernetes 1.36, of 1.34 and 1.35, or a webhook.",
+    help="What adds the pause: a policy (Kubernetes 1.36 and later), its older form (1.34 and"
+    " 1.35), or a webhook.",
 )
 @click.option(
     "--gate", is_flag=True, help="The gate stands before Ironic: an error of the policy is ignored."
@@ -51,15 +58,24 @@ def install(
         InstallError,
         documents,
     )
-    from moorage.integrations.metal3.rules import Rules, read
+    from moorage.integrations.metal3.rules import Rules, parse
+    from moorage.integrations.provisioning.rules import bytes_of, parsed
 
     if not printing:
         raise Failure(USAGE, "give --print, and apply what it prints with kubectl apply -f -")
+    content = b""
+
+    def read(path: Path) -> Rules:
+        """Read the file once: it may be a pipe."""
+        nonlocal content
+        content = bytes_of(path)
+        return parsed(path, content, parse)
+
     rules_of(pool, rules, Rules.of_pool, read)  # refuses what the governor would refuse
     wanted = Installation(
         image=image,
         pool=pool,
-        rules=None if rules is None else Path(rules).read_text("utf-8"),
+        rules=content.decode("utf-8") if rules else None,
         url=moorage_url(url),
         namespace=namespace,
         admission=AdmissionMethod(admission),

@@ -1,6 +1,5 @@
 """`moorage metal3 uninstall`: removes what pauses hosts, then every pause of ours."""
 
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -106,11 +105,12 @@ def _name_others(removed: "Removed") -> None:
 def _connection(url: str, token_file: str | None, ca_file: str | None) -> "Connection":
     """Return the connection to an address. Raises Failure."""
     from moorage.integrations.kubernetes.api import Connection
+    from moorage.integrations.pem_files import trusting
 
     server = moorage_url(url)
     try:
         headers = _headers(token_file)
-        trusted = None if ca_file is None else ssl.create_default_context(cafile=ca_file)
+        trusted = None if ca_file is None else trusting(ca_file)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
     return Connection(server, headers, trusted)

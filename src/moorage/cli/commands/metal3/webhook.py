@@ -45,8 +45,8 @@ def webhook(listen: str, tls_cert: str, tls_key: str, governor: str) -> None:
     """
 
     async def work() -> None:
-        from moorage.integrations.metal3.admission.certificates import CertificateError
         from moorage.integrations.metal3.admission.webhook import webhook_served
+        from moorage.integrations.pem_files import PemError
         from moorage.integrations.sockets import ListenError, bound
 
         stop = asyncio.Event()
@@ -58,7 +58,7 @@ def webhook(listen: str, tls_cert: str, tls_key: str, governor: str) -> None:
                 shown = f"[{host}]" if ":" in host else host
                 say(f"moorage: answering reviews on https://{shown}:{port}/pause")
                 await stop.wait()
-        except (ListenError, CertificateError) as error:
+        except (ListenError, PemError) as error:
             raise Failure(USAGE, str(error)) from None
 
     carried_out(work, "kubernetes")

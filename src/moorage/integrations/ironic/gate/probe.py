@@ -22,19 +22,19 @@ class Finding:
     text: str
 
 
-def check(gate: str, ironic: str, ca_file: str | None = None) -> list[Finding]:
+def check(gate: str, ironic: str, trusted: ssl.SSLContext | None = None) -> list[Finding]:
     """Try the gate and Ironic from this machine.
 
     Args:
         gate: address of the gate.
         ironic: address of Ironic itself.
-        ca_file: authorities to trust; None: those of the system.
+        trusted: authorities to trust; None: those of the system.
     """
-    return asyncio.run(_check(gate, ironic, ca_file))
+    return asyncio.run(_check(gate, ironic, trusted))
 
 
-async def _check(gate: str, ironic: str, ca_file: str | None) -> list[Finding]:
-    tls = True if ca_file is None else ssl.create_default_context(cafile=ca_file)
+async def _check(gate: str, ironic: str, trusted: ssl.SSLContext | None) -> list[Finding]:
+    tls = True if trusted is None else trusted
     timeout = aiohttp.ClientTimeout(total=SECONDS_MAX)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         try:

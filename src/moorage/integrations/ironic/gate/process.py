@@ -12,10 +12,11 @@ from socket import socket
 from aiohttp import web
 
 from moorage.client.transport import RefusedError, UnreachableError, shown_url
+from moorage.integrations.doorkeeper import HANDSHAKE_SECONDS, Doorkeeper
 from moorage.integrations.ironic.gate.app import Gate
 from moorage.integrations.ironic.gate.deciding import Deciding
 from moorage.integrations.ironic.gate.listening import (
-    Doorkeeper,
+    CONNECTIONS_MAX,
     listening,
     server_tls,
     url_of,
@@ -33,6 +34,7 @@ from moorage.integrations.provisioning import pools
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.server_log import server_log
 from moorage.integrations.sockets import ListenError, bound
+from moorage.integrations.web_server import closed
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
@@ -166,10 +168,16 @@ class _Process:
         await runner.setup()
         server = runner.server
         assert server is not None
-        door = Doorkeeper(server, lambda: [one.transport for one in server.connections])
+        door = Doorkeeper(
+            server, lambda: [one.transport for one in server.connections], CONNECTIONS_MAX
+        )
         gate.on_request = door.spoke
         loop = asyncio.get_running_loop()
-        listeners = [await loop.create_server(door, sock=one, ssl=tls) for one in sockets]
+        patience = None if tls is None else HANDSHAKE_SECONDS
+        listeners = [
+            await loop.create_server(door, sock=one, ssl=tls, ssl_handshake_timeout=patience)
+            for one in sockets
+        ]
         return _Server(runner, listeners)
 
     async def _ready(self, watch: Watch, url: str, watching: asyncio.Task[None]) -> None:
@@ -194,8 +202,7 @@ class _Server:
 
     async def stop(self, units: Units, deciding: Deciding) -> None:
         """Take no more requests; finish those that Ironic has; refuse those that wait."""
-        for one in self._listeners:
-            one.close()
+        await closed(self._listeners)
         units.stop()
         await deciding.finish(FINISH_SECONDS)
         await units.settled()

@@ -15,7 +15,8 @@ from moorage.integrations.ironic.clients import ClientPolicy
 from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.provisioning.host_leases import Host, HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.host_leases import HostLeases, OtherUnitsError
+from moorage.integrations.provisioning.hosts import Host
 from moorage.wire.admission import Lease
 
 WAITED_MIN = 0.05

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.reconcile import Picture, Reconciler
 from moorage.integrations.provisioning.pools import PoolError
-from moorage.integrations.provisioning.starts import PASS_ERRORS
+from moorage.integrations.provisioning.start import PASS_ERRORS
 
 INTERVALS = ((200, 1.0), (1_000, 2.0))
 """Seconds between two passes, up to this many nodes; a list of 1,000 costs Ironic 0.14 s."""

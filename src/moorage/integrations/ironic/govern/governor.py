@@ -24,11 +24,11 @@ from moorage.integrations.ironic.wishes import (
     wish_of,
 )
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.notes import notes_of
 from moorage.integrations.provisioning.passes import Passes
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import Start
+from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
 
 WISH = "wish"

@@ -20,9 +20,9 @@ from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.starting import NodeRequests, start_of
 from moorage.integrations.ironic.wishes import hindrance_of, is_needless
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
-from moorage.integrations.provisioning.starting import HostStarter
-from moorage.integrations.provisioning.starts import PASS_ERRORS, Start, StartResult
+from moorage.integrations.provisioning.start import PASS_ERRORS, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 

@@ -5,13 +5,11 @@ import os
 import ssl
 from pathlib import Path
 
+from moorage.integrations.pem_files import PemError, serving
+
 log = logging.getLogger("moorage.metal3")
 
 Version = tuple[tuple[int, int, int], ...]
-
-
-class CertificateError(Exception):
-    """The certificate cannot be used; the message says why."""
 
 
 class Certificates:
@@ -22,16 +20,13 @@ class Certificates:
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Read the files. Raises CertificateError."""
+        """Read the files. Raises PemError."""
         self._files = (certificate, key)
-        try:
-            self._read_as = self._version()
-            self._context = self._loaded()
-        except (OSError, ssl.SSLError) as error:
-            raise CertificateError(f"{certificate}, {key}: {error}") from error
-        self._trouble = ""
-        self.server = self._loaded()
+        self.server = serving(*self._files)
         """What the server listens with."""
+        self._read_as = self._version()
+        self._context = serving(*self._files)
+        self._trouble = ""
         self.server.sni_callback = self._chosen
 
     def _chosen(self, connection: ssl.SSLObject, name: str | None, asked: ssl.SSLContext) -> None:
@@ -44,17 +39,12 @@ class Certificates:
             version = self._version()
             if version == self._read_as:
                 return
-            self._context, self._read_as, self._trouble = self._loaded(), version, ""
+            self._context, self._read_as, self._trouble = serving(*self._files), version, ""
             log.info("%s has changed: it is read again", self._files[0])
-        except (OSError, ssl.SSLError) as error:
+        except (OSError, PemError) as error:
             if str(error) != self._trouble:
-                log.warning("%s cannot be used, the last one is offered: %s", self._files[0], error)
+                log.warning("the last certificate is offered: %s", error)
             self._trouble = str(error)
-
-    def _loaded(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(*self._files)
-        return context
 
     def _version(self) -> Version:
         found = [os.stat(path) for path in self._files]

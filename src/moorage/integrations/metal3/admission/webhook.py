@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 from socket import socket
@@ -12,20 +12,26 @@ from aiohttp import web
 from moorage.integrations.answers import json_of
 from moorage.integrations.metal3.admission.certificates import Certificates
 from moorage.integrations.metal3.admission.review import ReviewError, answered
-from moorage.integrations.server_log import server_log
+from moorage.integrations.web_server import served
 
 BODY_BYTES_MAX = 3 << 20
 """Bytes of a review: two hosts, of which each has at most 1.5 MiB in etcd."""
 
-BODY_SECONDS = 10.0
+BODY_SECONDS = 4.0
 """How long a body may take; the API server waits 5 seconds for the answer."""
 
-REVIEWS_MAX = 64
-"""Reviews that are read at the same time; others wait for their turn."""
+SMALL_BYTES = 1 << 16
+"""Bytes of a body that needs no turn: most are shorter, and a connection has buffers as large."""
 
-TURN_SECONDS = 4.0
-"""How long: an API server carries out 200 writes at once by default, and refuses a write whose
-review was not answered."""
+LARGE_MAX = 16
+"""Larger bodies that are read at the same time; others wait for their turn. Slow clients, which
+need no rights, can use up these turns; reviews with small bodies are answered nevertheless."""
+
+VALUES_MAX = 200_000
+"""Values in a review: each takes some 100 bytes of memory, and holds the event loop."""
+
+CONNECTIONS_MAX = 1_000
+"""API servers open one for each review under way."""
 
 KEEPALIVE_SECONDS = 75.0
 CLOSE_SECONDS = 5.0
@@ -37,7 +43,7 @@ class Webhook:
     def __init__(self, governor: str) -> None:
         """Prepare."""
         self._governor = governor
-        self._free = asyncio.Semaphore(REVIEWS_MAX)
+        self._large = asyncio.Semaphore(LARGE_MAX)
 
     def application(self) -> web.Application:
         """Return the application."""
@@ -50,30 +56,34 @@ class Webhook:
         return web.Response(text="ok\n")
 
     async def _review(self, request: web.Request) -> web.Response:
-        try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await self._free.acquire()
-        except TimeoutError:
-            text = f"{REVIEWS_MAX} reviews are being read: try again\n"
-            return web.Response(status=HTTPStatus.SERVICE_UNAVAILABLE, text=text)
-        try:
-            return await self._answered(request)
-        finally:
-            self._free.release()
+        async with AsyncExitStack() as turn:
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    body = await self._read(request, turn)
+            except TimeoutError:
+                text = f"the body must be here within {BODY_SECONDS:.0f} seconds\n"
+                return web.Response(status=HTTPStatus.REQUEST_TIMEOUT, text=text)
+            except ConnectionError:
+                # Nobody reads this: without it, the log would have a traceback.
+                return web.Response(status=HTTPStatus.BAD_REQUEST)
+            return self._answered(body)
 
-    async def _answered(self, request: web.Request) -> web.Response:
+    async def _read(self, request: web.Request, turn: AsyncExitStack) -> bytes:
+        """Read a body; `turn` ends when the answer is there."""
+        body = bytearray()
+        async for piece in request.content.iter_any():
+            before = len(body)
+            body += piece
+            if len(body) > BODY_BYTES_MAX:
+                raise web.HTTPRequestEntityTooLarge(BODY_BYTES_MAX, len(body))
+            if before <= SMALL_BYTES < len(body):
+                await turn.enter_async_context(self._large)
+        return bytes(body)
+
+    def _answered(self, body: bytes) -> web.Response:
+        # One after the other: the memory of decoded reviews does not add up.
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                body = await request.read()
-        except TimeoutError:
-            text = f"the body must be here within {BODY_SECONDS:.0f} seconds\n"
-            return web.Response(status=HTTPStatus.REQUEST_TIMEOUT, text=text)
-        except ConnectionError:
-            return web.Response(status=HTTPStatus.BAD_REQUEST)  # the API server waits no longer
-        try:
-            # Large bodies are read beside the event loop.
-            review = await asyncio.to_thread(json_of, body)
-            return web.json_response(answered(review, self._governor))
+            return web.json_response(answered(json_of(body, VALUES_MAX), self._governor))
         except ReviewError as error:
             text = f"{error}\n"
         except ValueError as error:
@@ -87,21 +97,15 @@ async def webhook_served(
 ) -> AsyncIterator[None]:
     """Serve the webhook on sockets that listen, as long as this is entered.
 
-    Raises CertificateError.
+    Raises PemError.
     """
     offered = Certificates(certificate, key)
-    runner = web.AppRunner(
+    async with served(
         Webhook(governor).application(),
-        handle_signals=False,
-        access_log=None,
-        logger=server_log,
+        sockets,
+        CONNECTIONS_MAX,
+        offered.server,
         keepalive_timeout=KEEPALIVE_SECONDS,
         shutdown_timeout=CLOSE_SECONDS,
-    )
-    await runner.setup()
-    try:
-        for one in sockets:
-            await web.SockSite(runner, one, ssl_context=offered.server).start()
+    ):
         yield
-    finally:
-        await runner.cleanup()

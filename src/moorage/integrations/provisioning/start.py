@@ -6,7 +6,8 @@ from typing import Any
 
 from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, UnreachableError
-from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError, Host
+from moorage.integrations.provisioning.host_leases import CrowdedError, EndedError
+from moorage.integrations.provisioning.hosts import Host
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
@@ -32,6 +33,7 @@ class Start:
 
     `needs`: units by pool; empty: it is not limited. `body`: what the request says. `forced`:
     granted over the limit if necessary. `marks`: what the record says before the request is sent.
+    `beside`: the host works, and keeps its leases; these units are for what follows.
     """
 
     host: Host
@@ -40,18 +42,26 @@ class Start:
     body: Mapping[str, Any]
     forced: bool = False
     marks: Mapping[str, Any] = field(default_factory=dict)
+    beside: bool = False
 
     @property
     def kind(self) -> tuple[tuple[str, int], ...]:
         """What it needs: of two starts of one kind, the first in line can always be granted."""
         return tuple(sorted(self.needs.items()))
 
+    def asks_as(self, other: "Start") -> bool:
+        """Return whether a request for another start of its host asks for the same."""
+        own, others = ((one.kind, one.verb, one.forced, one.beside) for one in (self, other))
+        return own == others
+
     def must_wait(self, leases: Iterable[Lease]) -> bool:
         """Return whether its host, with these leases, still has a unit of other work.
 
-        That is one for which a request was sent, or one for another verb.
+        That is one for which a request was sent, or one for another verb, unless that goes on.
         """
         key = f"{self.host.keys}{self.verb}"
+        if self.beside:
+            leases = [lease for lease in leases if lease.key == key]
         return any(lease.record_version or lease.key != key for lease in leases)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.integrations.metal3.govern.world import ALL, World
+from tests.integrations.metal3.govern.processes.world import ALL, World
 from tests.support.bmo_double.book import BUSY
 from tests.support.bmo_double.hosts import INSPECT, PAUSED, annotations, deployed, state
 from tests.support.kubernetes_client import host

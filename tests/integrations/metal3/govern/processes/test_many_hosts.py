@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from tests.integrations.metal3.govern.world import ALL, POOL, World
+from tests.integrations.metal3.govern.processes.world import ALL, POOL, World
 from tests.support.bmo_double.hosts import PAUSED, annotations
 from tests.support.kubernetes_client import host
 

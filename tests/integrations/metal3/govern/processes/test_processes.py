@@ -6,7 +6,7 @@ import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tests.integrations.metal3.govern.world import ALL, POOL, WEBHOOKS, World
+from tests.integrations.metal3.govern.processes.world import ALL, POOL, WEBHOOKS, World
 from tests.support.bmo_double.hosts import PAUSED, annotations
 from tests.support.kubernetes_client import host
 

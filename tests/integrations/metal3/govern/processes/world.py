@@ -183,7 +183,7 @@ class World:
         return list(self.admission.leases(None, "granted"))
 
     def check_pauses(self) -> None:
-        """In every version that was seen, a host that has our pause has something to start, and the
+        """In every version that was seen, a host that gets our pause has a reason to, and the
         pause of somebody else stays what it is.
         """
         before: dict[str, str | None] = {}
@@ -191,6 +191,6 @@ class World:
             name, now = found["metadata"]["name"], annotations(found).get(PAUSED)
             was = before.get(name)
             if now == "moorage" != was:
-                assert hosts.something_to_start(found), found
+                assert hosts.may_be_paused(found), found
             assert was in (None, "moorage") or now == was, found
             before[name] = now

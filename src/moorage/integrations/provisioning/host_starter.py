@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from moorage.integrations.provisioning.host_leases import EndedError, HostLeases, TakenError
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
-from moorage.integrations.provisioning.starts import NOT_SENT, Start, StartResult
+from moorage.integrations.provisioning.start import NOT_SENT, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
 
@@ -65,8 +65,11 @@ class HostStarter(Generic[H]):
         if lease.key != f"{start.host.keys}{start.verb}" or lease.record_version:
             return NOT_SENT
         host = await self._requests.read(start)
-        if host is not None and self._requests.works(host):
-            return NOT_SENT  # another process has started it, so it needs its unit
+        if host is not None and self._requests.works(host) and not start.beside:
+            # Another process has started it, so it needs its unit, unless it was counted meanwhile.
+            if await self._host_leases.has_other(start.host, lease):
+                await self._host_leases.give_back(lease, requeue=False)
+            return NOT_SENT
         now = None if host is None else self._wanted(host)
         if now is None or (now.kind, now.verb) != (start.kind, start.verb):
             locked = host is not None and self._requests.is_locked(host)
