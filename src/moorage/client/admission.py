@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from moorage.client.decoding import decode
+from moorage.client.slots import Slots
 from moorage.client.transport import SECONDS_MAX, Transport
 from moorage.wire.admin import WhoAmI
 from moorage.wire.admission import (
@@ -66,9 +67,13 @@ class Admission:
         """Resume granting from a pool."""
         return self._ask(Pool, "POST", f"{_pool(name)}:resume")
 
-    def pool_report(self, name: str) -> PoolReport:
-        """Return the data for choosing a pool's limit."""
-        return self._ask(PoolReport, "GET", f"{_pool(name)}:report")
+    def pool_report(self, name: str, since: float | None = None) -> PoolReport:
+        """Return the data for choosing a pool's limit; `since`: seconds up to now."""
+        return self._ask(PoolReport, "GET", _address(f"{_pool(name)}:report", since=since))
+
+    def slots(self, pool: str) -> Slots:
+        """Return the named slots of a pool."""
+        return Slots(self._transport, pool)
 
     def ask(self, wanted: LeaseWanted, wait: float = 0.0) -> Lease:
         """Request units; wait up to 60 seconds for the grant.

@@ -66,6 +66,8 @@ class Code(StrEnum):
     CLASS_IN_USE = "class_in_use"
     TRAIT_IN_USE = "trait_in_use"
     POOL_IN_USE = "pool_in_use"
+    SLOT_EXISTS = "slot_exists"
+    SLOT_IN_USE = "slot_in_use"
     HAS_ALLOCATIONS = "has_allocations"
     GROUP_IN_USE = "group_in_use"
     GROUP_BEING_DELETED = "group_being_deleted"

@@ -42,6 +42,8 @@ class PoolWanted:
     `proxy_ttl` ends a lease of the lease proxy that was not released until then; null: only the
     hold ends it.
 
+    `native_slots`: the pool has named slots, which `/v1/pools/{name+}:slots` makes, and no limit.
+
     The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
     owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
@@ -67,6 +69,7 @@ class PoolWanted:
     queue_max_per_owner: int | None = None
     per_member: int | None = None
     member_group: str | None = None
+    native_slots: bool = False
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -101,6 +104,7 @@ class Pool:
     queue_max_per_owner: int | None
     per_member: int | None
     member_group: str | None
+    native_slots: bool
     generation: int
     paused: bool
     pause_reason: str
@@ -138,10 +142,11 @@ class PauseWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedWanted:
-    """Units of one pool."""
+    """Units of one pool. `labels`: slots that have all of them; only for pools with slots."""
 
     pool: str
     units: int = 1
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +165,8 @@ class LeaseWanted:
     """A request for units of one or more pools, all at once or none.
 
     `key` is chosen by the caller and makes the request safe to repeat: the same key and body give
-    the same lease for as long as it lasts and for 24 hours after. Higher `priority` goes first. A
-    ticket that is not polled for `patience` is withdrawn. `force` (operators and governors) is
+    the same lease for as long as it lasts and is kept after its end. Higher `priority` goes first.
+    A ticket that is not polled for `patience` is withdrawn. `force` (operators and governors) is
     granted at once, over the limit if necessary. With `pull` the ticket is granted only while a
     request waits for it, and passed over otherwise. With `reopen` a key whose lease has ended makes
     a new lease.

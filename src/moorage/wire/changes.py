@@ -149,6 +149,7 @@ class PoolSpecValue:
     queue_max_per_owner: int | None
     per_member: int | None
     member_group: str | None
+    native_slots: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +168,15 @@ class PoolValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrainValue:
+    """Why a slot is not granted any more; `goes`: it is removed once it is free."""
+
+    goes: bool
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotValue:
     """A named unit of a pool, by POOL/SLOT; a pool's name may have slashes, a slot's has none."""
 
@@ -179,6 +189,8 @@ class SlotValue:
     updated_at: datetime
     expires_at: datetime | None
     dynamic: bool
+    labels: dict[str, str] | None
+    drain: DrainValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +201,8 @@ class NeedValue:
     units: int
     state: str
     dest: str
+    wanted: str | None
+    """Labels that the slots must have: a JSON object, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

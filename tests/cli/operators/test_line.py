@@ -49,15 +49,16 @@ def test_an_export_changes_nothing(cli: Cli) -> None:
     cli.lines("pool", "create", "exp/a", "--limit", "5", "--hold", "90s", "--label", 'q"=a\\b')
     cli.lines("pool", "create", "exp/b", "--limit", "3", "--hold", "1m", "--pacing", "none")
     cli.lines("pool", "create", "exp/c", "--limit", "0", "--asker", "shop/*", "--quota", "2")
-    names = ["exp/a", "exp/b", "exp/c"]
+    cli.lines("pool", "create", "exp/d", "--native-slots", "--hold", "1h")
+    names = ["exp/a", "exp/b", "exp/c", "exp/d"]
     file = cli.folder / "pools.toml"
     file.write_text("\n".join(cli.lines("pool", "export", *names)))
     assert cli.lines("apply", "-f", str(file), "--dry-run")[-1] == (
-        "0 to create, 0 to change, 3 unchanged"
+        "0 to create, 0 to change, 4 unchanged"
     )
     other = cli.folder / "pools.yaml"
     other.write_text(json.dumps(cli.answer("pool", "export", *names)))
-    assert cli.lines("apply", "-f", str(other), "--dry-run")[-1].endswith("3 unchanged")
+    assert cli.lines("apply", "-f", str(other), "--dry-run")[-1].endswith("4 unchanged")
     cli.lines("pool", "change", "exp/b", "--limit", "4")
     assert "1 to change" in cli.lines("apply", "-f", str(file), "--dry-run")[-1]
     cli.refusal(7, "pool", "export", "nope")

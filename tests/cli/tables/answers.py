@@ -43,6 +43,7 @@ from moorage.wire.reporting import (
     ReporterGroup,
     ReporterGroupPage,
 )
+from moorage.wire.slots import Slot, SlotDrain, SlotPage
 
 T = TypeVar("T")
 
@@ -148,6 +149,29 @@ def pool(number: int) -> Pool:
 
 
 POOLS_SHOWN = sorted((pool(number) for number in range(40)), key=lambda one: one.name)
+
+
+def slot(number: int) -> Slot:
+    """Return a slot of a pool; every third is free."""
+    lease = LEASES[number] if number % 3 else None
+    reason = "the disk fails its self-test, and the vendor sends another one" if number == 4 else ""
+    drained = SlotDrain(goes=True, reason=reason, since=before(minutes=7))
+    drain = drained if number % 8 == 4 else None
+    state = "free" if lease is None else "held"
+    if drain is not None:
+        state = "drained" if lease is None else "draining"
+    return Slot(
+        name=f"{('eu', 'us')[number % 2]}-west-{number}",
+        state=state,
+        raw_state="free" if lease is None else "leased",
+        labels={"region": ("eu", "us")[number % 2], "tier": str(number % 4)},
+        owner=None if lease is None else lease.owner,
+        lease=None if lease is None else lease.id,
+        key=None if lease is None else lease.key,
+        lease_labels={} if lease is None else lease.labels,
+        since=before(minutes=number * number),
+        drain=drain,
+    )
 
 
 def agent(number: int) -> Agent:
@@ -271,6 +295,9 @@ REPORTERS = ReporterGroup(
 )
 REPORT = PoolReport(
     pool=POOLS[0],
+    asked_seconds=604_800.0,
+    covered_seconds=86_400.0,
+    cut=False,
     leases=1_811,
     waited=[3.2, 610.0, 2_455.731],
     held=[1_020.0, 1_200.004, 1_201.041],
@@ -280,6 +307,7 @@ REPORT = PoolReport(
         OutcomeLine(limit=50, starts_per_minute=25, ok=41, failed=7, throttled=19),
     ],
 )
+SLOTS = [slot(number) for number in range(1, 13)]
 PINS = [Pin(node=str(UUID(int=number << 96)), member="conductor-1") for number in range(1, 4)]
 NODES = [NodeOwned(uuid=one.node, ghost=one is PINS[0]) for one in PINS]
 
@@ -296,6 +324,7 @@ def answer_to(path: str, state: str | None) -> Any:
         f"/v1/agents/{AGENTS[2].id}": AGENTS[2],
         f"/v1/pools/{POOLS_SHOWN[0].name}": POOLS_SHOWN[0],
         f"/v1/pools/{POOLS[0]}:report": REPORT,
+        f"/v1/pools/{POOLS[0]}:slots": SlotPage(slots=SLOTS, next=None),
         f"/v1/groups/{GROUPS[2].name}": GROUPS[2],
         "/v1/groups": GroupPage(groups=GROUPS, next=None),
         "/v1/whoami": CALLER,

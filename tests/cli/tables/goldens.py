@@ -28,6 +28,7 @@ COMMANDS = {
     "lease-why-ended": ["lease", "why", ENDED[0].id],
     "pool-list": ["pool", "list"],
     "pool-show": ["pool", "show", POOLS_SHOWN[0].name],
+    "pool-slots": ["pool", "slots", POOLS[0]],
     "pool-report": ["pool", "report", POOLS[0]],
     "top": ["top", "--once"],
     "agent-list": ["agent", "list"],

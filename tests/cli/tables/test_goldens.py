@@ -25,6 +25,7 @@ SHOWING = (
     "ghosts",
     "status",
     "whoami",
+    "slots",
 )
 """Last words of commands that print lists, or all about one thing."""
 

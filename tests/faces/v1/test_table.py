@@ -171,6 +171,7 @@ def test_optional_bodies() -> None:
         "POST /v1/tokens/{id}/rotate",
         "POST /v1/database/backup",
         "POST /v1/agents/{id}/drain",
+        "POST /v1/pools/{name+}:slots/{slot}/drain",
         "POST /v1/agents/{id}/resume",
         "POST /v1/agents/{id}/expunge",
         "POST /v1/agents/{id}/decommission",

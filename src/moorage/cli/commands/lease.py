@@ -94,7 +94,7 @@ def list_(
     as_json: bool,
     **only: Any,
 ) -> None:
-    """Print leases and tickets; ended ones are kept for 24 hours."""
+    """Print leases and tickets; ended ones are kept for a while."""
     with at_server() as admission:
         leases = list(_found(admission, pool, state, **only))
         if pool is not None and not leases:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from moorage.cli.commands import pool_slots
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
@@ -30,7 +31,6 @@ from moorage.cli.support.views.pool_text import (
     summary,
 )
 from moorage.core.counting import counted
-from moorage.core.limits import LEASES_KEPT_HOURS
 from moorage.wire.admission import DURATIONS, Pool, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
@@ -159,16 +159,18 @@ def group() -> None:
 @administering
 @click.argument("name")
 @spec_options
+@click.option("--native-slots", "slotted", is_flag=True, help="Named slots are its limit.")
 @json_option
-def create(name: str, given: dict[str, Any], as_json: bool) -> None:
+def create(name: str, given: dict[str, Any], slotted: bool, as_json: bool) -> None:
     """Create the pool NAME and print its limit and its pacing; exit code 4 if it exists.
 
-    Pools with named slots come from Boskos' configuration file.
+    With --native-slots it has named slots instead of a limit: `moorage pool slot add` makes them.
     """
-    if "limit" not in given and "per_member" not in given:
+    if not slotted and not {"limit", "per_member"} & given.keys():
         raise Failure(USAGE, "a pool needs a limit: set one, for example --limit 50")
     with at_server() as admission:
-        made = admission.pool_put(name, PoolWanted(**given, generation=0))
+        wanted = PoolWanted(**given, native_slots=slotted, generation=0)
+        made = admission.pool_put(name, wanted)
     _show_one(made, as_json, f"created {made.name}: {summary(made, given)}")
 
 
@@ -241,11 +243,12 @@ def show(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool report install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
+@click.option("--since", type=_DURATION, help="How long ago leases may have ended; 24h by default.")
 @json_option
-def report(name: str, as_json: bool) -> None:
+def report(name: str, since: float | None, as_json: bool) -> None:
     """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
     with at_server() as admission:
-        report = admission.pool_report(name)
+        report = admission.pool_report(name, since)
     if as_json:
         show_json(msgspec.to_builtins(report))
     else:
@@ -307,11 +310,22 @@ def delete(name: str, as_json: bool) -> None:
         say(f"deleted {name}")
 
 
+group.add_command(pool_slots.list_)
+group.add_command(pool_slots.group)
+
+
 def _show_one(pool: Pool, as_json: bool, line: str) -> None:
     if as_json:
         show_json(msgspec.to_builtins(pool))
     else:
         say(line)
+
+
+def _covered(report: PoolReport) -> str:
+    hours, rest = divmod(report.covered_seconds, 3_600)
+    if 0 < hours <= 24 and not rest:
+        return counted(round(hours), "hour")
+    return duration_text(round(report.covered_seconds))
 
 
 def _show_report(report: PoolReport) -> None:
@@ -321,7 +335,12 @@ def _show_report(report: PoolReport) -> None:
         if seconds is not None
     ]
     leases = counted(report.leases, "lease")
-    say(f"{leases} ended within the last {LEASES_KEPT_HOURS} hours")
+    say(f"{leases} ended within the last {_covered(report)}")
+    if report.cut:
+        say("there were more: older ones are left out, so nothing is said of the time before")
+    elif report.covered_seconds < report.asked_seconds:
+        asked = duration_text(report.asked_seconds)
+        say(f"leases that ended before are not kept any more: this is not the {asked} asked for")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if report.causes:

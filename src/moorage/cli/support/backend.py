@@ -26,6 +26,7 @@ from moorage.core.limits import PAGE_MAX
 from moorage.serve.files import Files
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
+from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.service.native.audit import shown as entry_shown
 from moorage.service.native.tokens import create_token, replace, shown
@@ -35,6 +36,9 @@ from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
 
 T = TypeVar("T")
+
+KEEPING = Retention(ended_leases_hours=None)
+"""A command does not know how long its server keeps ended leases, so it deletes none."""
 
 
 class ServerBackend:
@@ -205,7 +209,9 @@ class DatabaseBackend:
             )
 
     async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
-        service = await Service.open(self._database_url, SystemClock(), on_fatal=_give_up)
+        service = await Service.open(
+            self._database_url, SystemClock(), on_fatal=_give_up, retention=KEEPING
+        )
         try:
             return await act(service)
         finally:

@@ -36,11 +36,13 @@ class LeaseRequest(NamedTuple):
 
     A key stays bound to the TTL of its first request: `Leases.ask` tries both TTLs.
     """
+    slot_labels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """Labels that the slots must have, by pool."""
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
         return {
-            "needs": [{"pool": pool, "units": units} for pool, units in self.needs],
+            "needs": [self._need(pool, units) for pool, units in self.needs],
             "key": key,
             "ttl": self.usual_ttl if self.ttl is None else self.ttl,
             "hold": self.hold,
@@ -52,9 +54,19 @@ class LeaseRequest(NamedTuple):
     @property
     def pools(self) -> str:
         """The pools, as text for people."""
-        return ", ".join(
-            pool if units == 1 else f"{pool} ({units} units)" for pool, units in self.needs
-        )
+        return ", ".join(self._said(pool, units) for pool, units in self.needs)
+
+    def _need(self, pool: str, units: int) -> dict[str, Any]:
+        labels = dict(self.slot_labels).get(pool)
+        need = {"pool": pool, "units": units}
+        # An older server does not know labels, and refuses what it does not know.
+        return need if not labels else {**need, "labels": dict(labels)}
+
+    def _said(self, pool: str, units: int) -> str:
+        labels = dict(self.slot_labels).get(pool, ())
+        said = [f"{units} units"] if units != 1 else []
+        said += [f"{name}={value}" for name, value in labels]
+        return f"{pool} ({', '.join(said)})" if said else pool
 
 
 class Waiting(NamedTuple):

@@ -40,6 +40,12 @@ POOL = Option(
 )
 WISH = (
     POOL,
+    Option(
+        "--slot-label",
+        "Only slots with this label, of a pool with named slots; POOL: if there are several pools.",
+        "[POOL:]NAME=VALUE",
+        many=True,
+    ),
     Option("--hold", "The server ends the lease this long after its grant.", "TIME"),
     Option(
         "--ttl",

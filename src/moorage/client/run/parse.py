@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from moorage.client.run.api_types import PATIENCE_SECONDS, LeaseRequest
@@ -128,7 +128,26 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         labels=labels,
         about=_about(words, pid, command),
         patience=_place_kept(words),
+        slot_labels=slot_labels_of(words.get("slot_label", ()), needs),
     )
+
+
+def slot_labels_of(
+    texts: Iterable[str], pools: Collection[str]
+) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Return the labels that slots must have, by pool. Raises UsageError."""
+    found: dict[str, dict[str, str]] = {}
+    for text in texts:
+        pool, colon, rest = text.partition(":")
+        if not (colon and pool in pools):
+            pool, rest = next(iter(pools)), text
+            if len(pools) > 1:
+                raise UsageError(f"--slot-label {text!r}: with several pools, say POOL:NAME=VALUE")
+        name, equals, value = rest.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--slot-label: {text!r} is not NAME=VALUE or POOL:NAME=VALUE")
+        found.setdefault(pool, {})[name] = value
+    return tuple((pool, tuple(sorted(found[pool].items()))) for pool in sorted(found))
 
 
 def labels_of(words: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ from moorage.core.admission.model import FencingToken, Lease, Pool, Slot, StartO
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
+from moorage.core.wishes import suits
 
 
 @dataclass(slots=True)
@@ -174,6 +175,8 @@ class Facts:
     due: list[LeaseId] = field(default_factory=list)
     grants: int = 0
     """Grants in this batch so far: the `n` of the next token."""
+    _grantable: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Counts of `grantable`, until a slot of the pool changes."""
 
     def apply(self, changes: Changes) -> None:
         """Make the changes of one decision visible to the next."""
@@ -187,6 +190,8 @@ class Facts:
                 self.slots.setdefault(name, {})
         for key, lease in changes.leases.items():
             self._lease(key, lease)
+        if changes.slots:
+            self._grantable.clear()
         for (pool_name, name), slot in changes.slots.items():
             named = self.slots.setdefault(pool_name, {})
             if slot is None:
@@ -195,6 +200,23 @@ class Facts:
                 named[name] = slot
         for key, until in changes.heard.items():
             self.leases[key] = structs.replace(self.leases[key], heard_until=until)
+
+    def grantable(self, pool: str, wanted: str = "") -> int:
+        """Return how many slots of a pool tickets may get sooner or later: not drained ones.
+
+        A drained slot that is still occupied counts, because its lease does. `wanted`: only slots
+        with these labels.
+        """
+        key = (pool, wanted)
+        found = self._grantable.get(key)
+        if found is None:
+            there = self.slots.get(pool, {}).values()
+            found = sum(
+                (slot.occupied or slot.drain is None) and suits(slot.labels, wanted)
+                for slot in there
+            )
+            self._grantable[key] = found
+        return found
 
     def slots_of(self, pools: Iterable[str]) -> Iterable[Slot]:
         """Yield the slots of some pools."""

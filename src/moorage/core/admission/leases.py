@@ -282,6 +282,7 @@ def enter(
     if not wish.forced:
         for name in units_by_pool(wish.needs):
             bounds.check_queue(draft, draft.pool(name), wish, before)
+            bounds.check_wishes(draft.pool(name), wish)
     ticket = ticket_of(draft, wish, draft.arrive() if place is None else place.arrival)
     if place is not None:
         ticket = placed(ticket, place)

@@ -86,6 +86,8 @@ class PoolSpec(Struct, frozen=True):
     per_member: int | None = None
     """Units for each member of `member_group`, a group of reporters; None: the limit is fixed."""
     member_group: str | None = None
+    native_slots: bool = False
+    """Its slots are made by the native API, so Boskos' configuration leaves them alone."""
 
 
 class Rest(Struct, frozen=True):
@@ -135,7 +137,20 @@ class Pool(Struct, frozen=True):
     pause_reason: str = ""
     """Why it is paused, for people; empty: nobody has said."""
     awaited: dict[str, int] = {}
-    """Of a pool with slots: how many slots the tickets in its line need, by state."""
+    """Of a pool with slots: how many slots the tickets in its line need, by state; without those
+    that ask for labels."""
+    sought: dict[str, int] = {}
+    """Of a pool with slots: how many slots such tickets need, by `Need.wanted`."""
+
+
+class Drain(Struct, frozen=True):
+    """Why a slot is not granted any more, and what becomes of it."""
+
+    goes: bool
+    """It is removed once it is free; otherwise it stays until it is resumed or removed."""
+    reason: str
+    at: Instant
+    """By the wall clock."""
 
 
 class Slot(Struct, frozen=True):
@@ -163,6 +178,10 @@ class Slot(Struct, frozen=True):
     next such release counts as that holder's; ascending. See `late_releases.py`."""
     heard_at: Instant | None = None
     """Alive time of its holder's last update; None: of before this was stored."""
+    labels: dict[str, str] = {}
+    """What requests may ask for."""
+    drain: Drain | None = None
+    """None: it may be granted."""
 
     @property
     def occupied(self) -> bool:
@@ -177,6 +196,8 @@ class Need(Struct, frozen=True):
     units: int
     state: str = FREE
     dest: str = LEASED
+    wanted: str = ""
+    """Labels that its slots must have, see `wishes.py`; empty: any slot will do."""
 
 
 class FencingToken(Struct, frozen=True, order=True):

@@ -150,7 +150,7 @@ def limit_by_members(per_member: int, members: int) -> int:
 
 def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:
     """Return a spec with the default pacing for its hold and its units; none if these change."""
-    if spec.per_member is not None:
+    if spec.per_member is not None or spec.native_slots:  # neither has a number of units yet
         return structs.replace(spec, pacing=None)
     units = spec.limit
     if units is None and before is not None:
@@ -255,11 +255,18 @@ def _check_kind(name: str, before: Pool | None, spec: PoolSpec) -> None:
     has_slots = before is not None and before.spec.limit is None
     if has_slots and spec.limit is not None:
         raise Error(Code.INVALID, f"Pool '{name}' has slots, which are its limit: omit limit.")
-    if not has_slots and spec.limit is None:
+    if spec.native_slots and spec.limit is not None:
+        raise Error(Code.INVALID, "A pool with native_slots has no limit: omit it, and per_member.")
+    if before is not None and before.spec.native_slots != spec.native_slots:
+        raise Error(
+            Code.INVALID,
+            f"native_slots of pool '{name}' cannot change: delete the pool and create it again.",
+        )
+    if not has_slots and spec.limit is None and not spec.native_slots:
         raise Error(
             Code.INVALID,
             f"Pool '{name}' has no slots, so it needs a limit: a number of units."
-            " Slots come from Boskos' configuration file.",
+            " For named slots, set native_slots or use Boskos' configuration file.",
         )
 
 

@@ -7,7 +7,7 @@ from moorage.core.admission.bars import quota_left
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.leases import enter, placed, ticket_of
-from moorage.core.admission.model import Lease, Pool, key_left
+from moorage.core.admission.model import Lease, Pool, Slot, key_left
 from moorage.core.admission.owners import GOVERNORS, is_foreign
 from moorage.core.admission.requests import (
     NEVER,
@@ -27,6 +27,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
+from moorage.core.wishes import suits
 
 Answer = tuple[Changes, LeaseId]
 
@@ -82,10 +83,10 @@ def retry(
     bounds.check_asker(pools, new)
     keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
     keeps_units = keeps and not wish.requeue and old.state == "granted"
-    if keeps_units and _may_keep(facts, old, new, pools):
+    held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
+    if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
         ticket = placed(ticket_of(draft, new, draft.arrive()), old)
-        held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
         draft.start(ticket, held, paying=True)
         return draft.changes, new.id
     ended = draft.end(old, "retried")
@@ -119,6 +120,12 @@ def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = fr
         allocations=lease.allocations,
         roles=roles,
     )
+
+
+def _suits(slot: Slot, lease: Lease) -> bool:
+    """Would a slot be granted to this lease again? Not if it is drained, or has lost its labels."""
+    own = (need for need in lease.needs if need.pool == slot.pool)
+    return slot.drain is None and any(suits(slot.labels, need.wanted) for need in own)
 
 
 def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:

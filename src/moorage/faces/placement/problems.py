@@ -99,6 +99,8 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.CLASS_IN_USE: WireProblem(409),
     Code.TRAIT_IN_USE: WireProblem(409),
     Code.POOL_IN_USE: WireProblem(409),
+    Code.SLOT_EXISTS: WireProblem(409),
+    Code.SLOT_IN_USE: WireProblem(409),
     Code.HAS_ALLOCATIONS: WireProblem(409),
     Code.GROUP_IN_USE: WireProblem(409),
     Code.GROUP_BEING_DELETED: WireProblem(409),

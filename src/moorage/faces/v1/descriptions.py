@@ -59,6 +59,7 @@ VARIABLES = {
     "name": "The name of the object.",
     "member": "The name of a member of the group.",
     "consumer": "The UUID of a consumer.",
+    "slot": "The name of the slot.",
 }
 """Variables in paths."""
 
@@ -83,6 +84,7 @@ PARAMETERS = {
     "query": "The question, as JSON.",
     "readiness": "Only agents with this readiness.",
     "record_version": "Release only if the record of the lease has this version.",
+    "since": "How long ago leases may have ended, in seconds.",
     "state": "Only entries in this state.",
     "token": "The fencing token of the lease.",
     "until": "What to wait for.",
@@ -105,6 +107,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "BackupWanted": {"name": "monday.sqlite"},
     "ClaimWanted": {**_QUESTION, "project_id": "shop", "user_id": "alice", "choose": "pack"},
     "DesiredRequest": {"resource_class": "CUSTOM_HUGEPAGES_2MB", "amount": 1024},
+    "DrainWanted": {"keep": True, "reason": "disk fails"},
     "EnrollRequest": {"group": "compute"},
     "GroupWaitRequest": {"seconds": 3600.0},
     "GroupWanted": {"desired": {"CUSTOM_HUGEPAGES_2MB": {"percent": 50.0}}},
@@ -157,6 +160,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "RetryWanted": {"key": "build-4711-second", "requeue": True},
     "RevokeWanted": {"reason": "maintenance"},
     "RotationWanted": {"grace": 3600.0},
+    "SlotLabels": {"labels": {"region": "eu"}},
+    "SlotsWanted": {"names": ["eu-1", "eu-2"], "labels": {"region": "eu"}},
     "TokenWanted": {"name": "ci", "role": "user", "project_id": "shop"},
 }
 """An example of each body."""

@@ -60,6 +60,9 @@ _TAGS = {
 _VERBS = {"page": "list", "index": "list", "read": "get", "answered": "get"}
 """Verbs of operation ids, where they differ from the handler's name."""
 
+_PART = "slot"
+"""What a pool has: handlers with it in their names say what the operation is about."""
+
 _SEVERAL = "It may contain slashes, which need not be escaped."
 
 
@@ -236,7 +239,7 @@ def _tag(route: Route) -> str:
 def _operation_id(route: Route) -> str:
     """Return the operation's name in generated clients: `create_pool`, `list_leases`, `watch`."""
     tag, name = _tag(route).replace("-", "_"), route.handler.__name__
-    if tag not in name:
+    if tag not in name and _PART not in name:
         verb = _VERBS.get(name, name)
         several = verb == "list" or route.bulk
         name = f"{verb}_{tag if several else tag.removesuffix('s')}"

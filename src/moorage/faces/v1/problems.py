@@ -64,6 +64,8 @@ STATUSES: dict[Code, int] = {
     Code.CLASS_IN_USE: 409,
     Code.TRAIT_IN_USE: 409,
     Code.POOL_IN_USE: 409,
+    Code.SLOT_EXISTS: 409,
+    Code.SLOT_IN_USE: 409,
     Code.HAS_ALLOCATIONS: 409,
     Code.GROUP_IN_USE: 409,
     Code.GROUP_BEING_DELETED: 409,

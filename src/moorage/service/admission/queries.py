@@ -19,10 +19,13 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
+from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.lease_filter import ALL, LeaseFilter
 from moorage.service.admission.positions import Positions
+from moorage.service.admission.slotted.slots import DRAINED
 from moorage.service.admission.views import (
+    Ages,
     LeaseView,
     OutcomeCount,
     PoolView,
@@ -57,7 +60,8 @@ class NextDue(Struct, frozen=True):
 class AdmissionQueries:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
-    def __init__(self, engine: Engine, service_clock: ServiceClock) -> None:
+    def __init__(self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases) -> None:
+        self._ended = ended
         self._engine = engine
         self._service_clock = service_clock
         self._standings = Positions(engine, self._when)
@@ -183,6 +187,19 @@ class AdmissionQueries:
         """Count, by pool, the leases that occupy units although they were not renewed in time."""
         return await self._unheard_count(await self.now())
 
+    async def oldest(self) -> dict[str, Ages]:
+        """Return the ages of the oldest ticket and the oldest lease of each pool."""
+        with errors.translated():
+            timeline, found = await self._engine.read_aside(reads.oldest_load())
+        at = self._when(timeline).moment.at
+        return {
+            one.pool: Ages(
+                0 if one.asked_at is None else max(0, at - one.asked_at),
+                0 if one.granted_at is None else max(0, at - one.granted_at),
+            )
+            for one in found
+        }
+
     async def _unheard_at(self, when: When) -> dict[str, int]:
         """Return the count as of at most a second ago, because it reads all deadlines."""
         if self._unheard_next is None or when.moment.at >= self._unheard_next:
@@ -195,27 +212,20 @@ class AdmissionQueries:
         self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
 
-    async def report(self, pool: str) -> ReportView:
-        """Return statistics of a pool's last 24 hours, and all recorded outcomes.
+    async def report(self, pool: str, since: int | None = None) -> ReportView:
+        """Return statistics of a pool's leases that have ended lately, and all recorded outcomes.
 
-        Raises POOL_NOT_FOUND.
+        `since`: how long ago they may have ended, in microseconds; None: 24 hours. Raises
+        POOL_NOT_FOUND.
         """
         _, when = await self._pool_seen(pool)
-        since = Instant(when.moment.at - LEASES_KEPT_HOURS * HOUR)
+        asked = LEASES_KEPT_HOURS * HOUR if since is None else since
+        known = min(asked, when.moment.at - self._ended.since(when.moment.at))
+        plan = reads.report_load(pool, Instant(when.moment.at - known))
         with errors.translated():
-            report = await self._engine.read_aside(reads.report_load(pool, since))
-        causes: dict[str, int] = {}
-        for end in report.ends:
-            causes[end.cause] = causes.get(end.cause, 0) + 1
-        granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
-        return ReportView(
-            pool=pool,
-            leases=len(granted),
-            waited=percentiles(at - end.asked_at for end, at in granted),
-            held=percentiles(end.ended_at - at for end, at in granted),
-            causes=dict(sorted(causes.items())),
-            outcomes=[OutcomeCount(*line) for line in report.outcomes],
-        )
+            report = await self._engine.read_aside(plan, slow=True)
+        # Sorting tens of thousands of durations would hold the loop.
+        return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
 
     async def standing(self, lease: Lease, *, asking: bool = False) -> Standing | None:
         """Return a ticket's standing as of at most a second ago; None if it does not wait.
@@ -275,8 +285,28 @@ def _place(lease: Lease) -> PageMarker:
     return PageMarker(Instant(lease.arrival), lease.id)
 
 
+def _report_view(
+    pool: str, asked: int, known: int, when: When, report: reads.PoolReportData
+) -> ReportView:
+    granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
+    first = when.moment.at - known
+    if report.cut:  # older ones were not read
+        first = min((end.ended_at for end in report.ends), default=first)
+    return ReportView(
+        pool=pool,
+        asked=asked,
+        covered=when.moment.at - first,
+        cut=report.cut,
+        leases=len(granted),
+        waited=percentiles(at - end.asked_at for end, at in granted),
+        held=percentiles(end.ended_at - at for end, at in granted),
+        causes=dict(sorted(Counter(end.cause for end in report.ends).items())),
+        outcomes=[OutcomeCount(*line) for line in report.outcomes],
+    )
+
+
 def _by_state(groups: Iterable[SlotGroup]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for group in groups:
-        counts[group.state] += group.slots
+        counts[DRAINED if group.drained and not group.occupied else group.state] += group.slots
     return dict(sorted(counts.items()))

@@ -23,7 +23,8 @@ from moorage.core.labels import cut_to_fit
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission.service import Admission, LeaseRequest
+from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.admission.service import Admission
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys, World

@@ -42,6 +42,7 @@ def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
         queue_max_per_owner=wanted.queue_max_per_owner,
         per_member=wanted.per_member,
         member_group=wanted.member_group,
+        native_slots=wanted.native_slots,
     )
 
 
@@ -79,6 +80,7 @@ def shown(view: PoolView) -> wire.Pool:
         queue_max_per_owner=spec.queue_max_per_owner,
         per_member=spec.per_member,
         member_group=spec.member_group,
+        native_slots=spec.native_slots,
         generation=pool.generation,
         paused=pool.paused,
         pause_reason=pool.pause_reason if pool.paused else "",
@@ -107,6 +109,9 @@ def report_shown(view: ReportView) -> PoolReport:
     """Convert a report to its wire form."""
     return PoolReport(
         pool=view.pool,
+        asked_seconds=view.asked / SECOND,
+        covered_seconds=view.covered / SECOND,
+        cut=view.cut,
         leases=view.leases,
         waited=_all_seconds(view.waited),
         held=_all_seconds(view.held),

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from moorage.core.admission.bars import silence_of, silent_from
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder
-from moorage.core.admission.forecast.holders import holders_of
+from moorage.core.admission.forecast.holders import SlotHolder, holders_of
 from moorage.core.admission.forecast.queue_order import Waiter
 from moorage.core.admission.forecast.why import Evidence
 from moorage.core.admission.model import Lease
@@ -91,11 +91,19 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     bodies = [_body.decode(row[3]) for row in holding]
     named = [
         (owner, units, at, naming_of(owner, *structs.astuple(body.labels)))
-        for (units, at, owner, _), body in zip(holding, bodies, strict=True)
+        for (units, at, owner, _, _), body in zip(holding, bodies, strict=True)
     ]
+    known = facts.pools.get(pool)
+    slotted: tuple[SlotHolder, ...] = ()
+    if known is not None and known.spec.limit is None:
+        slotted = tuple(
+            SlotHolder(row[4], at, naming)
+            for row, (_, _, at, naming) in zip(holding, named, strict=True)
+        )
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
         holders=holders_of(owners, named),
+        slotted=slotted,
         holding=tuple(
             Holder(row[0], row[1], body.hold_until)
             for row, body in zip(holding, bodies, strict=True)

@@ -15,6 +15,7 @@ from moorage.core.admission.owners import BOSKOS
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
+from moorage.core.wishes import suits
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
@@ -88,7 +89,7 @@ def lines_load(
         # Reads one more than wanted, to see whether the line continues.
         most, owners = room_of(facts, facts.pools[pool])
         missing = tickets - len(known) + 1
-        room = (most, encode(owners), stuck(pool), alive, f"{BOSKOS}%")
+        room = (most, encode(owners), stuck(pool), alive, f"{BOSKOS}%", _hopeless(facts, pool))
         queries.append(Query("line_load", (pool, *after, missing, *room)))
     results = yield queries
     found: list[Lease] = []
@@ -103,6 +104,20 @@ def lines_load(
             if ticket.id not in facts.leases:
                 _lease_take(facts, ticket)
     yield from _gangs_load(facts, found)
+
+
+def _hopeless(facts: Facts, pool: str) -> str:
+    """Return the labels that tickets of a line ask for, but that no free slot has.
+
+    Such a ticket can be granted nothing, and there is nothing to set aside for it.
+    """
+    sought = facts.pools[pool].sought
+    if not sought:
+        return "[]"
+    idle = [slot for slot in facts.slots.get(pool, {}).values() if not slot.occupied]
+    return encode(
+        [text for text in sorted(sought) if not any(suits(one.labels, text) for one in idle)]
+    )
 
 
 def _lease_queries(keys: Keys) -> list[Query]:

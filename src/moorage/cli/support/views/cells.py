@@ -18,8 +18,12 @@ DATED = "7"
 """The version of such a UUID, which stands behind the time."""
 
 COLOURS: Mapping[str, str] = {
-    **dict.fromkeys(("granted", "open", "valid", "live", "in_service", "ready", "yes"), GOOD),
-    **dict.fromkeys(("waiting", "full", "late", "paused", "rotated", "drained"), BUSY),
+    **dict.fromkeys(
+        ("granted", "held", "open", "valid", "live", "in_service", "ready", "yes"), GOOD
+    ),
+    **dict.fromkeys(
+        ("waiting", "full", "late", "paused", "rotated", "drained", "draining", "resting"), BUSY
+    ),
     **dict.fromkeys(("over", "lost", "revoked", "expired", "suspect", "expunged", "failed"), BAD),
     "ended": FAINT,
 }

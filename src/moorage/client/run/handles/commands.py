@@ -32,7 +32,7 @@ from moorage.client.run.process.signals import ENDING, SignalCollector
 from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError, UnreachableError
 
-UNKNOWN = "unknown to the server: it ended more than 24 hours ago, or is of another server"
+UNKNOWN = "unknown to the server: it ended longer ago than leases are kept, or is of another server"
 NOTHING_THERE = ("lease_not_found", "pool_unknown", "units_above_limit", "queue_full", "invalid")
 """Codes of refusals that prove that the server has neither a lease nor a ticket for the request."""
 

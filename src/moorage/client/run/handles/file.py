@@ -174,6 +174,10 @@ def _entry(values: Any) -> HandleEntry:
             about=_pairs(wish.get("about", ())),  # missing in older files
             patience=float(wish.get("patience", PATIENCE_SECONDS)),  # missing in older files
             usual_ttl=wish.get("usual_ttl"),
+            slot_labels=tuple(
+                (str(pool), tuple((str(name), str(value)) for name, value in labels))
+                for pool, labels in wish.get("slot_labels", ())  # missing in older files
+            ),
         ),
         id=values["id"],
         token=values["token"],

@@ -1,11 +1,15 @@
 """Who holds units of a pool, in words: names as people know them, and since when."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from moorage.core.admission.model import Slot
 from moorage.core.clock import DAY, HOUR, MINUTE, Instant
+from moorage.core.ids import LeaseId
 from moorage.wire.labels import Naming, name_of
 
 NAMED = 3
@@ -62,6 +66,26 @@ def holders_of(
     most = nlargest(NAMED, units_of, key=units_of.__getitem__)
     named = (Holding(name_of(one), units_of[one], since[one], one in several) for one in most)
     return Holders(tuple(named), len(units_of) - len(most))
+
+
+class SlotHolder(NamedTuple):
+    """A lease that holds slots, and what its holder is named by."""
+
+    lease: LeaseId
+    granted_at: Instant
+    naming: Naming
+
+
+def holders_of_slots(slots: Sequence[Slot], leases: Iterable[SlotHolder]) -> Holders:
+    """Return the holders of these slots, which are occupied; `leases`: the oldest grants first."""
+    units = Counter(slot.lease for slot in slots)
+    owner_of = {slot.lease: slot.owner for slot in slots}
+    named = [
+        (owner_of[one.lease], units[one.lease], one.granted_at, one.naming)
+        for one in leases
+        if one.lease in units
+    ]
+    return holders_of(Counter(slot.owner for slot in slots).items(), named)
 
 
 def held_by(holders: Holders, at: Instant) -> str:

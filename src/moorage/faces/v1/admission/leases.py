@@ -15,7 +15,7 @@ from moorage.service.admission.lease_filter import LeaseFilter
 from moorage.service.admission.views import LeaseView
 from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
 from moorage.service.native.encoding import time_or_none
-from moorage.service.native.leases import asked_of, labels_of, record_text, shown
+from moorage.service.native.leases import asked_of, labels_parse, record_text, shown
 from moorage.wire import admission as wire
 
 GOVERNORS = (ScopedRole.GOVERNOR,)
@@ -64,7 +64,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         owner,
         asked.key_prefix,
         asked.id_prefix,
-        LeaseFilter(labels_of(asked.label), microseconds_or_none("older", asked.older)),
+        LeaseFilter(labels_parse(asked.label), microseconds_or_none("older", asked.older)),
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]

@@ -1,14 +1,15 @@
 """Pools: create, change, pause, read."""
 
+from moorage.core.admission.requests import check_duration
 from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
-from moorage.service.native.bounds import check_text
+from moorage.service.native.bounds import check_text, microseconds
 from moorage.service.native.pools import report_shown, shown, spec_of
 from moorage.wire import admission as wire
 from moorage.wire.pages import PageAsked
-from moorage.wire.pool_reports import PoolReport
+from moorage.wire.pool_reports import PoolReport, ReportAsked
 
 GOVERNORS = (ScopedRole.GOVERNOR,)
 
@@ -65,9 +66,12 @@ async def resume(request: Request[None, None]) -> wire.Pool:
     return shown(view)
 
 
-async def report(request: Request[None, None]) -> PoolReport:
+async def report(request: Request[None, ReportAsked]) -> PoolReport:
     """Return the statistics that help to choose a pool's limit."""
-    return report_shown(await request.service.admission.queries.report(request.variables["name"]))
+    since = microseconds("since", request.parameters.since)
+    check_duration("since", since)
+    queries = request.service.admission.queries
+    return report_shown(await queries.report(request.variables["name"], since))
 
 
 ROUTES = (
@@ -106,6 +110,7 @@ ROUTES = (
         projects=True,
         summary="Report how long leases waited and lasted, and the outcomes of starts by limit.",
         handler=report,
+        parameters=ReportAsked,
         answer=PoolReport,
     ),
     Route(

@@ -8,6 +8,10 @@ WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
 -- name: leases_ended_before --
 SELECT id FROM lease WHERE ended_at < $1 ORDER BY ended_at LIMIT $2;
 
+-- When the newest lease ended that is one too many.
+-- name: ended_surplus --
+SELECT ended_at FROM lease WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 1 OFFSET $1;
+
 -- name: lease_load --
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id WHERE lease.id = $1;
@@ -87,12 +91,12 @@ ORDER BY ended_at DESC LIMIT $2;
 
 -- name: ends_load --
 SELECT asked_at, granted_at, ended_at, cause FROM lease_need
-WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at;
+WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at DESC LIMIT $3;
 
 -- The units that were granted, by time; of leases that are still remembered.
 -- name: starts_load --
 SELECT granted_at, SUM(units)::bigint FROM lease_need
-WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY granted_at;
+WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY granted_at ORDER BY granted_at DESC LIMIT $2;
 
 -- By the pool's limit and the time of the grant; the latter is null if the lease was deleted.
 -- name: outcomes_count --
@@ -106,6 +110,15 @@ WHERE outcome.pool = $1 GROUP BY 1, 2;
 
 -- name: slots_load --
 SELECT body FROM slot WHERE pool = $1 ORDER BY name;
+
+-- Slots, each with its lease, if any.
+-- name: slots_window --
+SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
+WHERE slot.pool = $1 AND slot.name > $2 ORDER BY slot.name LIMIT $3;
+
+-- name: slot_load --
+SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
+WHERE slot.pool = $1 AND slot.name = $2;
 
 -- name: slots_count --
 SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER BY 1, 2, 3;
