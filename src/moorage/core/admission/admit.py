@@ -275,7 +275,9 @@ class _Scan:
     def _leaves(self, ticket: Lease) -> bool:
         """Does nobody wait for a pull ticket after this batch, in which it was polled?"""
         ends = silence_ends(ticket)
-        return is_waited_for(ticket) and ends is not None and ends <= self.moment.alive
+        if ticket.id not in self.polled or not is_waited_for(ticket):
+            return False
+        return ends is not None and ends <= self.moment.alive
 
     def _may_have(self, wish: Immediate, name: str) -> bool:
         """Does a pool have enough units left for a request, and may its owner have them?"""
