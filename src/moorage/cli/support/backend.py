@@ -18,7 +18,7 @@ from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
 from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
-from moorage.client.run.failures import BY_STATUS
+from moorage.client.run.failures import exit_code_of
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.errors import Code, Error
@@ -129,8 +129,7 @@ def refusals_translated() -> Iterator[None]:
         hint = ""
         if refusal.status == 401:
             hint = "; set one with --token or MOORAGE_TOKEN"
-        exit_code = BY_STATUS.get(refusal.status, FAILED)
-        raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
+        raise Failure(exit_code_of(refusal), f"{refusal}{hint}", refusal.code) from None
 
 
 class DatabaseBackend:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from moorage.client.transport import UNROUTED, RefusedError
+
 FAILED = 1
 USAGE = 2
 NOT_GRANTED = 3
@@ -32,6 +34,13 @@ BY_STATUS = {
     422: USAGE,
 }
 """Exit codes by the status of a refusal; any other status means FAILED."""
+
+
+def exit_code_of(refusal: RefusedError) -> int:
+    """Return the exit code for a refusal. An address that is no server's is no missing object."""
+    if refusal.status == 404 and refusal.code in UNROUTED:
+        return FAILED
+    return BY_STATUS.get(refusal.status, FAILED)
 
 
 def failure_json(exit_code: int, message: str, code: str | None = None) -> str:

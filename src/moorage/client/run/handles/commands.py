@@ -12,12 +12,12 @@ from uuid import uuid4
 from moorage.client.run.api_types import Lease, LeaseRequest
 from moorage.client.run.clock import elapsed
 from moorage.client.run.failures import (
-    BY_STATUS,
     CONFLICT,
     FAILED,
     NOT_GRANTED,
     UNREACHABLE,
     USAGE,
+    exit_code_of,
 )
 from moorage.client.run.handles.by_id import BY_HOLDER, over, release_by_id
 from moorage.client.run.handles.file import TTL_SECONDS, EntryKey, Handle, HandleEntry, HandleError
@@ -65,7 +65,7 @@ def _failed(error: Exception, text: str, words: Words, notices: Progress) -> int
     elif isinstance(error, UnreachableError):
         exit_code = UNREACHABLE
     elif refusal is not None:
-        exit_code = BY_STATUS.get(refusal.status, FAILED)
+        exit_code = exit_code_of(refusal)
     notices.fail(
         exit_code, text, None if refusal is None else refusal.code, words.get("json", False)
     )
