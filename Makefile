@@ -10,6 +10,7 @@ OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
 IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
+GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
@@ -44,7 +45,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters metal3 compare environments check bench bench-nova soak mutate \
-	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp lock openapi clean
+	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -83,9 +84,9 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
-# Tests clients that two generators make from the OpenAPI description of the native API.
-generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp
-	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage
+# Tests what three generators make from the OpenAPI description of the native API.
+generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
+	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage --node-packages $(GENERATORS_NODE)
 
 alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
@@ -128,7 +129,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
 		$(PROMTOOL) $(KUBECTL)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
@@ -161,6 +162,9 @@ format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatic
 zipapp: ## Build dist/moorage.pyz: `moorage run` and the agent in one file, for Python 3.9 or later
 	scripts/zipapp
 
+distributions: $(VENV)/run.stamp ## Build the Python packages moorage and moorage-client in dist/
+	$(BIN)/python scripts/distributions
+
 lock: ## Update the pinned dependencies (needs uv)
 	scripts/lock
 
@@ -169,11 +173,11 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .promtool .kubectl .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .promtool .kubectl .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/run.stamp: requirements.lock pyproject.toml scripts/environment
+$(VENV)/run.stamp: requirements.lock pyproject.toml setup.py scripts/environment
 	scripts/environment $(VENV) requirements.lock .
 	@touch $@
 
@@ -204,6 +208,10 @@ $(IRONIC_VENV)/stamp: tests/baremetal/requirements.lock scripts/environment
 
 $(GENERATORS_VENV)/stamp: tests/generators/requirements.lock scripts/environment
 	scripts/environment $(GENERATORS_VENV) tests/generators/requirements.lock
+	@touch $@
+
+$(GENERATORS_NODE)/stamp: tests/generators/package-lock.json tests/generators/package.json scripts/node-packages
+	scripts/node-packages $(GENERATORS_NODE) tests/generators/package-lock.json
 	@touch $@
 
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment

@@ -30,7 +30,7 @@ def test_apply(cli: Cli) -> None:
     assert (unasked.returncode, unasked.stdout.splitlines()) == (2, output)
     assert "--yes" in unasked.stderr
     assert cli.lines(*apply, "--dry-run") == output
-    assert "applied/one" in cli.refusal(1, "pool", "show", "applied/one")
+    assert "applied/one" in cli.refusal(7, "pool", "show", "applied/one")
     assert cli.lines(*apply, "--yes") == [*output, "created applied/one", "created applied/two"]
     kept = ["= applied/one", "= applied/two", "0 to create, 0 to change, 2 unchanged"]
     assert cli.lines(*apply, "--yes") == kept

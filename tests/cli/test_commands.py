@@ -44,7 +44,7 @@ def test_tokens(folder: Path) -> None:
     assert set(made) == {"id", "name", "role", "project_id", "scope", "token"} | times
     assert answer("token", "revoke", made["id"], directory=folder)["revoked"] is True
     assert answer("token", "list", directory=folder)[-1]["revoked_at"] is not None
-    assert made["id"] in refusal(1, "token", "revoke", made["id"], directory=folder)
+    assert made["id"] in refusal(7, "token", "revoke", made["id"], directory=folder)
     assert "project" in refusal(
         2, "token", "create", "--name", "a", "--role", "user", directory=folder
     )
@@ -181,9 +181,9 @@ def test_options_and_variables_name_a_server(tmp_path: Path) -> None:
         assert len(answer("token", "list", directory=empty, **named)) == 1
         options = ["--url", server.url, "--token", secret]
         assert len(answer("token", "list", *options, directory=empty)) == 1
-        assert "--token" in refusal(1, "token", "list", "--url", server.url, directory=empty)
+        assert "--token" in refusal(6, "token", "list", "--url", server.url, directory=empty)
         wrong = ["--url", server.url, "--token", "moorage_wrong"]
-        assert "--token" in refusal(1, "token", "list", *wrong, directory=empty)
+        assert "--token" in refusal(6, "token", "list", *wrong, directory=empty)
     refusal(5, "token", "list", "--url", server.url, "--token", secret, directory=empty)
     assert "URL" in refusal(2, "token", "list", "--url", "nothing", directory=empty)
     assert list(empty.iterdir()) == []
@@ -197,7 +197,7 @@ def test_a_token_is_sent_only_to_its_own_server(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
         with ThreadPoolExecutor() as thread:
             heard = thread.submit(respond_once, stranger)
-            assert "--token" in refusal(1, "token", "list", "--url", url, *where)
+            assert "--token" in refusal(6, "token", "list", "--url", url, *where)
         assert b"GET /v1/tokens" in heard.result()
         assert b"secret" not in heard.result()
     database = tmp_path / "own.sqlite"
@@ -220,7 +220,7 @@ def test_the_token_of_a_postgresql_database_is_never_sent(tmp_path: Path) -> Non
         asked = ["token", "list", "--database", database, "--url", url]
         with ThreadPoolExecutor() as thread:
             heard = thread.submit(respond_once, stranger)
-            assert "--token" in refusal(1, *asked, XDG_STATE_HOME=str(tmp_path))
+            assert "--token" in refusal(6, *asked, XDG_STATE_HOME=str(tmp_path))
         assert b"secret" not in heard.result()
 
 

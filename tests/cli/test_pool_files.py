@@ -48,7 +48,7 @@ def pool_with(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
     settings: dict[str, Any] = asdict(wanted) | {"pacing": pacing, "generation": 3, "name": name}
     settings["units"] = wanted.limit or 0
     counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "unheard": 0}
-    rest = {"paused": False, "slots": {}, "next_grant_at": None, "first": None}
+    rest = {"paused": False, "pause_reason": "", "slots": {}, "next_grant_at": None, "first": None}
     return Pool(**settings, **counts, **rest, created_at=NOW, updated_at=NOW)
 
 

@@ -46,7 +46,7 @@ def test_errors_are_json_with_the_option_json(cli: Cli) -> None:
     cli.lines("pool", "create", "taken", "--limit", "1")
     cli.ask("taken")
     for exit_code, code, words in (
-        (1, "pool_not_found", ("pool", "show", "nope")),
+        (7, "pool_not_found", ("pool", "show", "nope")),
         (4, "pool_exists", ("pool", "create", "taken", "--limit", "3")),
         (2, "usage", ("pool", "create", "new", "--limit", "many")),
         (2, "usage", ("pool", "create", "new", "--nonsense")),
@@ -145,7 +145,7 @@ def test_a_pool_is_paused_resumed_and_deleted(cli: Cli) -> None:
     cli.admission.release(lease)
     assert cli.answer("pool", "delete", "brief") == {"name": "brief", "deleted": True}
     for command in ("show", "report", "pause", "resume", "delete"):
-        assert "brief" in cli.refusal(1, "pool", command, "brief")
+        assert "brief" in cli.refusal(7, "pool", command, "brief")
 
 
 def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
@@ -156,7 +156,7 @@ def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
     assert header == ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
     assert [row[:5] for row in rows] == [
         [holder, "admin", "granted", "held=1", "-"],
-        [ticket, "admin", "waiting", "held=1", "1"],
+        [ticket, "job 17 (admin)", "waiting", "held=1", "1"],
     ]
     assert len(rows[1][7]) > 1
     only = cli.answer("lease", "list", "--pool", "held", "--state", "waiting", "--owner", "admin")
@@ -170,14 +170,14 @@ def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
     ended = cli.answer("lease", "list", "--pool", "held", "--state", "ended")
     assert [(lease["id"], lease["cause"]) for lease in ended] == [(holder, "revoked")]
     assert cli.answer("lease", "show", ticket)["state"] == "granted"
-    assert "no lease" in cli.refusal(1, "lease", "show", str(uuid4()))
+    assert "no lease" in cli.refusal(7, "lease", "show", str(uuid4()))
 
 
 def test_leases_of_an_unknown_or_empty_pool(cli: Cli) -> None:
     """An unknown pool is refused as by `pool show`; a pool without leases has an empty list."""
     for more in ([], ["--state", "ended"]):
-        output = cli.refusal(1, "lease", "list", "--pool", "nosuch", *more)
-        assert output == cli.refusal(1, "pool", "show", "nosuch")
+        output = cli.refusal(7, "lease", "list", "--pool", "nosuch", *more)
+        assert output == cli.refusal(7, "pool", "show", "nosuch")
     cli.answer("pool", "create", "unheld", "--limit", "1")
     assert cli.answer("lease", "list", "--pool", "unheld") == []
 
@@ -204,7 +204,7 @@ def test_a_pool_needs_a_limit(cli: Cli) -> None:
     done = moorage("pool", "create", "limitless", "--limit", "none", directory=cli.folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "'none' is not a valid integer" in done.stderr
-    assert "no pool" in cli.refusal(1, "pool", "show", "limitless")
+    assert "no pool" in cli.refusal(7, "pool", "show", "limitless")
 
 
 def test_top_once(cli: Cli) -> None:
@@ -219,11 +219,11 @@ def test_top_once(cli: Cli) -> None:
         (row,) = (row for row in rows if row[0] == "first")
         assert row[1:4] == ["1/1", "2", "full"]
         assert row[4].startswith("admin ")
-        assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin (1)"
+        assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin"
     output = {one["name"]: one["first"] for one in cli.answer("top")}
     assert output["first"]["id"] == high
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "first"))
-    assert (shown["first"], shown["why"]) == (row[4], row[6])
+    assert (shown["first"], shown["reason"]) == (row[4], row[6])
     for lease in (high, low):
         cli.admission.release(lease)
 
@@ -261,7 +261,7 @@ def test_a_reader_changes_nothing(cli: Cli) -> None:
     made = cli.answer("token", "create", "--name", "r", "--role", "reader")
     as_reader = ["--token", made["token"]]
     assert isinstance(json.loads(output_of(cli, "pool", "list", "--json", *as_reader)), list)
-    assert "operator" in cli.refusal(1, "pool", "create", "x", "--limit", "1", *as_reader)
+    assert "operator" in cli.refusal(6, "pool", "create", "x", "--limit", "1", *as_reader)
 
 
 def output_of(cli: Cli, *arguments: str) -> str:

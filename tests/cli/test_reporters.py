@@ -29,7 +29,7 @@ def test_a_group(cli: Cli) -> None:
     assert cli.lines("group", "pin", "shown", node, "--to", "a") == ["1 node pinned to a"]
     assert cli.answer("report", "status", "shown")["ghosts"] == []
     assert "either --to" in cli.refusal(2, "group", "pin", "shown", node)
-    assert "begins when its first member joins" in cli.refusal(1, "report", "status", "nothing")
+    assert "begins when its first member joins" in cli.refusal(7, "report", "status", "nothing")
 
 
 def test_a_group_without_reporters(cli: Cli) -> None:
@@ -53,7 +53,7 @@ def test_a_group_is_deleted(cli: Cli) -> None:
     assert "gone" not in cli.lines("group", "list")
     commands = (("group", name) for name in ("show", "pins", "nodes", "ghosts", "delete"))
     for command in (*commands, ("report", "status")):
-        assert "no group of reporters 'gone'" in cli.refusal(1, *command, "gone")
+        assert "no group of reporters 'gone'" in cli.refusal(7, *command, "gone")
     reporting.join("again", "a", MemberWanted(instance=instance))
     reporting.leave("again", "a", instance)
     assert cli.answer("group", "delete", "again") == {"name": "again", "deleted": True}

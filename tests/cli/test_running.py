@@ -198,7 +198,7 @@ def test_missing_tokens_and_wrong_addresses(tmp_path: Path) -> None:
         message = refusal(121, *run, directory=elsewhere, MOORAGE_URL=url)
         assert message == f"no lease of demo: {wanted}"
         for words in (["pool", "list"], ["top", "--once"], ["lease", "list"]):
-            message = refusal(1, *words, directory=elsewhere, MOORAGE_URL=url)
+            message = refusal(6, *words, directory=elsewhere, MOORAGE_URL=url)
             assert message == "the server requires a token; set one with --token or MOORAGE_TOKEN"
         token = f" {secret}\n"
         for words in (run, ["pool", "list"]):

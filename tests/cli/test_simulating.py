@@ -10,7 +10,8 @@ import pytest
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
-from tests.cli.command import answer, moorage, refusal
+from tests.cli.command import answer, refusal
+from tests.cli.tables.double import on_terminal
 from tests.e2e.support.server import serve
 
 HOWTO = Path(__file__).resolve().parents[2] / "docs/howto/choosing-limits.md"
@@ -24,8 +25,9 @@ def how_to_commands() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("command", "printed"), how_to_commands())
 def test_commands_of_the_how_to(command: str, printed: str) -> None:
-    """Every command of the how-to prints the output shown there."""
-    assert moorage(*shlex.split(command)).stdout == printed
+    """Every command of the how-to prints the output shown there, on a terminal."""
+    (said,) = on_terminal("http://127.0.0.1:1", [(100, shlex.split(command))], NO_COLOR="1")
+    assert said == printed
 
 
 def test_the_how_to_shows_something() -> None:

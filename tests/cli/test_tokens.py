@@ -23,7 +23,7 @@ def test_a_token_that_expires_and_is_rotated(tmp_path: Path) -> None:
         _, old, _ = answer("token", "list", directory=tmp_path)
         assert old["rotated_at"] is not None
         assert old["expires_at"] < made["expires_at"]
-        assert made["id"] in refusal(1, "token", "rotate", made["id"], directory=tmp_path)
+        assert made["id"] in refusal(7, "token", "rotate", made["id"], directory=tmp_path)
     lines = moorage("token", "list", directory=tmp_path).stdout.splitlines()
     assert lines[0] == "id\tname\trole\tfor\tcreated\tused\texpires\tstate"
     assert lines[2].split("\t")[1:4] == ["sweeper", "janitor", "pool=b/*,pool=ci/a"]

@@ -25,8 +25,8 @@ def test_why(tmp_path: Path) -> None:
         assert (said["verb"], said["conductor"], said["state"]) == ("active", "c-1", "granted")
         said = dict(line.split("\t") for line in cli.lines("lease", "why", "node-2"))
         assert (said["place"], said["id"]) == ("1", waits)
-        assert "node-1" in said["why"]
-        assert "node-9" in cli.refusal(1, "lease", "why", "node-9")
+        assert "node-1" in said["reason"]
+        assert "node-9" in cli.refusal(7, "lease", "why", "node-9")
         titles = cli.lines("lease", "list")[0].split("\t")
         assert titles[-2:] == ["verb", "conductor"]
         shown = cli.lines("top", "--once")[1]

@@ -1,7 +1,8 @@
 """Generates clients from docs/reference/openapi.json and uses them with a real server.
 
 `make generators` runs it in a separate environment. A document that a generator is known not to
-accept must fail, to show that failures are detected.
+accept must fail, to show that failures are detected, and so must a program in TypeScript that does
+not conform to the generated types.
 """
 
 import argparse
@@ -15,12 +16,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.e2e.support.server import serve
+from tests.generators.typescript import TypeScript
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/reference/openapi.json"
 PROGRAMS = Path(sys.executable).parent
 SECONDS = 300
 POOL = "install/azure-4"
+WRONG_STATE = ('state !== "granted"', 'state !== "grantd"')
+"""What to replace in the program in TypeScript, so that it must not compile."""
 
 Generator = Callable[[Path, Path], list[str]]
 
@@ -80,14 +84,20 @@ def use_client(url: str, token: str) -> None:
         assert (pool.name, pool.hold) == (POOL, 600.0)
         needs = [types.NeedWanted(pool=POOL)]
         held = call("leases", "create_lease", body=types.LeaseWanted(needs=needs, key="a"))
-        assert held.state == "granted", held
+        assert held.state is types.LeaseState.GRANTED, held
+        assert (
+            call("leases", "renew_lease", held.id, body=types.HolderProof(held.token)).unheard
+            is False
+        )
         assert (held.hold_until - held.granted_at).total_seconds() == 600
         ticket = call("leases", "create_lease", body=types.LeaseWanted(needs=needs, key="b"))
         earliest, latest = ticket.waiting.eta_seconds
         assert 0 < earliest <= latest <= 600
+        listed = call("leases", "list_leases", pool=POOL, state=types.LeaseState.WAITING)
+        assert [lease.id for lease in listed.leases] == [ticket.id]
         listed = call("leases", "list_leases", pool=POOL)
         assert [lease.id for lease in listed.leases] == [held.id, ticket.id]
-        assert call("leases", "release_lease", held.id).cause == "released"
+        assert call("leases", "release_lease", held.id).cause is types.LeaseCause.RELEASED
         assert call("pools", "pause_pool", POOL).paused is True
         changes = call("watch", "watch", after="1.0", wait=0.0)
         assert {"pool", "lease"} <= {change.kind for change in changes.changes}
@@ -113,30 +123,44 @@ def use_models(url: str, token: str) -> None:
         assert set(json.loads(body)) <= set(parsed.model_dump()), path
 
 
+def complain(text: str) -> int:
+    """Print what is wrong; return the exit code."""
+    sys.stdout.write(f"generators: {text}\n")
+    return 1
+
+
 def main() -> int:
     """Generate the clients and use them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.generators", description=__doc__)
     parser.add_argument("--moorage", required=True, help="The command of the server.")
-    moorage = str(Path(parser.parse_args().moorage).absolute())
+    parser.add_argument("--node-packages", required=True, help="A folder with node_modules.")
+    given = parser.parse_args()
+    moorage = str(Path(given.moorage).absolute())
     with TemporaryDirectory(prefix="moorage-generators-") as name:
         folder = Path(name)
         if generate(client, invalid_document(folder), folder) is None:
-            sys.stdout.write("generators: the invalid document was not refused\n")
-            return 1
+            return complain("the invalid document was not refused")
         for generator in (client, models):
             output = generate(generator, DOCUMENT, folder)
             if output is not None:
-                sys.stdout.write(
-                    f"generators: cannot generate the {generator.__name__}:\n{output}\n"
-                )
-                return 1
+                return complain(f"cannot generate the {generator.__name__}:\n{output}")
+        typescript = TypeScript(Path(given.node_packages), folder)
+        if (output := typescript.generate(DOCUMENT)) or (output := typescript.compile()):
+            return complain(f"the types for TypeScript do not serve:\n{output}")
+        if typescript.compile(WRONG_STATE) is None:
+            return complain("the compiler does not notice a wrong state of a lease")
+        if output := typescript.compile():
+            return complain(output)
         sys.path.insert(0, name)
         database = folder / "moorage.sqlite"
         with serve(database, "--no-access-log", moorage=[moorage]) as server:
             token = Path(f"{database}.token").read_text().strip()
             use_client(server.url, token)
             use_models(server.url, token)
-    sys.stdout.write("generators: the generated client and types work\n")
+            assert typescript.use(server.url, token) == "typed pool_not_found"
+    sys.stdout.write(
+        "generators: the generated client and the types for Python and TypeScript work\n"
+    )
     return 0
 
 

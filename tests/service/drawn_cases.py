@@ -18,8 +18,11 @@ from moorage.core.admission.requests import NEVER, Ask, Proof, in_order
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
+from moorage.core.wishes import wanted_of
+from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.admission.lease_cases import OnBehalf
+from moorage.service.admission.slotted import slot_cases
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases
 from moorage.service.compat.lease_proxy import Confirm, GiveBack
@@ -30,7 +33,8 @@ Maker = Callable[[], UseCase[Any]]
 LIMITED = ("a", "b")
 SLOTTED = ("s", "t")
 GROWING = "g"
-POOLS = (*LIMITED, *SLOTTED, GROWING)
+NATIVE = "n"
+POOLS = (*LIMITED, *SLOTTED, GROWING, NATIVE)
 
 OWN = "-aaaa-7aaa-8aaa-aaaaaaaaaaaa"
 
@@ -46,6 +50,9 @@ FULL = SlotConfig(
     )
 )
 OTHER = SlotConfig((ResourceType("s", names=("s1", "t2")), ResourceType("t", names=("t1",))))
+NATIVE_NAMES = ("n1", "n2", "n3", "t1")
+"""The last one is that of another pool's slot."""
+LABELS: tuple[dict[str, str], ...] = ({}, {"at": "x"}, {"at": "y"}, {"at": "x", "big": "1"})
 NAMES = tuple(name for entry in FULL.entries for name in entry.names)
 
 
@@ -67,12 +74,14 @@ class Drawing:
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
             *((self._confirm, 3), (self._proxy_back, 3)),
-            (self._members, 1),
+            *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
+            *((self._resume, 1), (self._remove, 1)),
         )
 
     def first(self) -> list[Maker]:
         """Return the makers of the cases that set up the world."""
-        return [self._config(FULL), *(self._put_of(name) for name in LIMITED)]
+        pools = [self._put_of(name) for name in (*LIMITED, NATIVE)]
+        return [self._config(FULL), *pools, *(self._add() for _ in range(3))]
 
     def cases(self) -> list[Maker]:
         """Return the makers of the cases of one batch, mostly of a single case."""
@@ -108,7 +117,11 @@ class Drawing:
 
     def _needs(self) -> tuple[Need, ...]:
         pools = self.dice.sample(POOLS, self.dice.choice((1, 1, 1, 2)))
-        return in_order(Need(pool, self.dice.choice((1, 1, 1, 2))) for pool in pools)
+        return in_order(self._need(pool) for pool in pools)
+
+    def _need(self, pool: str) -> Need:
+        labels = self.dice.choice(LABELS) if pool not in LIMITED and self._chance(0.5) else {}
+        return Need(pool, self.dice.choice((1, 1, 1, 2)), wanted=wanted_of(labels))
 
     # Cases of the native API.
 
@@ -218,6 +231,7 @@ class Drawing:
             on_retry=dice.choice(("keep", "keep", "requeue")),
             expire=dice.choice(("free", "free", "keep")),
             proxy_ttl=dice.choice((None, 30 * SECOND)),
+            native_slots=name == NATIVE,
         )
         paced = self._chance(0.2)
         put = partial(pool_cases.PoolPut, name=name, by=TESTER, spec=spec)
@@ -232,6 +246,32 @@ class Drawing:
 
     def _delete(self) -> Maker:
         return partial(pool_cases.PoolDelete, name=self.dice.choice(POOLS), by=TESTER)
+
+    def _add(self) -> Maker:
+        names = self.dice.sample(NATIVE_NAMES, self.dice.choice((1, 2)))
+        labels = self.dice.choice(LABELS)
+        return partial(slot_cases.SlotsAdd, NATIVE, names, labels, TESTER)
+
+    def _chosen(self) -> tuple[str, str, Actor]:
+        """Return the pool and the name of a slot, mostly one that exists, and who changes it."""
+        slot = self._slot(held=self._chance(0.5))
+        if slot is None or self._chance(0.05):
+            return self.dice.choice(POOLS), "none", TESTER
+        return slot.pool, slot.name, TESTER
+
+    def _label(self) -> Maker:
+        return partial(slot_cases.SlotLabel, *self._chosen(), self.dice.choice(LABELS))
+
+    def _drain(self) -> Maker:
+        return partial(slot_cases.SlotDrain, *self._chosen(), self._chance(0.5), "why")
+
+    def _resume(self) -> Maker:
+        drained = [one for one in self.facts.slots_of(sorted(self.facts.slots)) if one.drain]
+        chosen = [(one.pool, one.name, TESTER) for one in drained] or [self._chosen()]
+        return partial(slot_cases.SlotResume, *self.dice.choice(sorted(chosen, key=str)))
+
+    def _remove(self) -> Maker:
+        return partial(slot_cases.SlotRemove, NATIVE, self.dice.choice(NATIVE_NAMES), TESTER)
 
     def _sync(self) -> Maker:
         return self._config(self.dice.choice((FULL, FULL, OTHER)))

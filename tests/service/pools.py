@@ -11,7 +11,8 @@ import pytest
 from moorage.core.admission.model import Need, PoolSpec
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.service.admission.service import Admission, LeaseRequest
+from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.admission.service import Admission
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock

@@ -14,6 +14,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
+from moorage.service.chores import RETENTION_BY_DEFAULT, Retention
 from moorage.service.ledger import allocation_cases, provider_cases
 from moorage.store.api import Engine, Plan, Statement, Transaction
 from moorage.store.open import open_engine
@@ -180,14 +181,25 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    path: Path, *, queue_max: int = 10_000, vfs: str = "", clock: ManualClock | None = None
+    path: Path,
+    *,
+    queue_max: int = 10_000,
+    vfs: str = "",
+    clock: ManualClock | None = None,
+    retention: Retention = RETENTION_BY_DEFAULT,
 ) -> AsyncIterator[Running]:
     """Start a service on `path`; its own check must find nothing at the end, unless it failed."""
     clock = clock or ManualClock()
     engine = Watched(open_engine(f"sqlite:///{path}", vfs=vfs or None))
     fatal: list[Exception] = []
     service = await Service.start(
-        engine, clock, CLASSES, TRAITS, on_fatal=fatal.append, queue_max=queue_max
+        engine,
+        clock,
+        CLASSES,
+        TRAITS,
+        on_fatal=fatal.append,
+        queue_max=queue_max,
+        retention=retention,
     )
     one = Running(service, engine, clock)
     one.fatal = fatal

@@ -3,6 +3,8 @@
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -39,6 +41,7 @@ HOMES = {
     "token": "group",
     "top": "top",
     "watch": "watch",
+    "whoami": "token.whoami",
 }
 """Commands besides those of `client/commands.py`, with the name of each in its module.
 
@@ -82,17 +85,25 @@ class _Cli(click.Group):
         """See click."""
         ours = args[: args.index("--")] if "--" in args else args
         ctx.meta[JSON_ASKED] = "--json" in ours
-        return super().parse_args(ctx, args)
+        with _errors_as_asked(ctx):
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""
-        try:
+        with _errors_as_asked(ctx):
             return super().invoke(ctx)
-        except click.ClickException as error:
-            if not ctx.meta[JSON_ASKED]:
-                raise
-            say(error_json(error), err=True)
-            ctx.exit(error.exit_code)
+
+
+@contextmanager
+def _errors_as_asked(ctx: click.Context) -> Iterator[None]:
+    """Print an error as JSON, and exit, if the command line has `--json`."""
+    try:
+        yield
+    except click.ClickException as error:
+        if not ctx.meta[JSON_ASKED]:
+            raise
+        say(error_json(error), err=True)
+        ctx.exit(error.exit_code)
 
 
 @click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})

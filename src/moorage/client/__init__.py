@@ -1,8 +1,91 @@
 """The client: runs on other machines and talks to a Moorage server over HTTP.
 
-Start with `ledger.py`, `admission.py`, `fleet.py` and `reporting.py`, the typed native API.
-`watch.py` follows all changes; `transport.py` sends requests and classifies failures, `decoding.py`
-converts answers to the dataclasses of `wire`; `run/` runs commands that need a lease, `agent/`
-reports what a machine has. `main.py` is the command line of both as a single file, from the table
-in `commands.py`. Standard library only; may import: `wire`, never the server.
+`Client` in `client.py` is what Python programs use, `AsyncClient` the same for asyncio; `leasing/`
+has their leases. `ledger.py`, `admission.py` with `slots.py`, `fleet.py` and `reporting.py` are the
+typed native API. `watch.py` follows all changes; `transport.py` sends requests and classifies
+failures, `decoding.py` converts answers to the dataclasses of `wire`, on old Pythons with
+`old_hints.py`; `run/` runs commands that need a lease, `agent/` reports what a machine has.
+`main.py` is the command line of both as a single file, from the table in `commands.py`. Standard
+library only, Python 3.9 or later; may import: `wire`, never the server.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moorage.client.admission import Admission
+    from moorage.client.client import AsyncClient, Client
+    from moorage.client.decoding import UndecodableError
+    from moorage.client.fleet import Fleet
+    from moorage.client.leasing.asynchronous import AsyncHolding
+    from moorage.client.leasing.errors import (
+        ConfigurationError,
+        LeaseLostError,
+        NotInTimeError,
+        TooManyLeasesError,
+    )
+    from moorage.client.leasing.holding import Holding
+    from moorage.client.ledger import Ledger
+    from moorage.client.reporting import Reporting
+    from moorage.client.run.lease.acquire import NotGrantedError
+    from moorage.client.transport import MoorageError, RefusedError, UnreachableError
+    from moorage.client.watch import ChangesGoneError, Watch
+
+_MODULES = {
+    "Admission": "admission",
+    "AsyncClient": "client",
+    "AsyncHolding": "leasing.asynchronous",
+    "ChangesGoneError": "watch",
+    "Client": "client",
+    "ConfigurationError": "leasing.errors",
+    "Fleet": "fleet",
+    "Holding": "leasing.holding",
+    "LeaseLostError": "leasing.errors",
+    "Ledger": "ledger",
+    "MoorageError": "transport",
+    "NotGrantedError": "run.lease.acquire",
+    "NotInTimeError": "leasing.errors",
+    "RefusedError": "transport",
+    "Reporting": "reporting",
+    "TooManyLeasesError": "leasing.errors",
+    "UndecodableError": "decoding",
+    "UnreachableError": "transport",
+    "Watch": "watch",
+}
+"""The modules of the exported names: loaded at first use, because the single file has few."""
+
+__all__ = [
+    "Admission",
+    "AsyncClient",
+    "AsyncHolding",
+    "ChangesGoneError",
+    "Client",
+    "ConfigurationError",
+    "Fleet",
+    "Holding",
+    "LeaseLostError",
+    "Ledger",
+    "MoorageError",
+    "NotGrantedError",
+    "NotInTimeError",
+    "RefusedError",
+    "Reporting",
+    "TooManyLeasesError",
+    "UndecodableError",
+    "UnreachableError",
+    "Watch",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load an exported name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the exported names, too."""
+    return sorted({*globals(), *__all__})

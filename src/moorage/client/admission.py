@@ -1,23 +1,27 @@
 """The typed native API of admission: pools, leases and tickets, outcomes."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from moorage.client.decoding import decode
+from moorage.client.slots import Slots
 from moorage.client.transport import SECONDS_MAX, Transport
+from moorage.wire.admin import WhoAmI
 from moorage.wire.admission import (
     Lease,
     LeasePage,
     LeaseWanted,
     Pool,
     PoolPage,
-    PoolReport,
     PoolWanted,
     Verified,
 )
 from moorage.wire.pages import PAGE_MAX
+from moorage.wire.pool_reports import PoolReport
 
 T = TypeVar("T")
 
@@ -54,17 +58,22 @@ class Admission:
         """Delete a pool that has no leases and no tickets."""
         self._transport.request("DELETE", _pool(name))
 
-    def pool_pause(self, name: str) -> Pool:
-        """Stop granting from a pool; everything else continues."""
-        return self._ask(Pool, "POST", f"{_pool(name)}:pause")
+    def pool_pause(self, name: str, reason: str = "") -> Pool:
+        """Stop granting from a pool, for a reason that its tickets show; all else continues."""
+        body = {"reason": reason} if reason else None
+        return self._ask(Pool, "POST", f"{_pool(name)}:pause", body)
 
     def pool_resume(self, name: str) -> Pool:
         """Resume granting from a pool."""
         return self._ask(Pool, "POST", f"{_pool(name)}:resume")
 
-    def pool_report(self, name: str) -> PoolReport:
-        """Return the data for choosing a pool's limit."""
-        return self._ask(PoolReport, "GET", f"{_pool(name)}:report")
+    def pool_report(self, name: str, since: float | None = None) -> PoolReport:
+        """Return the data for choosing a pool's limit; `since`: seconds up to now."""
+        return self._ask(PoolReport, "GET", _address(f"{_pool(name)}:report", since=since))
+
+    def slots(self, pool: str) -> Slots:
+        """Return the named slots of a pool."""
+        return Slots(self._transport, pool)
 
     def ask(self, wanted: LeaseWanted, wait: float = 0.0) -> Lease:
         """Request units; wait up to 60 seconds for the grant.
@@ -83,14 +92,28 @@ class Admission:
         owner: str | None = None,
         *,
         key_prefix: str | None = None,
+        mine: bool = False,
+        labels: Mapping[str, str] | None = None,
+        older: float | None = None,
     ) -> Iterator[Lease]:
         """Yield leases and tickets in the order of their requests.
 
         `key_prefix` needs an owner, unless the caller is a governor: only keys that begin with it.
+        `mine`: those of the caller. `labels`: those that have all of these. `older`: those that
+        have been in their state for at least this many seconds.
         """
         cursor: str | None = None
         while True:
-            page = self.leases_page(pool, state, owner, key_prefix=key_prefix, cursor=cursor)
+            page = self.leases_page(
+                pool,
+                state,
+                owner,
+                key_prefix=key_prefix,
+                mine=mine,
+                labels=labels,
+                older=older,
+                cursor=cursor,
+            )
             yield from page.leases
             if (cursor := page.next) is None:
                 return
@@ -102,12 +125,30 @@ class Admission:
         owner: str | None = None,
         *,
         key_prefix: str | None = None,
+        id_prefix: str | None = None,
+        mine: bool = False,
+        labels: Mapping[str, str] | None = None,
+        older: float | None = None,
         cursor: str | None = None,
         limit: int = PAGE_MAX,
     ) -> LeasePage:
-        """Return one page of `leases`."""
-        asked = {"pool": pool, "state": state, "owner": owner, "key_prefix": key_prefix}
-        address = _address("/v1/leases", **asked, cursor=cursor, limit=limit)
+        """Return one page of `leases`; if filtered, it may be short and not the last.
+
+        `id_prefix`: only ids that begin with it.
+        """
+        address = _address(
+            "/v1/leases",
+            pool=pool,
+            state=state,
+            owner=owner,
+            key_prefix=key_prefix,
+            id_prefix=id_prefix,
+            mine="true" if mine else None,
+            label=[f"{name}={value}" for name, value in (labels or {}).items()],
+            older=older,
+            cursor=cursor,
+            limit=limit,
+        )
         return self._ask(LeasePage, "GET", address)
 
     def lease(self, lease_id: str, wait: float = 0.0) -> Lease:
@@ -170,6 +211,22 @@ class Admission:
         """Revoke a lease or ticket."""
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", {"reason": reason})
 
+    def move(self, lease_id: str, priority: int | None = None) -> Lease:
+        """Give a waiting ticket another priority; None: make it the first in all its lines.
+
+        A lease that does not wait is refused with the code `not_waiting`.
+        """
+        values = {"first": True} if priority is None else {"priority": priority}
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/move", values)
+
+    def force(self, lease_id: str) -> Lease:
+        """Grant a waiting ticket at once, over the limit if necessary; it is safe to repeat."""
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/force")
+
+    def whoami(self) -> WhoAmI:
+        """Return the caller as the server knows it, and the server's version."""
+        return self._ask(WhoAmI, "GET", "/v1/whoami")
+
     def outcome(
         self, lease_id: str, result: str, detail: str = "", token: str | None = None
     ) -> Lease:
@@ -196,4 +253,5 @@ def _lease(lease_id: str) -> str:
 
 def _address(path: str, **asked: Any) -> str:
     values = {name: value for name, value in asked.items() if value is not None}
-    return f"{path}?{urlencode(values)}" if values else path
+    query = urlencode(values, doseq=True)
+    return f"{path}?{query}" if query else path

@@ -1,5 +1,7 @@
 """The typed native API of the fleet: agents and their groups, for operators."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, TypeVar

@@ -1,5 +1,7 @@
 """The typed native API of the ledger: claims, explanations, providers, lists, changes, tokens."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any, TypeVar

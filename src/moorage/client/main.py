@@ -140,7 +140,13 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
     meaning = option.meaning.replace("%", "%%")
     if option.positional:
         choices = option.choices or None
-        parser.add_argument(option.word, metavar=option.metavar, choices=choices, help=meaning)
+        parser.add_argument(
+            option.word,
+            metavar=option.metavar,
+            choices=choices,
+            help=meaning,
+            nargs="?" if option.optional else None,
+        )
         return
     if option.metavar is None and not option.choices:
         parser.add_argument(*option.names, action="store_true", dest=option.word, help=meaning)

@@ -4,6 +4,8 @@ A reporter finds its own nodes with `wire.rendezvous.owner`, from the live membe
 returns and the pins.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace

@@ -10,6 +10,8 @@ import json
 import re
 import ssl
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -34,11 +36,15 @@ X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
 """OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python has a name for it only since 3.10."""
 
 
-class UnreachableError(Exception):
+class MoorageError(Exception):
+    """The server, or the lease, is not as the caller needs it; every error of the client."""
+
+
+class UnreachableError(MoorageError):
     """No server answered; a request that was sent may or may not have been executed."""
 
 
-class RefusedError(Exception):
+class RefusedError(MoorageError):
     """The server refused the request. `code` is stable, for programs; the message is for people.
 
     `oldest` is set only with the code `changes_gone`, see `wire.problems`. `retry_after` is in
@@ -84,6 +90,8 @@ class Transport:
             ValueError: the URL or the token is not valid, or the certificate cannot be parsed.
         """
         parts = _parts(url)
+        self.url = shown_url(url)
+        """Its address for people."""
         self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path.rstrip("/")
@@ -91,6 +99,8 @@ class Transport:
         self._seconds_max = seconds_max
         self._answer_bytes_max = answer_bytes_max
         self._certificate = certificate
+        self.server_time: datetime | None = None
+        """The time of the newest answer by the server's clock, to the second; None: unknown."""
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
     def request(
@@ -181,6 +191,7 @@ class Transport:
             connection.request(method, f"{self._prefix}{path}", data, headers)
             response = connection.getresponse()
             raw = _whole(response, self._answer_bytes_max)
+            self.server_time = _time(response.getheader("Date")) or self.server_time
             return response.status, raw, response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"no answer from {self._where}: {error}") from error
@@ -301,6 +312,15 @@ def _whole(response: http.client.HTTPResponse, most: int) -> bytes:
     if headless or len(raw) > most or (length is not None and len(raw) < length):
         raise http.client.IncompleteRead(raw)
     return raw
+
+
+def _time(date: str | None) -> datetime | None:
+    """Return the time in a `Date` header; None: there is none, or it cannot be read."""
+    try:
+        found = None if date is None else parsedate_to_datetime(date)
+    except (TypeError, ValueError):
+        return None
+    return found if found is not None and found.tzinfo is not None else None
 
 
 def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:

@@ -1,5 +1,7 @@
 """Follows all committed changes, in order, each exactly once, even if connections are lost."""
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Iterable, Iterator
@@ -7,7 +9,13 @@ from typing import Any
 from urllib.parse import quote
 
 from moorage.client.decoding import change_decode
-from moorage.client.transport import RefusedError, Transport, UnreachableError, refusal_of
+from moorage.client.transport import (
+    MoorageError,
+    RefusedError,
+    Transport,
+    UnreachableError,
+    refusal_of,
+)
 from moorage.wire.changes import Change
 
 EVENTS = "text/event-stream"
@@ -22,7 +30,7 @@ HTTP_BUSY = (429, 502, 503, 504)
 """The server is busy, or a proxy cannot reach it: a later try may succeed."""
 
 
-class ChangesGoneError(Exception):
+class ChangesGoneError(MoorageError):
     """Changes were missed: read everything again, then follow from `oldest` or later."""
 
     def __init__(self, message: str, oldest: str) -> None:

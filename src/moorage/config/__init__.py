@@ -24,6 +24,7 @@ from moorage.core.limits import (
     BULK_BYTES_MAX,
     CANDIDATES_MAX,
     CHANGES_QUEUED_MAX,
+    LEASES_KEPT_HOURS,
     QUERY_BYTES_MAX,
     QUERY_PARAMETERS_MAX,
     TOKEN_CACHE_MAX,
@@ -39,6 +40,8 @@ SECRET_SETTINGS = frozenset({"keystone_password"})
 Bytes = Annotated[int, Meta(ge=1, le=1 << 40)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Days = Annotated[int, Meta(ge=1, le=36_500)]
+Hours = Annotated[int, Meta(ge=24, le=8_784)]
+"""At least the time for which keys are promised to be remembered, at most a year."""
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 FleetSeconds = Annotated[float, Meta(ge=10, le=3_600)]
 """Not less than 10: processes exchange signs of life every 5 seconds."""
@@ -211,6 +214,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = TTL_RANGE.most / SECOND
     changes_max: Annotated[
         Count, _about("Most change rows to keep for followers, whatever their age.")
+    ] = 10_000_000
+    ended_leases_hours: Annotated[
+        Hours, _about("Hours to keep ended leases and their keys, for lists, reports and replays.")
+    ] = LEASES_KEPT_HOURS
+    ended_leases_max: Annotated[
+        Count, _about("Most ended leases to keep; those of the last hour are kept in any case.")
     ] = 10_000_000
     audit_days: Annotated[Days, _about("Days to keep audit rows.")] = 400
     stop_seconds_max: Annotated[

@@ -8,7 +8,8 @@ Instant = NewType("Instant", int)
 SECOND = 1_000_000
 """Microseconds."""
 
-HOUR = 3_600 * SECOND
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 

@@ -21,6 +21,17 @@ AgentId = NewType("AgentId", str)
 _NORMAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
+_FIRST = "00000000-0000-0000-0000-000000000000"
+
+PREFIX_LENGTH_MIN = 8
+"""Characters of a prefix: those of leases begin with the time, so fewer stand for many leases."""
+
+
+def is_prefix(text: str) -> bool:
+    """Can an identifier begin with this text, and is it long enough to look for?"""
+    return len(text) >= PREFIX_LENGTH_MIN and is_normal(text + _FIRST[len(text) :])
+
+
 def is_normal(text: str) -> bool:
     """Is this a UUID in the one form that all identifiers have here?"""
     return _NORMAL.fullmatch(text) is not None

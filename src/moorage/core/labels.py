@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from moorage.core.errors import Code, Error
 from moorage.core.limits import KEY_LENGTH_MAX, LABEL_NAME_LENGTH_MAX, LABELS_MAX
-from moorage.core.texts import check_plain
+from moorage.core.texts import check_plain, plain
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
@@ -20,3 +20,8 @@ def check_labels(labels: Mapping[str, str]) -> None:
             )
         check_plain("The name of a label", name)
         check_plain(f"Label '{name}'", value)
+
+
+def cut_to_fit(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return labels whose values are valid: too long ones are cut, refused characters replaced."""
+    return {name: plain(value[:KEY_LENGTH_MAX]) for name, value in labels.items()}

@@ -75,6 +75,13 @@ QUERY_TERMS_MAX = 1_000
 NEEDS_MAX = 16
 """Pools from which one lease may need units."""
 
+WISHES_MAX = 32
+"""Different sets of labels for which the tickets of one line ask: grants compare each of them with
+each free slot."""
+
+SLOTS_MAX = 2_000
+"""Slots that the native API makes in one pool: every decision reads all slots of its pools."""
+
 KEY_LENGTH_MAX = 255
 """Characters in a lease's idempotency key, a label's value or a slot's name."""
 
@@ -97,7 +104,14 @@ RECORD_BYTES_MAX = 4_096
 """Bytes of a lease's record, as JSON without blanks in UTF-8."""
 
 LEASES_KEPT_HOURS = 24
-"""How long an ended lease and its key are remembered; reports and replays cover this time."""
+"""How long an ended lease and its key are remembered; the setting `ended_leases_hours` overrides
+it. A report covers this time, unless it is asked for another."""
+
+LEASES_KEPT_HOURS_MIN = 1
+"""Ended leases of the last hour are kept, however many there are: their clients may ask again."""
+
+REPORT_LEASES_MAX = 50_000
+"""Ended leases that a report covers, the newest ones; and starts from which it knows rates."""
 
 OUTCOMES_KEPT_DAYS = 90
 """How long recorded outcomes are kept."""
@@ -112,7 +126,13 @@ DURATION_SECONDS_MAX = 31_622_400
 """Longest duration of admission: 366 days."""
 
 PRIORITY_MAX = defaults.PRIORITY_MAX
-"""Highest priority of a ticket; the lowest is its negative."""
+"""Highest priority of a request; the lowest is its negative."""
+
+LEASES_SCANNED_MAX = 20_000
+"""Leases that one request for a filtered list looks at; then it returns a page, however short."""
+
+MOVED_PRIORITY_MAX = 2 * PRIORITY_MAX
+"""Highest priority of a ticket that an operator has made the first in line."""
 
 QUEUE_MAX_MAX = 1_000_000
 """Highest value of a pool's `queue_max`."""

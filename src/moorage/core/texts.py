@@ -31,6 +31,11 @@ def check_plain(what: str, text: str) -> None:
         raise Error(Code.INVALID, f"{what} must not contain U+{ord(found[0]):04X}.")
 
 
+def plain(text: str) -> str:
+    """Return a text that `check_plain` accepts: U+FFFD stands for each refused character."""
+    return text if text.isprintable() else _ACTED_ON.sub("\ufffd", text)
+
+
 def is_name(name: str) -> bool:
     """May a resource class or a consumer type have this name?"""
     return len(name) <= IDENTIFIER_LENGTH_MAX and _NAME.match(name) is not None
@@ -38,10 +43,20 @@ def is_name(name: str) -> bool:
 
 def check_path(what: str, name: str, length_max: int) -> None:
     """Raise INVALID for a name that could not be a path in a URL, or is too long."""
+    if not _is_path(name, length_max):
+        raise Error(Code.INVALID, f"{_valid(what, length_max)}, in parts joined by '/'.")
+
+
+def check_segment(what: str, name: str, length_max: int) -> None:
+    """As `check_path`, for a name that must be one segment of a path: it has no slash."""
+    if "/" in name or not _is_path(name, length_max):
+        raise Error(Code.INVALID, f"{_valid(what, length_max)}, and no slash.")
+
+
+def _is_path(name: str, length_max: int) -> bool:
     dots = any(part in (".", "..") for part in name.split("/"))
-    if len(name) > length_max or not _PATH.fullmatch(name) or dots:
-        raise Error(
-            Code.INVALID,
-            f"{what} must have at most {length_max} characters of a-z, 0-9, '.',"
-            " '_' and '-', in parts joined by '/'.",
-        )
+    return len(name) <= length_max and _PATH.fullmatch(name) is not None and not dots
+
+
+def _valid(what: str, length_max: int) -> str:
+    return f"{what} must have 1 to {length_max} characters of a-z, 0-9, '.', '_' and '-'"

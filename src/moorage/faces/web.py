@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import Struct
 
+from moorage.core.clock import Instant
 from moorage.core.limits import (
     BODY_BYTES_MAX,
     BULK_BYTES_MAX,
@@ -97,6 +98,8 @@ class Caller(Struct, frozen=True):
     """The scope of a token with a scoped role; such a caller has no `roles`."""
     foreign: frozenset[str] = frozenset()
     """Roles that count for OpenStack's policies but not for the native API."""
+    expires_at: Instant | None = None
+    """When the presented token expires, if it is one of Moorage's own and does."""
 
     @property
     def label(self) -> str:

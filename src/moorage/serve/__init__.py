@@ -5,6 +5,7 @@ Start at `lifecycle.py`: it opens the database, listens, announces the server an
 requests to them, `boskos.py` serves the second address, for clients of Boskos. `http/` accepts and
 guards connections. `files.py` writes the files by which the command line finds the server.
 `exposure.py` warns of dangerous settings, `garbage.py` schedules garbage collection. `logs.py`,
-`metrics.py`, `pool_metrics.py`, `fleet_metrics.py` and `reporter_metrics.py` report what happens.
+`metrics.py`, `pool_metrics.py`, `stock_metrics.py`, `fleet_metrics.py` and `reporter_metrics.py`
+report what happens.
 May import: `faces`, `config`, `service` and below.
 """

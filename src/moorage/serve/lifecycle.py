@@ -157,7 +157,10 @@ async def _run(settings: Settings) -> int:
                     epoch_file=settings.epoch_file,
                     backup_directory=settings.backup_directory,
                     retention=Retention(
-                        changes_max=settings.changes_max, audit_days=settings.audit_days
+                        changes_max=settings.changes_max,
+                        audit_days=settings.audit_days,
+                        ended_leases_hours=settings.ended_leases_hours,
+                        ended_leases_max=settings.ended_leases_max,
                     ),
                 )
         except (Error, StoreError) as error:

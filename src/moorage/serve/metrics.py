@@ -3,7 +3,6 @@
 Requests are counted in plain dicts and converted to Prometheus' types only for a scrape.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
 from time import monotonic, thread_time
@@ -20,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from moorage import __version__
 from moorage.service.app import Service
+from moorage.service.histogram import Histogram
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets for requests that do not wait."""
@@ -39,31 +39,6 @@ def rest(took: float) -> float:
     return took * RESTS if took >= LONG_SECONDS else 0.0
 
 
-class Durations:
-    """A histogram of seconds, by face."""
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self._buckets: dict[str, list[int]] = {}
-        self._seconds: dict[str, float] = {}
-
-    def add(self, face: str, seconds: float) -> None:
-        """Count one duration."""
-        buckets = self._buckets.get(face)
-        if buckets is None:
-            buckets = self._buckets[face] = [0] * (len(self.bounds) + 1)
-            self._seconds[face] = 0.0
-        buckets[bisect_left(self.bounds, seconds)] += 1
-        self._seconds[face] += seconds
-
-    def family(self, name: str, meaning: str) -> HistogramMetricFamily:
-        """Return the histogram as a Prometheus metric."""
-        family = HistogramMetricFamily(name, meaning, labels=["face"])
-        for face, buckets in self._buckets.items():
-            family.add_metric([face], cumulated(buckets, self.bounds), self._seconds[face])
-        return family
-
-
 class RequestMetrics:
     """Counts of answered requests by face, method and status, and their durations.
 
@@ -73,8 +48,8 @@ class RequestMetrics:
 
     def __init__(self) -> None:
         self.answered: Counter[tuple[str, str, int]] = Counter()
-        self.prompt = Durations(SECONDS)
-        self.waits = Durations(WAIT_SECONDS)
+        self.prompt = Histogram(SECONDS)
+        self.waits = Histogram(WAIT_SECONDS)
 
     def add(self, face: str, method: str, status: int, seconds: float, waited: bool) -> None:
         """Count one answered request; status 0: the client went away first."""
@@ -126,12 +101,17 @@ class ServerMetrics(Collector):
         for (face, method, status), count in self.requests.answered.items():
             answered.add_metric([face, method, str(status)], count)
         yield answered
-        yield self.requests.prompt.family(
+        yield histogram_family(
+            self.requests.prompt,
             "moorage_http_request_seconds",
             "Seconds to answer a request, except requests that wait on purpose.",
+            "face",
         )
-        yield self.requests.waits.family(
-            "moorage_http_wait_seconds", "Seconds to answer a request that waits on purpose."
+        yield histogram_family(
+            self.requests.waits,
+            "moorage_http_wait_seconds",
+            "Seconds to answer a request that waits on purpose.",
+            "face",
         )
 
     def _of_service(self) -> Iterable[Metric]:
@@ -192,6 +172,16 @@ class ServerMetrics(Collector):
             ("moorage_providers", "Providers in the index.", len(index.catalog)),
         ):
             yield GaugeMetricFamily(name, help_text, value=value)
+
+
+def histogram_family(
+    histogram: Histogram, name: str, meaning: str, label: str
+) -> HistogramMetricFamily:
+    """Return a histogram as a Prometheus metric."""
+    family = HistogramMetricFamily(name, meaning, labels=[label])
+    for one in histogram:
+        family.add_metric([one.label], cumulated(one.counts, histogram.bounds), one.seconds)
+    return family
 
 
 def cumulated(buckets: list[int], bounds: tuple[float, ...]) -> list[tuple[str, float]]:

@@ -6,7 +6,13 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from moorage.core.admission.model import Pool
+from moorage.core.clock import SECOND
+from moorage.serve.metrics import histogram_family
 from moorage.service.admission.service import Admission
+from moorage.service.admission.views import Ages
+
+NONE = Ages()
+"""Of a pool that was created after the last look."""
 
 _GAUGES: tuple[tuple[str, str, Callable[[Pool], int | None]], ...] = (
     ("moorage_pool_limit", "Units the pool may grant.", lambda pool: pool.spec.limit),
@@ -45,6 +51,19 @@ class PoolMetrics(Collector):
         for name in tally.pools:
             unheard.add_metric([name], tally.unheard.get(name, 0))
         yield unheard
+        yield from self._oldest()
+        yield histogram_family(
+            tally.waited,
+            "moorage_lease_wait_seconds",
+            "Seconds from the request to the grant, of leases granted by this process.",
+            "pool",
+        )
+        yield histogram_family(
+            tally.held,
+            "moorage_lease_held_seconds",
+            "Seconds from the grant to the end, of leases ended by this process.",
+            "pool",
+        )
         granted = CounterMetricFamily(
             "moorage_leases_granted", "Leases granted by this process.", labels=["pool"]
         )
@@ -59,3 +78,22 @@ class PoolMetrics(Collector):
         for (name, cause), count in tally.ended.items():
             ended.add_metric([name, cause], count)
         yield ended
+
+    def _oldest(self) -> Iterable[Metric]:
+        tally = self._admission.tally
+        ticket = GaugeMetricFamily(
+            "moorage_pool_oldest_ticket_seconds",
+            "Age of the oldest ticket in the pool's line; 0: none waits.",
+            labels=["pool"],
+        )
+        lease = GaugeMetricFamily(
+            "moorage_pool_oldest_lease_seconds",
+            "Seconds since the oldest grant of which units are occupied; 0: there is none.",
+            labels=["pool"],
+        )
+        for name in tally.pools:
+            ages = tally.oldest.get(name, NONE)
+            ticket.add_metric([name], ages.ticket / SECOND)
+            lease.add_metric([name], ages.lease / SECOND)
+        yield ticket
+        yield lease

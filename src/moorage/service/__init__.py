@@ -10,8 +10,8 @@
 * `background.py` runs loops, `chores.py` periodic tasks; `operations.py` checks and backs up the
   database.
 * `pages.py` paginates lists, `errors.py` translates errors of the store, `audit_log.py` writes
-  audit rows to the log. `ids.py` and `clock.py` provide randomness and time, `os_vocabulary.py` the
-  standard resource classes and traits.
+  audit rows to the log. `histogram.py` counts durations. `ids.py` and `clock.py` provide randomness
+  and time, `os_vocabulary.py` the standard resource classes and traits.
 
 May import: `store`, `core`, `wire`.
 """

@@ -78,8 +78,8 @@ class Service:
         batches = Batches(clock, service_clock, standard_classes, standard_traits)
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
-        watch = Watch(engine, feed.bell)
-        admission = Admission(engine, transactor, feed.bell, followers.admission, service_clock)
+        shared = (engine, transactor, feed.bell, followers.admission, service_clock)
+        admission = Admission(*shared, retention.ended)
         fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock, ttl_range)
         transactor.start()
         await admission.start()
@@ -104,7 +104,7 @@ class Service:
             operations=Operations(
                 engine, feed, index, transactor, audit, turns, clock, backup_directory
             ),
-            watch=watch,
+            watch=Watch(engine, feed.bell),
             admission=admission,
             fleet=fleet,
             reporters=reporters,

@@ -10,10 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from moorage.core.clock import DAY, SECOND, Clock, Instant
+from moorage.core.limits import LEASES_KEPT_HOURS
+from moorage.service.admission.ended import EndedKept
 from moorage.service.admission.service import Admission
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
+from moorage.service.ledger.stock import Stock
 from moorage.store import changelog_compaction
 from moorage.store.access.audit import audit_forget
 from moorage.store.api import Engine, Plan
@@ -43,6 +46,15 @@ class Retention(NamedTuple):
     """Beyond this many change rows the oldest are deleted at any age; a setting. None: no limit."""
     audit_days: int | None = None
     """How long audit rows are kept; a setting. None: forever."""
+    ended_leases_hours: int | None = LEASES_KEPT_HOURS
+    """How long ended leases are kept; a setting. None: forever."""
+    ended_leases_max: int | None = None
+    """Beyond this many ended leases the oldest are deleted earlier; a setting. None: no limit."""
+
+    @property
+    def ended(self) -> EndedKept:
+        """How much is kept of leases that have ended."""
+        return EndedKept(self.ended_leases_hours, self.ended_leases_max)
 
 
 RETENTION_BY_DEFAULT = Retention()
@@ -64,12 +76,15 @@ class Chores:
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
+        self.stock = Stock(engine)
+        """What is added up for metrics."""
         self._chores: list[Callable[[], Awaitable[object]]] = [
             self.compact,
             self.forget_receipts,
             self.forget_audit,
             admission.forget,
-            admission.look_unheard,
+            admission.look_at_pools,
+            self.stock.look,
         ]
         self._keep = changelog_compaction.ChangelogRetention(
             retention.changes_min, retention.changes_max
@@ -77,6 +92,7 @@ class Chores:
         self._audit_days = retention.audit_days
         self._began = clock.now(), clock.monotonic()
         self._receipts_after = FIRST
+        self._begun = False
         self._loop = Loop(log, "a round of chores failed", PERIOD_SECONDS)
 
     def add(self, chore: Callable[[], Awaitable[object]]) -> None:
@@ -84,7 +100,7 @@ class Chores:
         self._chores.append(chore)
 
     def start(self) -> None:
-        """Start to run all chores every `PERIOD_SECONDS`."""
+        """Start to run all chores every `PERIOD_SECONDS`; what only metrics need, at once."""
         self._loop.start(self._round)
 
     async def stop(self) -> None:
@@ -137,10 +153,16 @@ class Chores:
                 return total
 
     async def _round(self) -> float:
-        await asyncio.sleep(PERIOD_SECONDS)  # first: none of them is urgent at the start
+        if not self._begun:
+            self._begun = True
+            await self._run(self.stock.look)
+        await asyncio.sleep(PERIOD_SECONDS)  # first: no other is urgent at the start
         for chore in self._chores:
-            try:
-                await chore()
-            except Exception:  # the other chores run all the same; the next round tries again
-                log.exception("the chore %s failed", getattr(chore, "__name__", chore))
+            await self._run(chore)
         return 0.0
+
+    async def _run(self, chore: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await chore()
+        except Exception:  # the other chores run all the same; the next round tries again
+            log.exception("the chore %s failed", getattr(chore, "__name__", chore))

@@ -1,7 +1,11 @@
 """Tokens and the database, as an administrator sees them."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import datetime
+
+from moorage.wire.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,25 @@ class Tokens:
 
     tokens: list[Token]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhoAmI:
+    """The caller, as the server knows it, and the server's version.
+
+    `role` is one of those of tokens. `owner` is the caller as an owner of leases; null: it has
+    none. `token_id` and `expires_at` are those of one of Moorage's own tokens; null: it is another
+    one, or it does not expire.
+    """
+
+    name: str
+    role: str
+    project_id: str | None
+    scope: dict[str, list[str]]
+    owner: str | None
+    token_id: str | None
+    expires_at: datetime | None
+    version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

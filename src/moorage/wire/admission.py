@@ -1,9 +1,12 @@
 """Pools, leases and the waiting line. All durations are in seconds."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
+from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import PATIENCE_SECONDS, QUEUE_MAX, TTL_SECONDS, TTL_SECONDS_MAX
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
@@ -39,6 +42,8 @@ class PoolWanted:
     `proxy_ttl` ends a lease of the lease proxy that was not released until then; null: only the
     hold ends it.
 
+    `native_slots`: the pool has named slots, which `/v1/pools/{name+}:slots` makes, and no limit.
+
     The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
     owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
@@ -64,6 +69,7 @@ class PoolWanted:
     queue_max_per_owner: int | None = None
     per_member: int | None = None
     member_group: str | None = None
+    native_slots: bool = False
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -73,7 +79,8 @@ class Pool:
     """A pool as it is. `pacing` is the one in force, whether set or derived.
 
     `free` is how many units could be granted now if no ticket were waiting; negative: the pool is
-    over its limit. `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
+    over its limit. `pause_reason` is why it is paused; empty: it is not, or nobody has said.
+    `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
     first ticket in the line, whose `waiting` says why it is not granted; null: no ticket waits.
     """
 
@@ -97,8 +104,10 @@ class Pool:
     queue_max_per_owner: int | None
     per_member: int | None
     member_group: str | None
+    native_slots: bool
     generation: int
     paused: bool
+    pause_reason: str
     units: int
     """The limit, what the members make of it, or the number of slots that there are or may be."""
     occupied: int
@@ -111,7 +120,7 @@ class Pool:
     slots: dict[str, int]
     """The number of slots in each state; empty: the pool has no slots."""
     next_grant_at: datetime | None
-    first: "Lease | None"
+    first: Lease | None
     created_at: datetime
     updated_at: datetime
 
@@ -125,11 +134,19 @@ class PoolPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PauseWanted:
+    """Why a pool is paused, for those who wait."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NeedWanted:
-    """Units of one pool."""
+    """Units of one pool. `labels`: slots that have all of them; only for pools with slots."""
 
     pool: str
     units: int = 1
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +165,8 @@ class LeaseWanted:
     """A request for units of one or more pools, all at once or none.
 
     `key` is chosen by the caller and makes the request safe to repeat: the same key and body give
-    the same lease for as long as it lasts and for 24 hours after. Higher `priority` goes first. A
-    ticket that is not polled for `patience` is withdrawn. `force` (operators and governors) is
+    the same lease for as long as it lasts and is kept after its end. Higher `priority` goes first.
+    A ticket that is not polled for `patience` is withdrawn. `force` (operators and governors) is
     granted at once, over the limit if necessary. With `pull` the ticket is granted only while a
     request waits for it, and passed over otherwise. With `reopen` a key whose lease has ended makes
     a new lease.
@@ -239,12 +256,21 @@ class LeasesAsked(PageAsked):
     """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner.
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
+    `id_prefix`: only those whose id begins with it; at least 8 characters.
+    `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
+    these labels. `older` is in seconds: leases that have been in their state for at least this
+    time, since the request, the grant or the end. With `label` or `older` a page may have fewer
+    leases than `limit`, or none, and still a `next`.
     """
 
     pool: str | None = None
     state: State | None = None
     owner: str | None = None
     key_prefix: str | None = None
+    id_prefix: str | None = None
+    mine: bool = False
+    label: list[str] = field(default_factory=list)
+    older: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +341,17 @@ class RevokeWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MoveWanted:
+    """Where a ticket is to wait: with another `priority`, or as the `first` in all its lines.
+
+    Exactly one of them must be given.
+    """
+
+    priority: int | None = None
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeWanted(HolderProof):
     """The outcome of what was started; the first report counts."""
 
@@ -337,34 +374,3 @@ class Verified:
     current: bool
     lease: str | None
     expires_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeLine:
-    """Outcomes of starts at one limit and one number of starts per minute.
-
-    `starts_per_minute` is how many units were granted within the 60 seconds up to a start, that
-    start included. It is known until 24 hours after the end of a lease; null: no longer known.
-    """
-
-    limit: int
-    starts_per_minute: int | None
-    ok: int
-    failed: int
-    throttled: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolReport:
-    """The evidence for choosing a pool's limit: outcomes, and how long leases waited and lasted.
-
-    Outcomes are those of the last 90 days. Each list of seconds has the median, the 90th and the
-    99th percentile of the leases that ended within the last 24 hours; null: there were none.
-    """
-
-    pool: str
-    leases: int
-    waited: list[float] | None
-    held: list[float] | None
-    causes: dict[str, int]
-    outcomes: list[OutcomeLine]

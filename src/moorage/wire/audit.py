@@ -1,8 +1,11 @@
 """Entries of the audit log."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
 from datetime import datetime
 from typing import Any
+
+from moorage.wire.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

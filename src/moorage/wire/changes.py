@@ -4,10 +4,12 @@ The values here are after-images, in the form of the whole native API: times are
 UTC, durations are seconds. A generation counts within its provider or consumer.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
 from datetime import datetime
 from typing import Any
 
+from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import (
     AgentState,
     Cause,
@@ -147,6 +149,7 @@ class PoolSpecValue:
     queue_max_per_owner: int | None
     per_member: int | None
     member_group: str | None
+    native_slots: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +159,21 @@ class PoolValue:
     name: str
     spec: PoolSpecValue
     paused: bool
+    pause_reason: str | None
     generation: int
     occupied: int
     waiting: int
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainValue:
+    """Why a slot is not granted any more; `goes`: it is removed once it is free."""
+
+    goes: bool
+    reason: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +189,8 @@ class SlotValue:
     updated_at: datetime
     expires_at: datetime | None
     dynamic: bool
+    labels: dict[str, str] | None
+    drain: DrainValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +201,8 @@ class NeedValue:
     units: int
     state: str
     dest: str
+    wanted: str | None
+    """Labels that the slots must have: a JSON object, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,14 @@ A *pair* is a provider and a resource class. `desired` and `actual` are amounts 
 resource class.
 """
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
 from moorage.wire.changes import FailureValue
+from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness
 from moorage.wire.pages import PageAsked
 
@@ -179,7 +182,7 @@ class EnrollRequest:
 class Enrolled:
     """An enrolled agent and its token, which cannot be shown again."""
 
-    agent: "Agent"
+    agent: Agent
     token: str
 
 
@@ -285,7 +288,10 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentsAsked(PageAsked):
-    """Which agents; a filter that is null matches all. `label` is KEY or KEY=VALUE."""
+    """Which agents; a filter that is null matches all. `label` is KEY or KEY=VALUE.
+
+    `id_prefix`: only those whose UUID begins with it; at least 8 characters.
+    """
 
     group: str | None = None
     policy: Policy | None = None
@@ -294,6 +300,7 @@ class AgentsAsked(PageAsked):
     liveness: Liveness | None = None
     label: str | None = None
     offered: bool | None = None
+    id_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,11 @@
 """Questions where something fits, claims, and bulk changes of providers."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from typing import Literal
 
+from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import MAX_UNIT
 
 

@@ -1,6 +1,8 @@
 """Lists that are returned page by page."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from moorage.wire.dataclass import dataclass
 
 PAGE_MAX = 1_000
 """Entries in one page."""

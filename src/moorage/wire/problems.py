@@ -1,6 +1,8 @@
 """The body of a refusal. Source: RFC 9457, "Problem Details for HTTP APIs"."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from moorage.wire.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,10 @@
 """Providers with their inventories, usages, traits and aggregates."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
 from datetime import datetime
+
+from moorage.wire.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

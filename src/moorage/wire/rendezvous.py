@@ -5,6 +5,8 @@ member leaves, only its own nodes get other owners.
 Source: docs/decisions/0030-reporters-share-a-group.md.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from hashlib import blake2b
 

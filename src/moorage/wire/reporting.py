@@ -1,9 +1,12 @@
 """Groups of reporters: their members, who owns which node, and reports."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
+from moorage.wire.dataclass import dataclass
 from moorage.wire.ledger import InventoryWanted
 
 

@@ -7,6 +7,7 @@ from moorage.core.admission import expiry, leases, pools, retries
 from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
+from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, PoolSpec, Slot, due_of
 from moorage.core.admission.requests import Ask, Proof
 from moorage.core.clock import SECOND, Instant
@@ -137,9 +138,22 @@ class World:
         wish = retries.Retry(new, **how)
         return self.do(retries.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, wish))
 
-    def pause(self, name: str, paused: bool = True) -> Pool:
+    def move(self, key: str, priority: int | None = None) -> LeaseId:
+        """Give a ticket another priority, or make it the first in all its lines."""
+        self.facts.heads = {}
+        for ticket in self.facts.leases.values():
+            for need in ticket.needs if ticket.state == "waiting" else ():
+                place = self.facts.heads.get(need.pool, order(ticket))
+                self.facts.heads[need.pool] = min(place, order(ticket))
+        return self.do(moving.move(self.facts, LeaseId(key), priority))
+
+    def force(self, key: str) -> LeaseId:
+        """Force the grant of a ticket."""
+        return self.do(forcing.force(self.facts, self.moment, LeaseId(key)))
+
+    def pause(self, name: str, paused: bool = True, reason: str = "") -> Pool:
         """Pause or resume a pool."""
-        return self.do(pools.pause(self.facts, self.moment, self.wall, name, paused))
+        return self.do(pools.pause(self.facts, self.moment, self.wall, name, paused, reason))
 
     def wait(self, seconds: float) -> list[LeaseId]:
         """Let time pass, with a sweep at every time at which something is due, and at the end."""
@@ -170,9 +184,9 @@ class World:
     def do(self, made: tuple[Changes, Any], polled: frozenset[LeaseId] = frozenset()) -> Any:
         """Apply the changes of a command, grant, and return the command's answer."""
         changes, answer = made
-        stored = {key for key, lease in self.facts.leases.items() if lease.state == "waiting"}
+        stored = {key: one for key, one in self.facts.leases.items() if one.state == "waiting"}
         self.facts.apply(changes)
-        granted = self.admit(polled | changes.polled, stored)
+        granted = self.admit(polled | changes.polled, stored, {*changes.leases})
         self.facts.apply(granted)
         changes.update(granted)
         if changes.is_published:
@@ -184,9 +198,14 @@ class World:
         self.facts.grants = 0
         return answer
 
-    def admit(self, polled: frozenset[LeaseId], stored: set[LeaseId]) -> Changes:
-        """Grant, with every stored ticket hidden until `admit` asks for its page."""
-        facts, hidden = self.facts, {key: self.facts.leases[key] for key in stored}
+    def admit(
+        self, polled: frozenset[LeaseId], stored: dict[LeaseId, Lease], changed: set[LeaseId]
+    ) -> Changes:
+        """Grant, with every ticket hidden until `admit` asks for its page.
+
+        The pages are in the order of the rows: as `stored` before the batch has `changed` some.
+        """
+        facts, hidden = self.facts, stored.keys() - changed
         seen = Facts(
             timeline=facts.timeline,
             arrivals=facts.arrivals,
@@ -197,7 +216,7 @@ class World:
             grants=facts.grants,
         )
         lines: dict[str, list[Lease]] = {}
-        for lease in sorted(hidden.values(), key=order):
+        for lease in sorted(stored.values(), key=order):
             for name in {need.pool for need in lease.needs}:
                 lines.setdefault(name, []).append(lease)
         while True:
@@ -212,7 +231,8 @@ class World:
                     assert wanted > had, "admit asked for tickets that it already has"
                     for lease in lines.get(name, [])[had : had + self.page]:
                         line.tickets.append(lease.id)
-                        seen.leases[lease.id] = lease
+                        line.end = order(lease)
+                        seen.leases.setdefault(lease.id, facts.leases[lease.id])
                     line.whole = len(line.tickets) == len(lines.get(name, []))
 
     def lease(self, key: str) -> Lease:

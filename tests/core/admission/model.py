@@ -32,6 +32,8 @@ class Ticket:
     """Alive time from which its patience or TTL counts; for a ticket it may be in the future."""
     granted_at: int = 0
     hold_until: int | None = None
+    asked: int | None = None
+    """The priority of its request, if it was moved since."""
 
 
 @dataclass
@@ -93,6 +95,26 @@ class Model:
         ticket.heard = self.now - self.downtime + (wait or -ticket.waited_for)
         self.tickets.append(ticket)
 
+    def _again(self, old: Ticket, new: Ticket, keeps: bool) -> None:
+        """Ask again, at the old place or at the end of the line."""
+        if keeps:
+            new.priority, new.asked = old.priority, old.asked
+        self.ask(new, old.arrival if keeps else None)
+
+    def move(self, ticket: Ticket, priority: int | None) -> None:
+        """Give a ticket another priority; None: so high that it is the first in its lines."""
+        if priority is None:
+            priority = ticket.priority
+            while any(
+                (-t.priority, t.arrival) < (-priority, ticket.arrival)
+                for t in self.tickets
+                if t.state == "w" and t is not ticket and t.needs.keys() & ticket.needs.keys()
+            ):
+                priority += 1
+        if ticket.asked is None and priority != ticket.priority:
+            ticket.asked = ticket.priority
+        ticket.priority = priority
+
     def hear(self, ticket: Ticket) -> None:
         """Note a renewal or a poll; a poll extends the patience by a fifth."""
         alive = self.now - self.downtime
@@ -122,16 +144,17 @@ class Model:
         if keeps and fine:
             ticket.state = "retried"
             self.ask(new)
+            new.priority, new.asked = ticket.priority, ticket.asked
             self.start(new)
         else:
             self.end(ticket, "retried")
-            self.ask(new, ticket.arrival if keeps else None)
+            self._again(ticket, new, keeps)
 
     def requeue(self, ticket: Ticket, new: Ticket) -> None:
         """Release a lease and wait at its old place, if retries keep it; a pull ticket is idle."""
         keeps = not any(self.pools[name].requeue for name in ticket.needs)
         self.end(ticket, "retried")
-        self.ask(new, ticket.arrival if keeps else None)
+        self._again(ticket, new, keeps)
 
     def sweep(self) -> None:
         """End what is due."""

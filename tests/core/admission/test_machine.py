@@ -40,6 +40,7 @@ descriptions = st.builds(
 )
 wishes = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=3)
 PATIENCE = 30 * SECOND
+WAITS = "w"
 
 
 class Machine(RuleBasedStateMachine):
@@ -177,7 +178,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def touch(self, data: st.DataObject) -> None:
         kinds = [self.renew, self.poll, self.hold, self.retry, self.retry, self.old_token]
-        kinds += [self.leave, self.requeue]
+        kinds += [self.leave, self.requeue, self.move, self.force]
         data.draw(st.sampled_from(kinds))(data, self._one(data))
 
     def renew(self, data: st.DataObject, ticket: Ticket) -> None:
@@ -223,7 +224,8 @@ class Machine(RuleBasedStateMachine):
         if old.forced or (old.pull and not old.waited_for):
             return
         kind = "pull" if old.pull else "plain" if old.patience else "patient"
-        new = self._ticket(old.needs, old.owner, old.priority, old.hold, kind)
+        asked = old.priority if old.asked is None else old.asked
+        new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
         key = self.world.lease(old.id).key if requeue else new.id
         wanted = make_ask(new.id, old.needs, key=key, **self._words(new))
         proof = self._proof(old)
@@ -239,6 +241,28 @@ class Machine(RuleBasedStateMachine):
         elif there:
             self.model.retry(old, new)
         self.model.admit(new.id if there and not requeue else None)
+
+    def move(self, data: st.DataObject, ticket: Ticket) -> None:
+        """I8: an operator moves a ticket; only its place in line changes."""
+        priority = data.draw(st.sampled_from([None, None, -2, 0, 2]))
+        if self._alive(ticket, lambda: self.world.move(ticket.id, priority), WAITS):
+            self.model.move(ticket, priority)
+            assert self.world.lease(ticket.id).priority == ticket.priority
+        self.model.admit()
+
+    def force(self, data: st.DataObject, ticket: Ticket) -> None:
+        """An operator forces the grant of a ticket; in a pool with slots there must be enough."""
+        if ticket.owner.startswith("boskos:") or (ticket.state == "g" and ticket.forced):
+            return
+        free = len(SLOTS) - self.model.held(SLOTTED)
+        try:
+            if self._alive(ticket, lambda: self.world.force(ticket.id), WAITS):
+                assert ticket.needs.get(SLOTTED, 0) <= free
+                ticket.forced = True
+        except Error as refusal:
+            assert refusal.code == Code.UNITS_ABOVE_LIMIT
+            assert ticket.needs.get(SLOTTED, 0) > free
+        self.model.admit()
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
         """I4: a request with the token of another lease changes nothing."""
@@ -296,17 +320,17 @@ class Machine(RuleBasedStateMachine):
     def _proof(self, ticket: Ticket) -> Proof:
         return Proof(ticket.owner, self.world.lease(ticket.id).token)
 
-    def _alive(self, ticket: Ticket, change: Callable[[], object]) -> bool:
-        """Change a lease; return whether it has not ended. An ended one must refuse."""
-        if ticket.state in ("w", "g"):
+    def _alive(self, ticket: Ticket, change: Callable[[], object], among: str = "wg") -> bool:
+        """Change a lease in one of these states, and return True; any other must refuse."""
+        if ticket.state in [*among]:
             change()
             return True
         try:
             change()
         except Error as refusal:
-            assert refusal.code == Code.LEASE_ENDED
+            assert refusal.code == (Code.NOT_WAITING if among == WAITS else Code.LEASE_ENDED)
             return False
-        raise AssertionError("an ended lease was changed")
+        raise AssertionError(f"a lease in state {ticket.state} was changed")
 
     @invariant()
     def same_as_the_model(self) -> None:

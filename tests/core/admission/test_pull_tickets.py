@@ -99,6 +99,20 @@ def test_when_the_wait_ends_others_get_the_units(world: World) -> None:
     assert (world.states()["c"], world.states()["d"]) == ("w", "g")
 
 
+def test_at_the_last_moment_of_the_wait_nothing_changes(world: World) -> None:
+    """A batch at that moment still sets its units aside, so no later wake-up is lost."""
+    world.release("full")
+    world.ask("half")
+    pull(world, "c", 2, wait=5)
+    world.ask("d")
+    world.now += 5 * SECOND
+    world.sweep()
+    assert (world.states()["c"], world.states()["d"]) == ("w", "w")
+    assert world.facts.pools["p"].wake_at == START + 5 * SECOND + 1
+    world.wait(0.001)
+    assert (world.states()["c"], world.states()["d"]) == ("w", "g")
+
+
 def test_when_its_client_leaves_others_get_the_units(world: World) -> None:
     """At once, if the leave is decided together with its pools."""
     pull(world, "a", 2, wait=60)

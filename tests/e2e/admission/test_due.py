@@ -16,7 +16,7 @@ from msgspec import structs
 
 from moorage.core.admission.model import PoolSpec
 from moorage.core.clock import SECOND
-from moorage.service.admission.service import LeaseRequest
+from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.batch.ledger_share import LeaseAllocations
 from tests.e2e.support.leasing import NOAUTH
 from tests.e2e.support.load import wish as claim

@@ -203,11 +203,11 @@ def test_where_it_stands_is_live_on_a_terminal(port: Harbour) -> None:
             variables = {**single.BARE, **port.where(), "TERM": "xterm", "COLUMNS": "120"}
             os.execve(words[0], words, variables)
         seen = ""
-        for wanted in ("place 1; ", "ran"):
+        for wanted in (f"waiting for {pool}: place 1; ", "ran"):
             while wanted not in seen:
                 assert select.select([screen], [], [], SECONDS)[0], seen
                 seen += os.read(screen, 4096).decode()
-            if wanted == "place 1; ":
+            if wanted != "ran":
                 tell(holder)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         os.close(screen)

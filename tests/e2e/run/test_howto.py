@@ -70,7 +70,11 @@ def test_the_attempts(port: Harbour, job: dict[str, str]) -> None:
     log = Path(job["LOG"]).read_text().splitlines()
     assert log == [f"{what} install/azure" for what in ("create", "destroy", "create")]
     ended = port.ended("install/azure")
-    assert [lease.labels for lease in ended] == [{"attempt": "1"}, {}, {"attempt": "2"}]
+    assert [lease.labels.get("attempt") for lease in ended] == ["1", None, "2"]
+    assert {lease.labels["command"] for lease in ended} == {
+        "openshift-install create",
+        "openshift-install destroy",
+    }
     assert port.leases("install/azure") == []
 
 

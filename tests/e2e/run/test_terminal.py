@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.client.run.test_terminal import PAGER
 from tests.client.screen import Screen, parent, shell_command, state
 from tests.client.screen import eventually as so
-from tests.client.test_run_terminal import PAGER
 from tests.e2e.run.test_run import WAITING
 from tests.e2e.support.carried import Harbour, eventually, harbour, line
 

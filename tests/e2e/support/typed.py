@@ -4,18 +4,23 @@ Other environments use it, such as that of the stock clients.
 """
 
 import os
+import pty
+import select
 import signal
 import socket
 import subprocess
+import termios
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 ROOT = Path(__file__).resolve().parents[3]
 PROMPT = "$ "
 MARK = "-- exit code of the command above: "
 TYPED_SECONDS = 600
+TYPED_LINES = 50
 
 
 @dataclass
@@ -73,27 +78,58 @@ def free_port() -> int:
     return port
 
 
-def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
-    """Run the commands in one shell; return what each wrote and its exit code."""
+def play(
+    steps: list[Step], folder: Path, environment: dict[str, str], columns: int | None = None
+) -> list[tuple[str, int]]:
+    """Run the commands in one shell; return what each wrote and its exit code.
+
+    With `columns` they write to a terminal of this width, without colours; otherwise to a pipe.
+    """
     script = folder / "tour.sh"
     script.write_text("".join(f"{step.command}\necho '{MARK}'$?\n" for step in steps))
+    ours, theirs = os.pipe() if columns is None else _terminal(columns)
     with subprocess.Popen(
         ["bash", str(script)],
         cwd=folder,
-        env=environment,
+        env=environment if columns is None else {**environment, "TERM": "xterm", "NO_COLOR": "1"},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=theirs,
         stderr=subprocess.STDOUT,
-        text=True,
         start_new_session=True,
     ) as run:
+        os.close(theirs)
         try:
-            output, _ = run.communicate(timeout=TYPED_SECONDS)
+            output = _read(ours).replace("\r\n", "\n")
+            run.wait(TYPED_SECONDS)
         finally:
+            os.close(ours)
             # A script that stops half-way leaves what it runs in the background.
             with suppress(ProcessLookupError):
                 os.killpg(run.pid, signal.SIGKILL)
     assert run.returncode == 0, output
+    return _results(output)
+
+
+def _terminal(columns: int) -> tuple[int, int]:
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (TYPED_LINES, columns))
+    return ours, theirs
+
+
+def _read(output: int) -> str:
+    """Return all that is written until nobody can write any more."""
+    seen, until = b"", monotonic() + TYPED_SECONDS
+    with suppress(OSError):  # a terminal ends with an error
+        while True:
+            ready, _, _ = select.select([output], [], [], max(0.0, until - monotonic()))
+            assert ready, seen.decode(errors="replace")
+            if not (read := os.read(output, 65_536)):
+                break
+            seen += read
+    return seen.decode()
+
+
+def _results(output: str) -> list[tuple[str, int]]:
     results: list[tuple[str, int]] = []
     said: list[str] = []
     for line in output.splitlines():

@@ -24,7 +24,7 @@ def test_a_lease_is_granted_at_once(native: Native, pool: str) -> None:
     lease = made.body
     assert {name: lease[name] for name in wanted} == wanted
     assert (lease["state"], lease["owner"], lease["slots"]) == ("granted", "admin", {})
-    assert lease["needs"] == [{"pool": pool, "units": 1}]
+    assert lease["needs"] == [{"pool": pool, "units": 1, "labels": {}}]
     assert [part.isdigit() for part in lease["token"].split(".")] == [True] * 3
     assert lease["asked_at"] <= lease["granted_at"] < lease["expires_at"] < lease["hold_until"]
     for name in ("ended_at", "cause", "waiting"):

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 
 
@@ -93,3 +95,54 @@ def test_every_administrative_operation_is_audited(native: Native, tmp_path: Pat
         ("token.create", eve["id"], None, wanted),
     ]
     assert made["token"] not in str(native.ask("GET", "/v1/audit?limit=1000").body)
+
+
+@pytest.mark.parametrize(("path", "member"), [("/v1/leases", "leases"), ("/v1/agents", "agents")])
+def test_ids_that_begin_so(native: Native, path: str, member: str) -> None:
+    """`id_prefix` finds an id by its first characters, in any case; other ids are not listed."""
+    pool = make_pool(native, limit=9)
+    if member == "leases":
+        ids = [ask(native, pool).body["id"] for _ in range(3)]
+    else:
+        ids = [str(uuid4()) for _ in range(3)]
+        for one in ids:
+            assert native.ask("PUT", f"/v1/agents/{one}", {"group": "g"}).status == 200
+    for one in ids:
+        for prefix in (one, one.upper(), one[:-1]):
+            found = native.ask("GET", f"{path}?id_prefix={prefix}").body
+            assert [each["id"] for each in found[member]] == [one]
+            assert found["next"] is None
+    begun = native.ask("GET", f"{path}?id_prefix={ids[0][:8]}").body[member]
+    assert ids[0] in [each["id"] for each in begun]
+    assert {each["id"][:8] for each in begun} == {ids[0][:8]}
+    assert native.ask("GET", f"{path}?id_prefix={'0' * 8}").body[member] == []
+
+
+@pytest.mark.parametrize("path", ["/v1/leases", "/v1/agents"])
+@pytest.mark.parametrize(
+    "prefix", ["", "0123456", "0123456g", "01234567-", "01234567-1234_", "%25" * 9, "0" * 40]
+)
+def test_what_no_id_begins_with_is_refused(native: Native, path: str, prefix: str) -> None:
+    """Fewer than eight characters, or others than an id has there; a dash belongs to an id."""
+    answer = native.ask("GET", f"{path}?id_prefix={prefix}")
+    if prefix == "01234567-":
+        assert answer.status == 200, answer
+        return
+    assert (answer.status, answer.body["code"]) == (400, "invalid")
+    assert "first 8 characters" in answer.body["detail"]
+
+
+def test_prefixes_of_ids_and_rights(native: Native) -> None:
+    """Others see no token, as in any list; keys cannot be asked for at the same time."""
+    pool = make_pool(native, limit=9)
+    mine, other = native.token("user", "ids-1"), native.token("user", "ids-2")
+    lease = ask(native, pool, token=mine).body["id"]
+    query = f"/v1/leases?id_prefix={lease[:13]}"
+    (own,) = native.ask("GET", query, token=mine).body["leases"]
+    (seen,) = native.ask("GET", query, token=other).body["leases"]
+    assert (own["id"], seen["id"]) == (lease, lease)
+    assert own["token"] is not None
+    assert seen["token"] is None
+    both = native.ask("GET", f"{query}&key_prefix=x&owner=admin").body
+    assert both["code"] == "invalid"
+    assert "not both" in both["detail"]

@@ -11,7 +11,7 @@ from moorage.core.admission.slot_config import SPEC as SLOTTED
 from moorage.core.clock import SECOND
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.placement.input.schemas import InventoryItem
-from moorage.service.admission.service import LeaseRequest
+from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
 from moorage.wire.ledger import InventoryWanted
@@ -54,8 +54,10 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "queue_max_per_owner": None,
         "per_member": None,
         "member_group": None,
+        "native_slots": False,
         "generation": 1,
         "paused": False,
+        "pause_reason": "",
         "units": 50,
         "occupied": 0,
         "resting": 0,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -9,12 +10,14 @@ import jsonschema
 import pytest
 
 from moorage.core.errors import Code
+from moorage.faces.v1 import descriptions
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.openapi import encoded, template_of
 from moorage.faces.v1.problems import STATUSES
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Table
 from moorage.faces.web import RefusalError
+from moorage.wire.admission import PoolWanted
 from moorage.wire.changes import ChangesAsked
 from tests.faces.v1.native import Native
 
@@ -34,7 +37,11 @@ def test_client_generators_can_read_the_description() -> None:
         "items": {"type": "number"},
     }
     lease = document["components"]["schemas"]["Lease"]["properties"]
-    assert lease["state"]["enum"] == ["ended", "granted", "waiting"]
+    assert lease["state"] == {"$ref": "#/components/schemas/LeaseState"}
+    states = document["components"]["schemas"]["LeaseState"]
+    assert states["enum"] == ["waiting", "granted", "ended"]
+    wanted = document["components"]["schemas"]["PoolWanted"]["properties"]
+    assert wanted["on_retry"]["default"] == "keep"
     assert lease["asked_at"]["format"] == "date-time"
     assert {one["format"] for one in lease["ended_at"]["anyOf"] if "format" in one} == {"date-time"}
     operations = [one for methods in document["paths"].values() for one in methods.values()]
@@ -48,6 +55,47 @@ def test_client_generators_can_read_the_description() -> None:
     for name, schema in document["components"]["schemas"].items():
         assert schema.get("description"), name
         assert "\n  " not in schema["description"], name
+    assert all(one["summary"] for one in operations)
+    assert all(query["description"] for one in operations for query in one["parameters"])
+    enums = [one for one in _objects(document) if isinstance(one.get("enum"), list)]
+    assert {one["type"] for one in enums} == {"string"}
+
+
+def _objects(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of a document."""
+    if isinstance(part, dict):
+        yield part
+    for one in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _objects(one)
+
+
+def test_the_examples_are_valid() -> None:
+    """The server accepts every example of a body, and every example conforms to its schema. No
+    description or example is left of a route that is gone.
+    """
+    document = json.loads(encoded(ROUTES))
+    bodies = {route.body.__name__: route.body for route in ROUTES if route.body is not None}
+    assert set(bodies) == set(descriptions.BODIES)
+    for name, kind in bodies.items():
+        body_decode(json.dumps(descriptions.BODIES[name]).encode(), kind)
+    for name, example in {**descriptions.BODIES, **descriptions.ANSWERS}.items():
+        schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+        jsonschema.Draft202012Validator(schema).validate(example)
+    parameters = {
+        (one["in"], one["name"])
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for one in operation["parameters"]
+    }
+    assert {name for place, name in parameters if place == "query"} == {*descriptions.PARAMETERS}
+    assert {name for place, name in parameters if place == "path"} == {*descriptions.VARIABLES}
+    names = {one["operationId"] for path in document["paths"].values() for one in path.values()}
+    assert {*descriptions.OPERATIONS.values()} <= names
+    assert set(descriptions.ENUM_DESCRIPTIONS) == set(descriptions.ENUMS)
+    with pytest.raises(RefusalError):
+        body_decode(
+            json.dumps({**descriptions.BODIES["PoolWanted"], "limt": 1}).encode(), PoolWanted
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +166,12 @@ def test_optional_bodies() -> None:
     assert optional == {
         "POST /v1/leases/{id}/renew",
         "POST /v1/leases/{id}/revoke",
+        "POST /v1/leases/{id}/move",
+        "POST /v1/pools/{name+}:pause",
         "POST /v1/tokens/{id}/rotate",
         "POST /v1/database/backup",
         "POST /v1/agents/{id}/drain",
+        "POST /v1/pools/{name+}:slots/{slot}/drain",
         "POST /v1/agents/{id}/resume",
         "POST /v1/agents/{id}/expunge",
         "POST /v1/agents/{id}/decommission",

@@ -9,7 +9,8 @@ import pytest
 from moorage.core.admission.leases import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
-from moorage.service.admission.service import Admission, LeaseRequest
+from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.admission.service import Admission
 from tests.service.pools import (
     ask,
     opened,

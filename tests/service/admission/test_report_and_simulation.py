@@ -28,7 +28,7 @@ from moorage.core.admission.model import Need, Pacing, PoolSpec, pacing_default
 from moorage.core.clock import DAY, HOUR, SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.service.admission.service import LeaseRequest
+from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.native import leases, pools
 from tests.service.pools import with_manual_clock
 from tests.service.running import TESTER, Running

@@ -269,3 +269,38 @@ def test_an_end_at_one_wakes_watchers_at_the_other() -> None:
         assert asyncio.get_running_loop().time() - begun < 5.0
 
     play(scenario)
+
+
+def test_moves_are_shared() -> None:
+    """Operators at both services move and force tickets while leases end: one order for both."""
+
+    async def scenario(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        both = [one, other]
+        held = (await ask(one, "held", "p", **PATIENT)).lease.id
+        tickets = [(await ask(both[n % 2], str(n), "p", **PATIENT)).lease.id for n in range(8)]
+        await other.move(tickets[5], None, TESTER)
+        assert (await one.queries.lease(tickets[5])).lease.priority == 1
+        await asyncio.gather(
+            one.release(held, Proof("me")),
+            other.move(tickets[5], -1, TESTER),
+            *(both[n % 2].move(tickets[n], None, TESTER) for n in (7, 6)),
+            return_exceptions=True,
+        )
+        granted = set()
+        while len(granted) < len(tickets):
+            views = [(await both[len(granted) % 2].queries.lease(key)) for key in tickets]
+            (now,) = [view.lease for view in views if view.lease.state == "granted"]
+            waiting = [view.lease for view in views if view.lease.state == "waiting"]
+            if granted:
+                assert all(now.priority >= ticket.priority for ticket in waiting)
+            granted.add(now.id)
+            moved = [ticket.id for ticket in waiting[:1]]
+            await asyncio.gather(
+                both[len(granted) % 2].release(now.id, Proof("me")),
+                *(both[n].move(key, -2 - n, TESTER) for key in moved for n in (0, 1)),
+                return_exceptions=True,
+            )
+        assert granted == {*tickets}
+
+    play(scenario)

@@ -29,6 +29,7 @@ from moorage.service.admission.lease_cases import (
     Sweep,
 )
 from moorage.service.admission.queries import pools_all
+from moorage.service.admission.slotted.slot_cases import SlotDrain, SlotsAdd
 from moorage.service.batch.batch import Batches, Item, Made
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
@@ -298,6 +299,8 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
         (Confirm, "leases"),
         (GiveBack, "slots"),
         (Sweep, "due"),
+        (SlotsAdd, "touched"),
+        (SlotDrain, "pools"),
     ],
 )
 def test_an_omitted_part_of_the_keys_is_found(tmp_path: Path, kind: type, part: str) -> None:

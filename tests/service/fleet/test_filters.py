@@ -1,6 +1,7 @@
 """Filters of the list of agents, on both engines."""
 
 from moorage.service.fleet.queries import AgentFilter
+from moorage.service.ids import ids_with
 from tests.service.fleet.machines import agent_id
 from tests.service.fleet.pair import Pair, play
 from tests.service.running import TESTER
@@ -28,5 +29,34 @@ def test_any_name_of_a_label_is_found(url: str) -> None:
             assert await found(name, name) == [agent_id(n)]
             assert await found(name, "1") == []
         assert len(await found("row", "1")) == len(HOSTILE) + 1
+
+    play(url, scenario)
+
+
+def test_ids_that_begin_with_a_text(url: str) -> None:
+    """Exactly those, in pages of any size, whether the text is short or a whole id."""
+
+    async def scenario(pair: Pair) -> None:
+        fleet, _ = pair.fleets
+        for n in (9, 10, 11, 20):
+            await fleet.put(agent_id(n), "default", {"row": f"{n % 2}"}, None, TESTER)
+
+        async def found(prefix: str, limit: int, **more: str) -> list[str]:
+            wanted = AgentFilter(ids=ids_with(prefix), **more)  # type: ignore[arg-type] # of str
+            cursor, seen = None, []
+            while True:
+                views, cursor = await fleet.queries.agents(wanted, cursor, limit)
+                assert len(views) <= limit
+                seen += [view.agent.uuid for view in views]
+                if cursor is None:
+                    return seen
+
+        for limit in (1, 2, 9):
+            assert await found("00000010", limit) == [agent_id(10)]
+            assert await found(agent_id(11), limit) == [agent_id(11)]
+            assert await found("00000011-EEEE", limit) == [agent_id(11)]
+            assert await found("00000012", limit) == []
+        assert await found("00000010", 9, label="row", label_value="1") == []
+        assert await found("00000011", 9, label="row", label_value="1") == [agent_id(11)]
 
     play(url, scenario)

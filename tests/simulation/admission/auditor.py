@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Pool, PoolSpec, Slot
+from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
@@ -204,6 +204,7 @@ class Auditor:
             else:
                 told = [one.lease for one in self.told if isinstance(one.call, do.Report)]
                 standing.went_on(before, after, reported=key in told)
+                standing.as_operators_want([before.priority], before.forced, after, self.told)
             if after.state == "ended" and (before is None or before.state != "ended"):
                 self._ended(before, after)
                 if before is not None and before.state == "granted":
@@ -233,8 +234,11 @@ class Auditor:
         claim(asked is not None and asked[1] == after.id, "I7", after, "was asked for by nobody")
         assert asked is not None
         ask: Any = asked[0]
-        claim(after.needs == ask.needs and after.priority == ask.priority, "I3", after, "for", ask)
-        claim(after.forced == ask.forced, "I1", after, "for", ask)
+        asked = after.priority if after.priority_asked is None else after.priority_asked
+        claim(after.needs == ask.needs and asked == ask.priority, "I3", after, "for", ask)
+        old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
+        places = [ask.priority, *(() if old is None else (old.seen.priority,))]
+        standing.as_operators_want(places, ask.forced, after, self.told)
         if (after.owner, after.key) not in self.successors:
             claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
         self.arrivals = max(self.arrivals, after.arrival)
@@ -303,7 +307,7 @@ class Auditor:
             return
         for need in lease.needs:
             pool = self.books.pools[need.pool]
-            until = self.at + _rest_after(lease, pool.spec)
+            until = self.at + standing.rest_after(lease, pool.spec)
             if until > self.at:
                 pool.rests.append((until, need.units))
             for name in lease.slots.get(need.pool, ()):
@@ -392,9 +396,3 @@ class Auditor:
             more = patience // SPARE if lease.state == "waiting" else patience if excused else 0
             late = silent > patience + more
             claim(not late, "I5", key, "is", lease.state, "and was silent for", silent)
-
-
-def _rest_after(lease: Lease, spec: PoolSpec) -> int:
-    """Return how long the units of a lease rest: longer if its holder did not give them back."""
-    lost = lease.cause in ("revoked", "ttl_over")
-    return max(spec.cooldown, spec.lock_delay) if lost else spec.cooldown

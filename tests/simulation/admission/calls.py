@@ -55,6 +55,18 @@ class Revoke(Touch):
 
 
 @dataclass(frozen=True)
+class Move(Touch):
+    """Give a ticket another priority; None: make it the first in its lines."""
+
+    priority: int | None
+
+
+@dataclass(frozen=True)
+class Force(Touch):
+    """Grant a ticket at once."""
+
+
+@dataclass(frozen=True)
 class Hold(Touch):
     """Change the end of its hold; None: no end."""
 
@@ -111,6 +123,8 @@ Call = (
     | Renew
     | Release
     | Revoke
+    | Move
+    | Force
     | Hold
     | Retry
     | Report

@@ -92,6 +92,10 @@ class Memory:
             due=due,
         )
         facts.held = self._held(pools, keys.quotas)
+        for lease in keys.heads & leases.keys():
+            for need in leases[lease].needs:
+                if line := self.lines.get(need.pool):
+                    facts.heads[need.pool] = rank(self.leases[line[0]])
         return facts
 
     def load_more(self, facts: Facts, wanted: dict[str, int]) -> None:
@@ -102,6 +106,7 @@ class Memory:
             reach = len(line.tickets) + max(self.page, min(count, 2 * self.page))
             for key in stored[len(line.tickets) : reach]:
                 line.tickets.append(key)
+                line.end = rank(self.leases[key])
                 if key not in facts.leases and key in self.leases:
                     facts.leases.setdefault(key, self.leases[key])
             line.whole = len(line.tickets) >= len(stored)

@@ -12,6 +12,7 @@ from moorage.core.admission import expiry, leases, pools, retries
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.leases import Ask, Proof
+from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import Lease, Pool, PoolSpec
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
@@ -140,6 +141,10 @@ class Server:
                 return leases.release(facts, moment, wall, lease, Proof(owner, token))
             case do.Revoke(lease):
                 return leases.release(facts, moment, wall, lease, Proof(None, None), "revoked")
+            case do.Move(lease, _, _, priority):
+                return moving.move(facts, lease, priority)
+            case do.Force(lease):
+                return forcing.force(facts, moment, lease)
             case do.Hold(lease, owner, token, hold):
                 return leases.hold(facts, moment, lease, Proof(owner, token), hold)
             case do.Retry(lease, owner, token, ask):
@@ -233,6 +238,8 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
             return Keys(leases={call.lease}, pools=names, asked={(ask.owner, ask.key)})
         case do.Renew():
             return Keys(heard={call.lease})
+        case do.Move():
+            return Keys(leases={call.lease}, heads={call.lease})
         case do.Poll() | do.Touch():
             return Keys(leases={call.lease})
         case do.PoolDelete(name):

@@ -319,7 +319,7 @@ class Simulation:
         while self.faulty:
             yield self.random.randrange(25 * SECOND)
             name = self.random.choice(names)
-            match self.random.randrange(5):
+            match self.random.randrange(7):
                 case 0 | 1:
                     yield do.PoolPut(name, self._changed(name))
                 case 2:
@@ -330,6 +330,15 @@ class Simulation:
                     live = self._in_order()
                     if live:
                         yield do.Revoke(self.random.choice(live).id, None, None)
+                case 5:
+                    waiting = [lease for lease in self._in_order() if lease.state == "waiting"]
+                    if waiting:
+                        to = self.random.choice([None, None, -1, 1, 2])
+                        yield do.Move(self.random.choice(waiting).id, None, None, to)
+                case 6:
+                    live = self._in_order()
+                    if live:
+                        yield do.Force(self.random.choice(live).id, None, None)
                 case 4 if self.specs[name].limit is not None:
                     yield do.PoolDelete(name)
         yield 25 * SECOND  # so that nothing old comes after it

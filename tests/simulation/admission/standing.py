@@ -1,19 +1,21 @@
 """Invariants of pools, leases and slots after every batch, by the auditor's own books."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import FencingToken, Lease, Pool
+from moorage.core.admission.model import FencingToken, Lease, Pool, PoolSpec
 from moorage.core.ids import LeaseId
+from tests.simulation.admission import calls as do
 from tests.simulation.admission.books import Books, claim, units_in
 
 GRANTED = ("token", "granted_at", "slots")
 """The values fixed by a grant."""
 
-FIXED = ("owner", "key", "digest", "needs", "priority", "arrival", "asked_at", "forced", "pull")
-"""The values fixed by a request."""
+FIXED = ("owner", "key", "digest", "needs", "arrival", "asked_at", "pull")
+"""The values fixed by a request. Priority and force: see `as_operators_want`."""
 
 
 def went_on(before: Lease, after: Lease, reported: bool) -> None:
@@ -32,6 +34,15 @@ def went_on(before: Lease, after: Lease, reported: bool) -> None:
     if before.state == "granted":
         for name in GRANTED:
             claim(getattr(before, name) == getattr(after, name), "I4", after.id, name)
+
+
+def as_operators_want(places: list[int], forced: bool, after: Lease, told: list[Any]) -> None:
+    """I10: only an operator moves a ticket, or forces what did not ask for it."""
+    calls = [type(one.call) for one in told if one.lease == after.id and not one.refused]
+    claim(after.forced or not forced, "I9", after.id, "is forced no more")
+    moved, was_forced = after.priority not in places, after.forced and not forced
+    claim(not moved or do.Move in calls, "I10", after.id, "was moved by nobody")
+    claim(not was_forced or do.Force in calls, "I10", after.id, "was forced by nobody")
 
 
 def slots(books: Books, changes: Changes) -> None:
@@ -100,3 +111,9 @@ def token_of(lease: Lease) -> FencingToken:
     claim(lease.token is not None, "I4", lease.id, "was granted without a token")
     assert lease.token is not None
     return lease.token
+
+
+def rest_after(lease: Lease, spec: PoolSpec) -> int:
+    """Return how long the units of a lease rest: longer if its holder did not give them back."""
+    lost = lease.cause in ("revoked", "ttl_over")
+    return max(spec.cooldown, spec.lock_delay) if lost else spec.cooldown

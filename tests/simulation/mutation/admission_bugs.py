@@ -23,8 +23,8 @@ ADMISSION_BUGS = (
         "I2",
         "a slot that is held is granted",
         f"{CORE}/slots.py",
-        "if not slot.occupied and slot.state == state]",
-        'if slot.state in (state, "leased")]',
+        "if not slot.occupied and slot.state == state and",
+        'if slot.state in (state, "leased") and',
     ),
     Bug(
         "I3",
@@ -37,8 +37,8 @@ ADMISSION_BUGS = (
         "I3",
         "one slot is granted for many",
         f"{CORE}/admit.py",
-        "[slots.pop() for _ in range(need.units)]",
-        "[slots.pop()]",
+        ".take(need, need.units)",
+        ".take(need, 1)",
     ),
     Bug(
         "I4",
@@ -86,7 +86,7 @@ ADMISSION_BUGS = (
         "I7",
         "who retries loses its ticket",
         f"{CORE}/retries.py",
-        "    enter(draft, new, old.arrival if keeps_place else None, old)\n",
+        "    enter(draft, new, old if keeps_place else None, old)\n",
         "",
     ),
     Bug(
@@ -100,7 +100,7 @@ ADMISSION_BUGS = (
         "I8",
         "nothing is set aside for who waits longer",
         f"{CORE}/admit.py",
-        "            left[need.state] = max(0, there - need.units)\n",
+        "            left[need.state] = max(0, left.get(need.state, 0) - kept)\n",
         "            left.setdefault(need.state, 0)\n",
     ),
     Bug(
@@ -134,7 +134,7 @@ ADMISSION_BUGS = (
     Bug(
         "I11",
         "nobody looks when a cooldown is over",
-        f"{CORE}/admit.py",
+        f"{CORE}/pacing.py",
         "times = [rest.until for rest in pool.resting if rest.until > at]",
         "times = []",
     ),
@@ -213,7 +213,7 @@ ADMISSION_BUGS = (
     Bug(
         "I20",
         "nobody looks when pacing permits a grant",
-        f"{CORE}/admit.py",
+        f"{CORE}/pacing.py",
         "if opens is not None and opens > at:",
         "if opens is not None and opens > at + 60_000_000:",
     ),

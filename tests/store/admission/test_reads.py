@@ -1,13 +1,13 @@
 """Reads of pools and leases for the faces: each in one round trip, in order, by window."""
 
 import asyncio
-from itertools import product
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import FencingToken, Lease, StartOutcome
+from moorage.core.admission.model import Drain, FencingToken, Lease, StartOutcome
 from moorage.core.admission.units import SlotGroup
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment, Timeline
@@ -17,10 +17,12 @@ from moorage.store.admission.line_pass import pass_load
 from moorage.store.admission.reads import (
     EndedLease,
     LeaseSeen,
+    Oldest,
     OutcomeCount,
     PoolSeen,
     PoolsSeen,
     SlotCount,
+    SlotSeen,
 )
 from moorage.store.api import Engine
 from tests.store.admission.grants import (
@@ -88,49 +90,6 @@ def test_a_lease(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def mixed() -> list[Lease]:
-    """Return leases of two owners and pools in all states, by arrival and id."""
-    found = []
-    for n, (owner, name) in enumerate(product(("x", "y"), ("a", "b", "ab")), 1):
-        for of in range(3):
-            at = 10 * of + n
-            plain = ticket(at, *name, owner=owner, arrival=at // 2)
-            found.append((plain, granted(plain, token=FencingToken(1, 1, at)), ended(plain))[of])
-    return sorted(found, key=lambda lease: (lease.arrival, lease.id))
-
-
-@pytest.mark.parametrize("pool_name", [None, "a", "none"])
-@pytest.mark.parametrize("state", [None, "waiting", "granted", "ended"])
-def test_leases_in_windows(engine: Engine, pool_name: str | None, state: Any) -> None:
-    """Leases are ordered by arrival, filtered by any of pool, state and owner."""
-
-    async def scenario() -> None:
-        leases = mixed()
-        await saved(engine, pool("a"), pool("b"), *leases)
-        for owner, size in product((None, "x", "z"), (1, 4, 99)):
-            expected = [
-                lease
-                for lease in leases
-                if pool_name in (None, *(need.pool for need in lease.needs))
-                and state in (None, lease.state)
-                and owner in (None, lease.owner)
-            ]
-            found: list[Lease] = []
-            place: tuple[int, str] = (-1, "")
-            while True:
-                window = await engine.read(
-                    reads.leases_window(place, size, pool=pool_name, state=state, owner=owner)
-                )
-                if not window.leases:
-                    break
-                assert len(window.leases) <= size
-                found += window.leases
-                place = (found[-1].arrival, found[-1].id)
-            assert found == expected
-
-    asyncio.run(scenario())
-
-
 def test_holders_are_counted(engine: Engine) -> None:
     """The holders of a pool with their units: most units first, then the earliest."""
 
@@ -144,7 +103,11 @@ def test_holders_are_counted(engine: Engine) -> None:
         others = [ticket(8, "a"), granted(ticket(9, "b")), ended(granted(ticket(10, "a")))]
         await saved(engine, pool("a"), pool("b"), *leases, *others)
         found = await engine.read_aside(pass_load("a"))
-        assert found.evidence.holders == (("z", 2), ("a", 2), ("b", 1))
+        assert [(one.name, one.units, one.since) for one in found.evidence.holders.named] == [
+            ("z", 2, AT),
+            ("a", 2, AT + 1),
+            ("b", 1, AT + 2),
+        ]
 
     asyncio.run(scenario())
 
@@ -173,6 +136,31 @@ def test_unheard_leases_are_counted(engine: Engine) -> None:
             "a": 3,
             "b": 1,
         }
+
+    asyncio.run(scenario())
+
+
+def test_the_oldest_of_each_pool(engine: Engine) -> None:
+    """The first request that still waits, and the first grant that still has units."""
+
+    async def scenario() -> None:
+        await timed(engine)
+        leases = [
+            *(ticket(n, "a", asked_at=Instant(AT + at)) for n, at in ((1, 9), (2, 4), (3, 7))),
+            granted(ticket(4, "a", "b", asked_at=AT), granted_at=Instant(AT + 6)),
+            granted(ticket(5, "b"), 1, granted_at=Instant(AT + 5)),
+            ended(granted(ticket(6, "a", "c"), 2, granted_at=AT)),
+            ended(ticket(7, "c", asked_at=AT)),
+        ]
+        await saved(engine, *(pool(name, gangs=1) for name in "abc"), *leases)
+        assert await engine.read_aside(reads.oldest_load()) == (
+            TIMELINE,
+            [
+                Oldest("a", Instant(AT + 4), Instant(AT + 6)),
+                Oldest("b", None, Instant(AT + 5)),
+                Oldest("c", None, None),
+            ],
+        )
 
     asyncio.run(scenario())
 
@@ -280,6 +268,47 @@ def test_slots_and_their_counts(engine: Engine) -> None:
             SlotCount("a", "free", "", 2),
             SlotCount("b", "free", "x", 1),
         ]
+
+    asyncio.run(scenario())
+
+
+def test_slots_with_their_leases(engine: Engine) -> None:
+    """Slots in windows by name, or one of them: each with the lease that occupies it, if any."""
+
+    async def scenario() -> None:
+        await timed(engine)
+        lease = granted(ticket(1, "a"), slots={"a": ("2",)})
+        drained = slot("a", "3", labels={"region": "eu"}, drain=Drain(True, "disk", AT))
+        held = slot("a", "2", owner="owner", lease=lease.id)
+        slots = [slot("a", "1"), held, drained, slot("a", "4")]
+        revision = await saved(engine, pool("a", None), lease, *slots, slot("b", "1"))
+        stored = structs.replace(lease, token=FencingToken(1, revision, 0))
+        expected = [SlotSeen(one, stored if one == held else None) for one in slots]
+        seen = await engine.read(reads.slots_window("a", "", 9))
+        assert (seen.timeline, seen.pool) == (TIMELINE, pool("a", None))
+        assert seen.slots == expected
+        assert (await engine.read(reads.slots_window("a", "1", 2))).slots == expected[1:3]
+        for name, found in (("2", [expected[1]]), ("9", [])):
+            assert (await engine.read(reads.slot_load("a", name))).slots == found
+        missing = await engine.read(reads.slots_window("c", "", 9))
+        assert (missing.pool, missing.slots) == (None, [])
+
+    asyncio.run(scenario())
+
+
+def test_more_ends_than_a_report_covers(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report covers the newest ends, and says if there were more; a surplus is found by age."""
+
+    async def scenario() -> None:
+        leases = [past(n, waited=1, held=1) for n in range(5)]
+        await saved(engine, pool("a"), *leases, ticket(9, "a"))
+        for most, number in ((5, 5), (4, 4), (1, 1)):
+            monkeypatch.setattr(reads, "REPORT_LEASES_MAX", most)
+            report = await engine.read_aside(reads.report_load("a", AT))
+            newest = [one.ended_at for one in leases[-number:]]
+            assert ([one.ended_at for one in report.ends], report.cut) == (newest, most < 5)
+            surplus = await engine.read_aside(reads.ended_surplus_load(most))
+            assert surplus == (None if most == 5 else leases[-number - 1].ended_at)
 
     asyncio.run(scenario())
 

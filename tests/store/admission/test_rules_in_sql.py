@@ -8,12 +8,13 @@ import pytest
 
 from moorage.core.admission.bars import bar_of
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import Growth, Lease, Need, Slot, is_unheard
+from moorage.core.admission.model import Drain, Growth, Lease, Need, Slot, is_unheard
 from moorage.core.admission.units import figures_of, free_units, is_gang, is_over, limit_of, rests
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId, ProviderId
 from moorage.core.ledger.model import Inventory
 from moorage.core.service_time import Moment, Timeline
+from moorage.core.wishes import suits, wanted_of
 from moorage.service.batch.misfits import UNMANAGED, Obstacle
 from moorage.store.admission import load, reads
 from moorage.store.admission.line_pass import pass_load
@@ -34,6 +35,7 @@ from tests.store.admission.grants import (
 )
 
 SEEDS = range(3)
+EU = wanted_of({"region": "eu"})
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_X")
 
 
@@ -167,17 +169,24 @@ def test_tickets_that_are_passed_over(engine: Engine, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tickets_of_a_line(engine: Engine, seed: int) -> None:
-    """Only tickets that may wait for more than this pool are loaded with their lease."""
+    """Only tickets that may wait for more than units of this pool are loaded with their lease."""
 
     async def scenario() -> None:
         dice = Random(seed)
         waiting = [
             ticket(
                 n,
-                *dice.choice((("a",), ("a", "b"), (Need("a", 1, "x", "y"), Need("a", 2)))),
+                *dice.choice(
+                    (
+                        ("a",),
+                        ("a", "b"),
+                        (Need("a", 1, "x", "y"), Need("a", 2)),
+                        (Need("a", 1, wanted=EU),),
+                    )
+                ),
                 allocations=dice.choice((None, None, '{"allocations":null}')),
                 detail=dice.choice(("", '"allocations":null')),
-                labels=dice.choice(({}, {"allocations": "null"})),
+                labels=dice.choice(({}, {"allocations": "null"}, {"x": '"wanted":"{'})),
             )
             for n in range(30)
         ]
@@ -185,14 +194,16 @@ def test_tickets_of_a_line(engine: Engine, seed: int) -> None:
         read = await engine.read_aside(pass_load("a"))
         plain = {one.id for one in read.waiters if one.lease is None}
         assert plain == {
-            one.id for one in waiting if one.allocations is None and not is_gang(one.needs)
+            one.id
+            for one in waiting
+            if one.allocations is None and not is_gang(one.needs) and not one.needs[0].wanted
         }
 
     asyncio.run(scenario())
 
 
 def slots_of(dice: Random, name: str) -> list[Slot]:
-    """Return slots in several states, some occupied, some in cooldown or after it."""
+    """Return slots in several states: some occupied, drained, in cooldown or after it."""
     return [
         slot(
             name,
@@ -200,9 +211,45 @@ def slots_of(dice: Random, name: str) -> list[Slot]:
             state=dice.choice(("free", "free", "dirty")),
             owner=dice.choice(("", "", "somebody")),
             rests_until=Instant(dice.choice((0, 0, AT - MINUTE, AT + 5, AT + MINUTE))),
+            labels=dice.choice(({}, {"region": "eu"}, {"region": "eu", "tier": "2"})),
+            drain=dice.choice((None, None, Drain(False, "why", AT))),
         )
         for n in range(dice.randint(0, 12))
     ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_tickets_whose_labels_no_slot_has(engine: Engine, seed: int) -> None:
+    """For any slots and wishes, the tickets not loaded are those that no free slot suits.
+
+    The control: with the condition taken out of the statement, these tickets are loaded too.
+    """
+
+    async def scenario() -> None:
+        dice = Random(seed)
+        wishes = ("", EU, wanted_of({"region": "eu", "tier": "2"}), wanted_of({"tier": "'%\\\""}))
+        waiting = [
+            ticket(n, Need("a", 1, wanted=dice.choice(wishes)), forced=dice.random() < 0.2)
+            for n in range(40)
+        ]
+        slots = [*slots_of(dice, "a"), *(slot("a", f"x{n}", owner="x") for n in range(2))]
+        sought = Counter(one.needs[0].wanted for one in waiting if one.needs[0].wanted)
+        await saved(engine, pool("a", None, sought=dict(sought)), *waiting, *slots)
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        idle = [one for one in slots if not one.occupied]
+        served = {
+            one.id
+            for one in waiting
+            if one.forced
+            or any(suits(found.labels, one.needs[0].wanted) for found in idle)
+            or not one.needs[0].wanted
+        }
+        assert await line_of(engine, facts) == served
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        facts.pools["a"] = pool("a", None)
+        assert await line_of(engine, facts) == {one.id for one in waiting} > served
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("seed", SEEDS)

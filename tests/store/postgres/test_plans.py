@@ -113,3 +113,26 @@ def test_the_check_finds_such_a_statement(server: psycopg.Connection) -> None:
     assert "provider" in repeated_scans(plan_of(server, bad))
     worse = "SELECT 1 FROM consumer JOIN provider ON strpos(allocations, provider.uuid) > 0"
     assert repeated_scans(plan_of(server, worse)) in (["provider"], ["consumer"])
+
+
+def indexes(plan: Node) -> set[str]:
+    """Return the indexes that a plan reads."""
+    return {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
+
+
+def test_the_beginning_of_an_id_is_looked_for_by_ids(server: psycopg.Connection) -> None:
+    """The index of arrivals is not read: it has all leases of a day, not of a minute."""
+    found = indexes(plan_of(server, blocks("postgres")["leases_window_by_id"]))
+    assert "lease_pkey" in found
+    assert "lease_arrival" not in found
+
+
+def test_the_check_finds_the_index_of_arrivals(server: psycopg.Connection) -> None:
+    """The control: the same rows without the range of ids."""
+    live = blocks("postgres")["leases_window_by_pool"]
+    assert "lease_pkey" in indexes(plan_of(server, live))
+    bad = """
+        SELECT body FROM lease WHERE id >= $1 AND id < $2 AND (arrival, id) > ($3, $4)
+        ORDER BY arrival, id LIMIT $5
+    """
+    assert "lease_arrival" in indexes(plan_of(server, bad))

@@ -9,11 +9,13 @@ import msgspec
 
 from moorage.cli.commands import agent_group
 from moorage.cli.commands.run import attach
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
+from moorage.cli.support.views.cells import id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
@@ -24,7 +26,26 @@ from moorage.wire.fleet import (
     PolicyRequest,
 )
 
-COLUMNS = ["id", "host", "group", "policy", "readiness", "liveness", "reservoir", "remark"]
+COLUMNS = (
+    Column("id"),
+    Column("host", least=12),
+    Column("group", dropped=3, least=8),
+    Column("policy", dropped=1),
+    Column("readiness"),
+    Column("liveness"),
+    Column("reservoir", dropped=2, least=16),
+    Column("remark", "reason", least=16, last=True),
+)
+
+CLASSES = (
+    Column("part", least=8),
+    Column("class", least=12),
+    Column("desired", right=True),
+    Column("actual", right=True),
+    Column("offered", right=True),
+    Column("used", dropped=1, right=True),
+    Column("why", "reason", least=16, last=True),
+)
 
 _ID = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 """The agent of the examples."""
@@ -70,25 +91,28 @@ _REASON = click.option("--reason", default="", help="Why, for the audit trail an
 @_choice("liveness", Liveness, "Only those that are so.")
 @click.option("--label", help="Only those with this label: NAME or NAME=VALUE.")
 @click.option("--offered/--not-offered", default=None, help="Only those that offer something.")
+@wide_option
 @json_option
-def list_(named: str | None, state: str | None, as_json: bool, **filters: Any) -> None:
+def list_(named: str | None, state: str | None, wide: bool, as_json: bool, **filters: Any) -> None:
     """Print agents, with what each has of what it should have."""
     with fleet_at_server() as fleet:
         agents = list(fleet.agents(group=named, state=state or "active", **filters))
     if as_json:
         show_json(msgspec.to_builtins(agents))
     else:
-        show_table(COLUMNS, [_row(agent) for agent in agents])
+        shown = id_cells(agent.id for agent in agents)
+        show_rows(COLUMNS, [[shown[agent.id], *_row(agent)] for agent in agents], wide=wide)
 
 
 @group.command(epilog=example(f"moorage agent show {_ID}"))
 @administering
 @_AGENT
+@wide_option
 @json_option
-def show(agent_id: str, as_json: bool) -> None:
+def show(agent_id: str, wide: bool, as_json: bool) -> None:
     """Print the agent ID, and why it offers less than it should."""
     with fleet_at_server() as fleet:
-        agent = fleet.agent(agent_id)
+        agent = fleet.agent(ids.agent_id(fleet, agent_id))
     if as_json:
         show_json(msgspec.to_builtins(agent))
         return
@@ -110,7 +134,7 @@ def show(agent_id: str, as_json: bool) -> None:
         for name, one in part.classes.items()
     ]
     if rows:
-        show_table(["part", "class", "desired", "actual", "offered", "used", "why"], rows)
+        show_rows(CLASSES, rows, wide=wide)
 
 
 @group.command(epilog=example(f"moorage agent create {_ID} --group rack-7 --label row=2"))
@@ -179,7 +203,7 @@ def set_desired(
         reason=reason,
     )
     with fleet_at_server() as fleet:
-        agent = fleet.desired(agent_id, wanted)
+        agent = fleet.desired(ids.agent_id(fleet, agent_id), wanted)
     _show_one(agent, as_json, f"agent {agent.id}: {_reservoir(agent)}")
 
 
@@ -247,7 +271,7 @@ def decommission(agent_id: str, reason: str, force: bool, as_json: bool) -> None
 
 def _move(agent_id: str, action: str, wanted: PolicyRequest, as_json: bool) -> None:
     with fleet_at_server() as fleet:
-        agent = fleet.policy(agent_id, action, wanted)
+        agent = fleet.policy(ids.agent_id(fleet, agent_id), action, wanted)
     _show_one(agent, as_json, f"agent {agent.id} is {_DONE[action]}")
 
 
@@ -258,29 +282,37 @@ def _show_one(agent: Agent, as_json: bool, line: str) -> None:
         say(line)
 
 
-def _row(agent: Agent) -> list[str]:
+def _row(agent: Agent) -> list[Cell | str]:
     return [
-        agent.id,
         "-" if agent.facts is None else agent.facts.hostname,
         agent.group,
-        agent.policy,
-        agent.readiness,
-        agent.liveness,
-        _reservoir(agent),
+        state_cell(agent.policy),
+        state_cell(agent.readiness),
+        state_cell(agent.liveness),
+        _reservoir_cell(agent),
         _remark(agent),
     ]
 
 
 def _reservoir(agent: Agent) -> str:
     """Return what is there of what is desired, by class."""
+    return ", ".join(f"{name} {amounts}" for name, amounts in _amounts(agent)) or NOTHING
+
+
+def _reservoir_cell(agent: Agent) -> Cell:
+    """Return the same as a cell: on a terminal the amounts come first, as the end may be cut."""
+    short = ", ".join(f"{amounts} {name}" for name, amounts in _amounts(agent))
+    return Cell(short or NOTHING, _reservoir(agent))
+
+
+def _amounts(agent: Agent) -> list[tuple[str, str]]:
     sums: dict[str, list[int]] = {}
     for part in agent.parts:
         for name, one in part.classes.items():
             held = sums.setdefault(name, [0, 0])
             held[0] += one.actual
             held[1] += one.desired
-    texts = [f"{name} {there}/{wanted}" for name, (there, wanted) in sorted(sums.items())]
-    return ", ".join(texts) or "-"
+    return [(name, f"{there}/{wanted}") for name, (there, wanted) in sorted(sums.items())]
 
 
 def _remark(agent: Agent) -> str:

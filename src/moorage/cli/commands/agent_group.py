@@ -6,11 +6,20 @@ import msgspec
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
-from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json
+from moorage.cli.support.tables import Cell, Column, show_rows
+from moorage.cli.support.views.cells import state_cell
 from moorage.wire.fleet import AgentGroup, GroupDesired, GroupWaitRequest, GroupWanted
 
-COLUMNS = ["group", "agents", "late", "lost", "network", "desired"]
+COLUMNS = (
+    Column("group"),
+    Column("agents", right=True),
+    Column("late", right=True),
+    Column("lost", right=True),
+    Column("network"),
+    Column("desired", dropped=1, least=16, last=True),
+)
 
 _NAME = click.argument("name", shell_complete=completion.agent_groups)
 
@@ -22,15 +31,16 @@ def group() -> None:
 
 @group.command("list", epilog=example("moorage agent group list"))
 @administering
+@wide_option
 @json_option
-def list_(as_json: bool) -> None:
+def list_(wide: bool, as_json: bool) -> None:
     """Print all groups, with how many of their agents in service are silent."""
     with fleet_at_server() as fleet:
         groups = list(fleet.groups())
     if as_json:
         show_json(msgspec.to_builtins(groups))
     else:
-        show_table(COLUMNS, [_row(one) for one in groups])
+        show_rows(COLUMNS, [_row(one) for one in groups], wide=wide)
 
 
 @group.command(epilog=example("moorage agent group show rack-7"))
@@ -114,10 +124,10 @@ def _show_one(one: AgentGroup, as_json: bool) -> None:
     if as_json:
         show_json(msgspec.to_builtins(one))
     else:
-        show_table(COLUMNS, [_row(one)])
+        show_rows(COLUMNS, [_row(one)], wide=True)
 
 
-def _row(one: AgentGroup) -> list[str]:
+def _row(one: AgentGroup) -> list[Cell | str]:
     goals = [
         f"{name} {goal.amount if goal.percent is None else f'{goal.percent:g}%'}"
         for name, goal in one.desired.items()
@@ -128,6 +138,6 @@ def _row(one: AgentGroup) -> list[str]:
         str(one.members),
         str(one.late),
         str(one.lost),
-        network,
+        state_cell(network),
         ", ".join(goals) or "-",
     ]

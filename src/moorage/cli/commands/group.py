@@ -5,14 +5,24 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, reporting_at_server
-from moorage.cli.support.durations import duration_text
-from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.durations import age_text, duration_text
+from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json
+from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
 from moorage.core.counting import counted
 from moorage.core.limits import PINS_MAX
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
 
-COLUMNS = ["member", "live", "silent", "ttl", "pinned", "last pass", "nodes", "refused"]
+COLUMNS = (
+    Column("member", least=14),
+    Column("live"),
+    Column("silent", right=True),
+    Column("ttl", dropped=2, right=True),
+    Column("pinned", dropped=1, right=True),
+    Column("last pass", right=True),
+    Column("nodes", right=True),
+    Column("refused", least=12, last=True),
+)
 
 NAME = click.argument("name", shell_complete=completion.reporter_groups)
 
@@ -39,15 +49,16 @@ def list_(as_json: bool) -> None:
 @group.command(epilog=example("moorage group show ironic"))
 @administering
 @NAME
+@wide_option
 @json_option
-def show(name: str, as_json: bool) -> None:
+def show(name: str, wide: bool, as_json: bool) -> None:
     """Print the members of the group NAME, live or not."""
     with reporting_at_server() as reporting:
         found = reporting.group(name)
     if as_json:
         show_json(msgspec.to_builtins(found))
         return
-    show_members(found)
+    show_members(found, wide=wide)
     if found.observed or found.observer_error:
         say(f"observed: {', '.join(found.observed) or 'nobody'}")
 
@@ -63,7 +74,8 @@ def pins(name: str, as_json: bool) -> None:
     if as_json:
         show_json(found)
     else:
-        show_table(["node", "member"], [[node, member] for node, member in found.items()])
+        rows = [[node, member] for node, member in found.items()]
+        show_rows([Column("node"), Column("member")], rows)
 
 
 @group.command(epilog=example("moorage group nodes ironic"))
@@ -77,7 +89,8 @@ def nodes(name: str, as_json: bool) -> None:
     if as_json:
         show_json(msgspec.to_builtins(found))
     else:
-        show_table(["node", "ghost"], [[one.uuid, "yes" if one.ghost else "no"] for one in found])
+        rows = [[one.uuid, "yes" if one.ghost else "no"] for one in found]
+        show_rows([Column("node"), Column("ghost")], rows)
 
 
 @group.command(epilog=example("moorage group ghosts ironic"))
@@ -141,21 +154,26 @@ def delete(name: str, as_json: bool) -> None:
         say(f"deleted {name}")
 
 
-def show_members(found: ReporterGroup) -> None:
+def show_members(found: ReporterGroup, *, wide: bool) -> None:
     """Print the members of a group as a table."""
-    show_table(COLUMNS, [_row(member) for member in found.members])
+    show_rows(COLUMNS, [_row(member) for member in found.members], wide=wide)
 
 
-def _row(member: Reporter) -> list[str]:
+def _row(member: Reporter) -> list[Cell | str]:
     last = member.last_pass
     refused = ", ".join(f"{n} {code}" for code, n in (last.refused if last else {}).items())
     return [
         member.name,
-        "yes" if member.live else "no",
-        duration_text(round(member.silent)),
+        Cell("yes", "yes", GOOD) if member.live else Cell("no", "no", BAD),
+        _seconds(member.silent),
         duration_text(member.ttl),
         str(member.pinned),
-        "-" if last is None else f"{duration_text(round(last.age))} ago",
+        "-" if last is None else _seconds(last.age, " ago"),
         "-" if last is None else str(last.nodes),
         refused or "-",
     ]
+
+
+def _seconds(seconds: float, after: str = "") -> Cell:
+    """Return the cell of a duration in the past: on a terminal in at most two units."""
+    return Cell(f"{age_text(seconds)}{after}", f"{duration_text(round(seconds))}{after}")

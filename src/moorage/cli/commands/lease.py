@@ -1,36 +1,62 @@
-"""`moorage lease`: prints leases and tickets, and revokes them."""
+"""`moorage lease`: prints leases and tickets; moves, forces and revokes them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import click
 import msgspec
 
 from moorage.cli.commands.lease_why import why
 from moorage.cli.commands.run import attach
-from moorage.cli.support import completion
-from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.durations import duration_text
-from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import say, show_json, show_table
-from moorage.cli.support.views.lease_text import eta_text, needs_text, time_text
+from moorage.cli.support import completion, ids
+from moorage.cli.support.command import administering, at_server, server_now
+from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.options import example, json_option, label_option, wide_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
+from moorage.cli.support.views.cells import age_cell, end_cell, id_cells, number_text, state_cell
+from moorage.cli.support.views.lease_text import (
+    eta_text,
+    needs_cell,
+    needs_text,
+    since_of,
+    time_text,
+    until_of,
+)
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.wire.admission import Lease
 from moorage.wire.enums import State
 from moorage.wire.labels import holder_of
 
-COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
+COLUMNS = (
+    Column("id"),
+    Column("owner", "holder", dropped=1, least=12),
+    Column("state"),
+    Column("needs"),
+    Column("position", "place", dropped=3, right=True),
+    Column("asked", "age", right=True),
+    Column("until", "ends", dropped=2),
+    Column("remark", "reason", least=14, last=True),
+)
 
 ABOUT = ("verb", "conductor", "image", "ironic")
-"""Labels that have a column if a lease has one."""
+"""Labels that have a column if a lease has one; on a narrow terminal the last is dropped first."""
+
+SORTS: dict[str, Callable[[Lease], Any]] = {
+    "age": since_of,
+    "ends": lambda lease: (until_of(lease) is None, until_of(lease), since_of(lease)),
+    "pool": lambda lease: (needs_text(lease), since_of(lease)),
+    "holder": lambda lease: (holder_of(lease.owner, lease.labels), since_of(lease)),
+}
+"""Orders of a list."""
 
 
 @click.group("lease")
 def group() -> None:
-    """List, show and revoke leases and tickets; keep leases in files."""
+    """List, show, move and revoke leases and tickets; keep leases in files."""
 
 
 attach(group)
@@ -46,29 +72,56 @@ group.add_command(why)
     "--state", type=click.Choice(get_args(State)), help="By default granted and waiting ones."
 )
 @click.option("--owner", help="Only those of this owner.")
+@click.option("--mine", is_flag=True, help="Only those of the caller's own.")
+@label_option("Only those with this label, NAME=VALUE; may be repeated.")
+@click.option(
+    "--older",
+    type=DurationType(),
+    help="Only those that have waited, been granted or ended for at least this long.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice([*SORTS]),
+    help="Oldest or soonest first; by default granted ones, then waiting ones, as they asked.",
+)
+@wide_option
 @json_option
-def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool) -> None:
-    """Print leases and tickets; ended ones are kept for 24 hours."""
+def list_(
+    pool: str | None,
+    state: str | None,
+    sort: str | None,
+    wide: bool,
+    as_json: bool,
+    **only: Any,
+) -> None:
+    """Print leases and tickets; ended ones are kept for a while."""
     with at_server() as admission:
-        leases = list(_found(admission, pool, state, owner))
+        leases = list(_found(admission, pool, state, **only))
         if pool is not None and not leases:
             admission.pool(pool)  # raises if there is no such pool
+    if sort is not None:
+        leases.sort(key=SORTS[sort])
     if as_json:
         show_json(msgspec.to_builtins(leases))
-    else:
-        about = [name for name in ABOUT if any(name in lease.labels for lease in leases)]
-        rows = [_row(lease) + [lease.labels.get(name, "-") for name in about] for lease in leases]
-        show_table([*COLUMNS, *about], rows, whole=["needs"])
+        return
+    about = [name for name in ABOUT if any(name in lease.labels for lease in leases)]
+    columns = [Column(name, dropped=10 + ABOUT.index(name), least=8) for name in about]
+    shown, now = id_cells(lease.id for lease in leases), server_now()
+    rows = [
+        [shown[lease.id], *_row(lease, now), *(lease.labels.get(name, NOTHING) for name in about)]
+        for lease in leases
+    ]
+    show_rows([*COLUMNS, *columns], rows, wide=wide)
 
 
 @group.command(epilog=example("moorage lease show 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
-@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
 @json_option
-def show(lease_id: str, as_json: bool) -> None:
+def show(text: str, as_json: bool) -> None:
     """Print all properties of the lease or ticket ID."""
     with at_server() as admission:
-        lease = admission.lease(lease_id)
+        lease = admission.lease(ids.lease_id(admission, text))
     if as_json:
         show_json(msgspec.to_builtins(lease))
         return
@@ -86,42 +139,79 @@ def show(lease_id: str, as_json: bool) -> None:
     )
 )
 @administering
-@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
 @click.option("--reason", default="", help="Reason, shown to the holder.")
 @json_option
-def revoke(lease_id: str, reason: str, as_json: bool) -> None:
+def revoke(text: str, reason: str, as_json: bool) -> None:
     """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner."""
     with at_server() as admission:
-        lease = admission.revoke(lease_id, reason)
+        lease = admission.revoke(ids.lease_id(admission, text), reason)
     if as_json:
         show_json(msgspec.to_builtins(lease))
     else:
         say(f"{lease.id} has ended: {lease.cause}")
 
 
+@group.command(
+    epilog=example(
+        "moorage lease move 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --first",
+        "moorage lease move 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --priority 10",
+    )
+)
+@administering
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
+@click.option("--priority", type=int, help="The new priority; a higher one goes first.")
+@click.option("--first", is_flag=True, help="Make it the first in all its lines.")
+@json_option
+def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
+    """Move the ticket ID in its lines; exit code 4 if it does not wait any more."""
+    if first == (priority is not None):
+        raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
+    with at_server() as admission:
+        lease = admission.move(ids.lease_id(admission, text), priority)
+    _show_one(lease, as_json, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
+
+
+@group.command(epilog=example("moorage lease force 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
+@administering
+@click.argument("text", metavar="ID", shell_complete=completion.leases)
+@json_option
+def force(text: str, as_json: bool) -> None:
+    """Grant the ticket ID at once, over the limit if necessary; it is shown as forced."""
+    with at_server() as admission:
+        lease = admission.force(ids.lease_id(admission, text))
+    _show_one(lease, as_json, f"forced {lease.id}: {_place(lease)}")
+
+
+def _show_one(lease: Lease, as_json: bool, line: str) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+    else:
+        say(line)
+
+
+def _place(lease: Lease) -> str:
+    return lease.state if lease.waiting is None else f"place {lease.waiting.position}"
+
+
 def _found(
-    admission: Admission, pool: str | None, state: str | None, owner: str | None
+    admission: Admission, pool: str | None, state: str | None, **only: Any
 ) -> Iterator[Lease]:
     for one in ("granted", "waiting") if state is None else (state,):
-        yield from admission.leases(pool, one, owner)
+        yield from admission.leases(pool, one, **only)
 
 
-def _row(lease: Lease) -> list[str]:
-    until = lease.ended_at or _first(lease.expires_at, lease.hold_until)
+def _row(lease: Lease, now: datetime) -> list[Cell | str]:
     remark: str = lease.cause or ("unheard" if lease.unheard else "")
     if lease.waiting is not None:
         remark = lease.waiting.reason
+    ends = end_cell(until_of(lease), now)
     return [
-        lease.id,
         holder_of(lease.owner, lease.labels),
-        lease.state,
-        needs_text(lease),
-        "-" if lease.waiting is None else str(lease.waiting.position),
-        time_text(lease.asked_at),
-        "-" if until is None else time_text(until),
-        remark or "-",
+        state_cell(lease.state),
+        needs_cell(lease),
+        number_text(None if lease.waiting is None else lease.waiting.position),
+        age_cell(since_of(lease), now)._replace(full=time_text(lease.asked_at)),
+        ends if lease.ended_at is None else ends._replace(short=NOTHING),
+        remark or NOTHING,
     ]
-
-
-def _first(*times: datetime | None) -> datetime | None:
-    return min((time for time in times if time is not None), default=None)

@@ -1,28 +1,36 @@
 """`moorage lease why`: why somebody waits, or since when and for what somebody holds units."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import chain, islice
 
 import click
 import msgspec
 
 from moorage.cli.support import completion
-from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.command import administering, at_server, server_now
+from moorage.cli.support.ids import lease_id, leases_with
 from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import FAILED, Failure, show_json, show_table
-from moorage.cli.support.views.lease_text import eta_text, needs_text, time_text
+from moorage.cli.support.output import NOT_FOUND, Failure, show_json, show_table
+from moorage.cli.support.tables import NOTHING
+from moorage.cli.support.views.cells import age_cell, end_cell, timed
+from moorage.cli.support.views.lease_text import eta_text, needs_text, since_of, until_of
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
+from moorage.core.ids import is_prefix
 from moorage.wire.admission import Lease
-from moorage.wire.labels import HOLDER, holder_of
+from moorage.wire.labels import HOLDER, HOST, JOB, USER, holder_of
 
 SEARCHED_MAX = 50_000
 """Leases and tickets that are searched for a name."""
 
-NAMED_BY = (HOLDER, "node")
+NAMED_BY = (HOLDER, "node", JOB, HOST, USER)
 """Labels that name the holder."""
 
-ABOUT = ("verb", "image", "conductor", "ironic", "wave")
+ABOUT = (
+    *("verb", "image", "conductor", "ironic", "wave"),
+    *("job", "build", "host", "user", "pid", "command"),
+)
 """Labels that say what the units are for."""
 
 
@@ -33,21 +41,25 @@ ABOUT = ("verb", "image", "conductor", "ironic", "wave")
 def why(name: str, as_json: bool) -> None:
     """Print why NAME waits, or since when it holds units: the id of a lease, or a holder.
 
-    A holder is named by the label `holder` or `node` of its leases: the name or UUID of a host.
+    A holder is named by its owner, or by a label of its leases: `holder`, `node`, `job`, `host` or
+    `user`.
     """
     with at_server() as admission:
         found = list(_found(admission, name))
     if not found:
-        raise Failure(FAILED, f"there is no lease and no ticket of '{name}'")
+        raise Failure(NOT_FOUND, f"there is no lease and no ticket of '{name}'")
     if as_json:
         show_json(msgspec.to_builtins(found))
         return
+    now = server_now()
     for lease in found:
-        show_table(["property", "value"], [*_rows(lease)])
+        show_table(["property", "value"], [*_rows(lease, now)])
 
 
 def _found(admission: Admission, name: str) -> Iterator[Lease]:
-    """Yield the lease with an id, or else those of a holder that have not ended."""
+    """Yield the lease with an id or its prefix, or else those of a holder that have not ended."""
+    if is_prefix(name.lower()) and leases_with(admission, name.lower()):
+        name = lease_id(admission, name)
     try:
         yield admission.lease(name)
         return
@@ -60,7 +72,9 @@ def _found(admission: Admission, name: str) -> Iterator[Lease]:
             yield lease
 
 
-def _rows(lease: Lease) -> Iterator[list[str]]:
+def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
+    """Yield properties, in the words and in the order of the lists."""
+    yield ["id", lease.id]
     yield ["holder", holder_of(lease.owner, lease.labels)]
     yield ["state", f"{lease.state}, unheard" if lease.unheard else lease.state]
     yield ["needs", needs_text(lease)]
@@ -69,11 +83,11 @@ def _rows(lease: Lease) -> Iterator[list[str]]:
             yield [name, lease.labels[name]]
     if lease.waiting is not None:
         yield ["place", str(lease.waiting.position)]
-        yield ["eta", eta_text(lease.waiting) or "-"]
-        yield ["why", lease.waiting.reason]
-        yield ["since", time_text(lease.asked_at)]
-    elif lease.granted_at is not None:
-        yield ["since", time_text(lease.granted_at)]
-    if lease.ended_at is not None:
-        yield ["ended", f"{time_text(lease.ended_at)}, {lease.cause}"]
-    yield ["id", lease.id]
+    yield ["since", timed(age_cell(since_of(lease), now), " ago")]
+    if lease.waiting is not None:
+        yield ["eta", eta_text(lease.waiting) or NOTHING]
+        yield ["reason", lease.waiting.reason]
+    elif lease.ended_at is not None:
+        yield ["reason", str(lease.cause)]
+    elif until_of(lease) is not None:
+        yield ["ends", timed(end_cell(until_of(lease), now))]

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from moorage.cli.commands import pool_slots
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
@@ -18,34 +19,36 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.pool_files import described, toml_of
+from moorage.cli.support.tables import Column, Row, show_rows
+from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.pool_text import (
     changed_of,
+    explained,
     plain_text,
-    state_of,
     summary,
 )
 from moorage.core.counting import counted
-from moorage.core.limits import LEASES_KEPT_HOURS
-from moorage.wire.admission import DURATIONS, Pool, PoolReport, PoolWanted
+from moorage.wire.admission import DURATIONS, Pool, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
+from moorage.wire.pool_reports import PoolReport
 
-COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
+COLUMNS = (
+    Column("pool"),
+    Column("limit", dropped=3, right=True),
+    Column("occupied", right=True),
+    Column("waiting", right=True),
+    Column("free", dropped=2, right=True),
+    Column("hold", dropped=4),
+    Column("pacing", dropped=5),
+    Column("state", least=16, last=True),
+)
 
 _DURATION = DurationType()
 _AMOUNT = click.IntRange(0)
-
-
-def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
-    labels = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
-        labels[name] = value
-    return labels or None
 
 
 def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
@@ -87,9 +90,7 @@ _OPTIONS = (
         "--quota", type=NoneOr(_AMOUNT), help="Units that one owner may have; none: no limit."
     ),
     click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
-    click.option(
-        "--label", "labels", multiple=True, callback=_label, help="NAME=VALUE; may be repeated."
-    ),
+    label_option("NAME=VALUE; may be repeated."),
     click.option(
         "--expire",
         type=click.Choice(get_args(Expire)),
@@ -158,16 +159,18 @@ def group() -> None:
 @administering
 @click.argument("name")
 @spec_options
+@click.option("--native-slots", "slotted", is_flag=True, help="Named slots are its limit.")
 @json_option
-def create(name: str, given: dict[str, Any], as_json: bool) -> None:
+def create(name: str, given: dict[str, Any], slotted: bool, as_json: bool) -> None:
     """Create the pool NAME and print its limit and its pacing; exit code 4 if it exists.
 
-    Pools with named slots come from Boskos' configuration file.
+    With --native-slots it has named slots instead of a limit: `moorage pool slot add` makes them.
     """
-    if "limit" not in given and "per_member" not in given:
+    if not slotted and not {"limit", "per_member"} & given.keys():
         raise Failure(USAGE, "a pool needs a limit: set one, for example --limit 50")
     with at_server() as admission:
-        made = admission.pool_put(name, PoolWanted(**given, generation=0))
+        wanted = PoolWanted(**given, native_slots=slotted, generation=0)
+        made = admission.pool_put(name, wanted)
     _show_one(made, as_json, f"created {made.name}: {summary(made, given)}")
 
 
@@ -191,15 +194,16 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
 
 @group.command("list", epilog=example("moorage pool list"))
 @administering
+@wide_option
 @json_option
-def list_(as_json: bool) -> None:
+def list_(wide: bool, as_json: bool) -> None:
     """Print all pools."""
     with at_server() as admission:
         pools = list(admission.pools())
     if as_json:
         show_json(msgspec.to_builtins(pools))
         return
-    rows = [
+    rows: list[Row] = [
         [
             pool.name,
             str(pool.units),
@@ -208,11 +212,11 @@ def list_(as_json: bool) -> None:
             str(pool.free),
             duration_text(pool.hold),
             pacing_text(pool.pacing),
-            state_of(pool),
+            state_cell(explained(pool)),
         ]
         for pool in pools
     ]
-    show_table(COLUMNS, rows)
+    show_rows(COLUMNS, rows, wide=wide)
 
 
 @group.command(epilog=example("moorage pool show install/azure"))
@@ -231,7 +235,7 @@ def show(name: str, as_json: bool) -> None:
     shown |= {
         "pacing": pacing_text(pool.pacing),
         "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
-        "why": None if first is None or first.waiting is None else first.waiting.reason,
+        "reason": None if first is None or first.waiting is None else first.waiting.reason,
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 
@@ -239,11 +243,12 @@ def show(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool report install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
+@click.option("--since", type=_DURATION, help="How long ago leases may have ended; 24h by default.")
 @json_option
-def report(name: str, as_json: bool) -> None:
+def report(name: str, since: float | None, as_json: bool) -> None:
     """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
     with at_server() as admission:
-        report = admission.pool_report(name)
+        report = admission.pool_report(name, since)
     if as_json:
         show_json(msgspec.to_builtins(report))
     else:
@@ -253,11 +258,12 @@ def report(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool pause install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
+@click.option("--reason", default="", help="Why, for those who wait; shown with the pool.")
 @json_option
-def pause(name: str, as_json: bool) -> None:
+def pause(name: str, reason: str, as_json: bool) -> None:
     """Stop granting from the pool NAME; its leases continue."""
     with at_server() as admission:
-        pool = admission.pool_pause(name)
+        pool = admission.pool_pause(name, reason)
     _show_one(pool, as_json, f"paused {name}")
 
 
@@ -270,6 +276,24 @@ def resume(name: str, as_json: bool) -> None:
     with at_server() as admission:
         pool = admission.pool_resume(name)
     _show_one(pool, as_json, f"resumed {name}")
+
+
+@group.command(epilog=example("moorage pool export > pools.toml", "moorage pool export install/a"))
+@administering
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.pools)
+@json_option
+def export(names: tuple[str, ...], as_json: bool) -> None:
+    """Print the file with these pools, or with all, that `moorage apply` reads.
+
+    With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
+    """
+    with at_server() as admission:
+        pools = [admission.pool(name) for name in names] if names else list(admission.pools())
+    if as_json:
+        show_json({"pools": {pool.name: described(pool) for pool in pools}})
+    else:
+        for line in toml_of(pools):
+            say(line)
 
 
 @group.command(epilog=example("moorage pool delete install/azure"))
@@ -286,11 +310,22 @@ def delete(name: str, as_json: bool) -> None:
         say(f"deleted {name}")
 
 
+group.add_command(pool_slots.list_)
+group.add_command(pool_slots.group)
+
+
 def _show_one(pool: Pool, as_json: bool, line: str) -> None:
     if as_json:
         show_json(msgspec.to_builtins(pool))
     else:
         say(line)
+
+
+def _covered(report: PoolReport) -> str:
+    hours, rest = divmod(report.covered_seconds, 3_600)
+    if 0 < hours <= 24 and not rest:
+        return counted(round(hours), "hour")
+    return duration_text(round(report.covered_seconds))
 
 
 def _show_report(report: PoolReport) -> None:
@@ -300,7 +335,12 @@ def _show_report(report: PoolReport) -> None:
         if seconds is not None
     ]
     leases = counted(report.leases, "lease")
-    say(f"{leases} ended within the last {LEASES_KEPT_HOURS} hours")
+    say(f"{leases} ended within the last {_covered(report)}")
+    if report.cut:
+        say("there were more: older ones are left out, so nothing is said of the time before")
+    elif report.covered_seconds < report.asked_seconds:
+        asked = duration_text(report.asked_seconds)
+        say(f"leases that ended before are not kept any more: this is not the {asked} asked for")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if report.causes:

@@ -5,7 +5,7 @@ import msgspec
 
 from moorage.cli.commands.group import NAME, show_members
 from moorage.cli.support.command import administering, reporting_at_server
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.core.counting import are, counted
 
@@ -18,8 +18,9 @@ def report() -> None:
 @report.command(epilog=example("moorage report status ironic"))
 @administering
 @NAME
+@wide_option
 @json_option
-def status(name: str, as_json: bool) -> None:
+def status(name: str, wide: bool, as_json: bool) -> None:
     """Print who reports, and what is wrong.
 
     NAME is the group of reporters. What is wrong: refused nodes, nodes that are pinned to a member
@@ -31,7 +32,7 @@ def status(name: str, as_json: bool) -> None:
     if as_json:
         show_json({"group": msgspec.to_builtins(found), "ghosts": ghosts})
         return
-    show_members(found)
+    show_members(found, wide=wide)
     if found.seen_at is not None:
         say(f"observed: {', '.join(found.observed) or 'nobody'}")
     if not any(member.live for member in found.members) and (found.members or not found.seen_at):

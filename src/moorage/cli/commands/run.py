@@ -99,7 +99,11 @@ def _parameter(option: Option) -> click.Parameter:
     offered = _OFFERED.get(option.metavar or "")
     if option.positional:
         return click.Argument(
-            [option.word], type=kind, metavar=option.metavar, shell_complete=offered
+            [option.word],
+            type=kind,
+            metavar=option.metavar,
+            required=not option.optional,
+            shell_complete=offered,
         )
     names = [*option.names, option.word]
     if option.metavar is None and not option.choices:

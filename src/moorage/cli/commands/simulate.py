@@ -11,9 +11,10 @@ from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
 from moorage.cli.support.jobs import crowd, history, trace
-from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import FAILED, USAGE, Failure, show_json, show_table
+from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.output import FAILED, USAGE, Failure, show_json
 from moorage.cli.support.pool_files import read
+from moorage.cli.support.tables import Column, show_rows
 from moorage.cli.support.views.pool_text import changed_of, paced
 from moorage.cli.support.views.simulate_chart import Series, draw
 from moorage.client.run.durations import spoken
@@ -22,18 +23,18 @@ from moorage.core.clock import SECOND
 from moorage.core.errors import Error
 from moorage.wire.admission import Pacing, PoolWanted
 
-COLUMNS = [
-    "limit",
-    "pacing",
-    "jobs",
-    "starts/min",
-    "running",
-    "waiting",
-    "last start",
-    "waited p50",
-    "p90",
-    "p99",
-]
+COLUMNS = (
+    Column("limit", right=True),
+    Column("pacing"),
+    Column("jobs", dropped=5, right=True),
+    Column("starts/min", dropped=2, right=True),
+    Column("running", dropped=4, right=True),
+    Column("waiting", dropped=3, right=True),
+    Column("last start", dropped=1, right=True),
+    Column("waited p50", right=True),
+    Column("p90", right=True),
+    Column("p99", right=True),
+)
 ACTUAL = "as it was"
 JOBS_MAX = 1_000_000
 """This many jobs take about a gigabyte of memory, and minutes."""
@@ -131,6 +132,7 @@ def _limit(text: str) -> int | None:
     metavar="FILE",
     help="Also draw a chart into this file.",
 )
+@wide_option
 @json_option
 def simulate(
     jobs: int | None,
@@ -139,6 +141,7 @@ def simulate(
     replay: str | None,
     seed: int,
     chart_file: str | None,
+    wide: bool,
     as_json: bool,
     **pool_options: Any,
 ) -> None:
@@ -170,7 +173,7 @@ def simulate(
     if as_json:
         show_json([_as_json(scene) for scene in scenes])
     else:
-        show_table(COLUMNS, [_row(scene) for scene in scenes])
+        show_rows(COLUMNS, [_row(scene) for scene in scenes], wide=wide)
 
 
 def _described(pool_file: str | None, name: str | None) -> tuple[str, PoolWanted]:

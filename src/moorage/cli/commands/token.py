@@ -1,18 +1,46 @@
-"""`moorage token`: manages the tokens of callers."""
+"""`moorage token`: manages the tokens of callers; `moorage whoami`: shows the caller's own."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, get_args
 
 import click
+import msgspec
 
-from moorage.cli.support.command import administering, administration
+from moorage.cli.support import ids
+from moorage.cli.support.command import (
+    administering,
+    administration,
+    at_server,
+    server_address,
+    server_now,
+)
 from moorage.cli.support.durations import DurationType
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
+from moorage.cli.support.views.cells import (
+    age_cell,
+    as_it_came,
+    end_cell,
+    id_cells,
+    state_cell,
+    timed,
+)
 from moorage.wire.admin import RotationWanted, TokenWanted
 from moorage.wire.enums import LadderRole, ScopedRole
 
 ROLES = (*get_args(LadderRole), *get_args(ScopedRole))
+
+COLUMNS = (
+    Column("id"),
+    Column("name", least=12),
+    Column("role"),
+    Column("for", dropped=3, least=16),
+    Column("created", "age", dropped=2, right=True),
+    Column("used", dropped=1),
+    Column("expires"),
+    Column("state"),
+)
 
 _DURATION = DurationType()
 
@@ -92,32 +120,36 @@ def create(
 def rotate(token_id: str, grace: float, expires_in: float | None, as_json: bool) -> None:
     """Replace the token ID with a new one and print the new secret."""
     wanted = RotationWanted(grace=grace, expires_in=expires_in)
-    _show_secret(administration().token_rotate(token_id, wanted), as_json)
+    target = administration()
+    whole = ids.token_id(target.token_list(), token_id)
+    _show_secret(target.token_rotate(whole, wanted), as_json)
 
 
 @group.command("list", epilog=example("moorage token list"))
 @administering
+@wide_option
 @json_option
-def list_(as_json: bool) -> None:
+def list_(wide: bool, as_json: bool) -> None:
     """Print all tokens, without their secrets."""
     tokens = administration().token_list()
     if as_json:
         show_json(tokens)
         return
-    rows = [
+    shown, now = id_cells(token["id"] for token in tokens), server_now()
+    rows: list[Row] = [
         [
-            token["id"],
+            shown[token["id"]],
             token["name"],
             token["role"],
             _bound(token),
-            token["created_at"],
-            token["used_at"] or "-",
-            token["expires_at"] or "-",
-            _state(token),
+            as_it_came(age_cell, token["created_at"], now),
+            as_it_came(end_cell, token["used_at"], now),
+            as_it_came(end_cell, token["expires_at"], now),
+            state_cell(_state(token, now)),
         ]
         for token in tokens
     ]
-    show_table(["id", "name", "role", "for", "created", "used", "expires", "state"], rows)
+    show_rows(COLUMNS, rows, wide=wide)
 
 
 @group.command(epilog=example("moorage token revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
@@ -126,11 +158,13 @@ def list_(as_json: bool) -> None:
 @json_option
 def revoke(token_id: str, as_json: bool) -> None:
     """Revoke the token ID at once."""
-    administration().token_revoke(token_id)
+    target = administration()
+    whole = ids.token_id(target.token_list(), token_id)
+    target.token_revoke(whole)
     if as_json:
-        show_json({"id": token_id, "revoked": True})
+        show_json({"id": whole, "revoked": True})
     else:
-        say(f"revoked {token_id}")
+        say(f"revoked {whole}")
 
 
 def _show_secret(made: dict[str, Any], as_json: bool) -> None:
@@ -148,11 +182,37 @@ def _bound(token: dict[str, Any]) -> str:
     return ",".join(names) or "-"
 
 
-def _state(token: dict[str, Any]) -> str:
+def _state(token: dict[str, Any], now: datetime) -> str:
     if token["revoked_at"]:
         return "revoked"
     ends = token["expires_at"]
-    now = datetime.now(UTC)  # noqa: TID251 - for display only, next to wall-clock times
     if ends and datetime.fromisoformat(ends) <= now:
         return "expired"
     return "rotated" if token["rotated_at"] else "valid"
+
+
+@click.command(epilog=example("moorage whoami"))
+@administering
+@json_option
+def whoami(as_json: bool) -> None:
+    """Print the caller's name, role, project, scope and expiry, and the server and its version."""
+    with at_server() as admission:
+        found = admission.whoami()
+    url = server_address()
+    if as_json:
+        show_json({**msgspec.to_builtins(found), "url": url})
+        return
+    scope = " ".join(f"{field}={name}" for field, names in found.scope.items() for name in names)
+    ends = found.expires_at
+    rows = {
+        "name": found.name,
+        "role": found.role,
+        "project": found.project_id,
+        "scope": scope,
+        "owner": found.owner,
+        "token": found.token_id,
+        "expires": None if ends is None else timed(end_cell(ends, server_now())),
+        "server": url,
+        "version": found.version,
+    }
+    show_table(["property", "value"], [[name, value or NOTHING] for name, value in rows.items()])

@@ -13,8 +13,11 @@ import click
 import msgspec
 
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.options import SecondsRange, example, json_option
-from moorage.cli.support.output import drawn, printable, show_json, show_table
+from moorage.cli.support.options import SecondsRange, example, json_option, wide_option
+from moorage.cli.support.output import printable, show_json
+from moorage.cli.support.tables import Column, Drawn, Row, draw, show_rows
+from moorage.cli.support.terminal import has_colours
+from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.lease_text import eta_text
 from moorage.cli.support.views.pool_text import state_of
 from moorage.client.admission import Admission
@@ -23,9 +26,17 @@ from moorage.wire.admission import Lease, Pool
 from moorage.wire.labels import holder_of
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.text import Text
 
-COLUMNS = ("pool", "in use", "waiting", "state", "first", "eta", "why")
+COLUMNS = (
+    Column("pool"),
+    Column("in use", right=True),
+    Column("waiting", right=True),
+    Column("state", least=8),
+    Column("first", dropped=10, least=12),
+    Column("eta", dropped=1),
+    Column("why", "reason", least=16, last=True),
+)
 
 END_KEYS = (b"q", b"Q", b"")
 """Keys that quit; no byte: the terminal is closed."""
@@ -41,26 +52,36 @@ END_KEYS = (b"q", b"Q", b"")
     metavar="SECONDS",
     help="Seconds between two updates; 2 by default.",
 )
+@wide_option
 @json_option
-def top(once: bool, every: float, as_json: bool) -> None:
-    """Show all pools, the first ticket of each line and why it waits; press q to quit."""
+def top(once: bool, every: float, wide: bool, as_json: bool) -> None:
+    """Show all pools, the first ticket of each line and why it waits; press q to quit.
+
+    On a terminal the pools in which somebody waits come first.
+    """
     with at_server() as admission:
         if as_json:
             show_json(msgspec.to_builtins([*admission.pools()]))
         elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
-            show_table(COLUMNS, rows(admission.pools()))
+            pools = busy_first(admission.pools()) if sys.stdout.isatty() else admission.pools()
+            show_rows(COLUMNS, rows(pools), wide=wide)
         else:
-            _live(admission, every)
+            _live(admission, every, wide)
 
 
-def rows(pools: Iterable[Pool]) -> list[list[str]]:
+def busy_first(pools: Iterable[Pool]) -> list[Pool]:
+    """Return pools in the order in which an operator looks at them; equal ones stay by name."""
+    return sorted(pools, key=lambda pool: (-pool.waiting, -pool.unheard, pool.free > 0))
+
+
+def rows(pools: Iterable[Pool]) -> list[Row]:
     """Return pools as lines of a table."""
     return [
         [
             pool.name,
             f"{pool.occupied}/{pool.units}",
             str(pool.waiting),
-            state_of(pool),
+            state_cell(state_of(pool)),
             *_first(pool.first),
         ]
         for pool in pools
@@ -79,29 +100,42 @@ def _first(ticket: Lease | None) -> list[str]:
     ]
 
 
-def _live(admission: Admission, every: float) -> None:
+def _live(admission: Admission, every: float, wide: bool) -> None:
     from rich.live import Live  # deferred: it takes longer to load than most commands run
 
-    lines, remark = rows(admission.pools()), None
+    lines, remark = rows(busy_first(admission.pools())), None
     with _keys(), Live(auto_refresh=False, screen=True) as live:
         try:
             while True:
-                live.update(_screen(lines, remark, live.console.width), refresh=True)
+                size = live.console.size
+                drawn = draw(
+                    COLUMNS, lines, None if wide else size.width, colours=has_colours(os.environ)
+                )
+                live.update(_screen(drawn, remark, size.height), refresh=True)
                 if select.select([sys.stdin], [], [], every)[0] and _read() in END_KEYS:
                     return
                 try:
-                    lines, remark = rows(admission.pools()), None
+                    lines, remark = rows(busy_first(admission.pools())), None
                 except UnreachableError as error:  # it may come back: keep showing the last state
                     remark = str(error)
         except KeyboardInterrupt:
             return
 
 
-def _screen(lines: list[list[str]], remark: str | None, width: int) -> "Group":
-    from rich.console import Group
+def _screen(drawn: Drawn, remark: str | None, height: int) -> "Text":
+    """Return what fits on the screen; a line counts the pools that do not."""
     from rich.text import Text
 
-    return Group(drawn(COLUMNS, lines, width), Text(printable(remark or ""), style="italic"))
+    below = [line for line in (*drawn.rest, printable(remark or "")) if line]
+    room = height - 1 - len(below)
+    shown = drawn.rows
+    if len(shown) > room:
+        room = max(0, room - 1)
+        below.insert(0, f"and {len(shown) - room} more")
+        shown = shown[:room]
+    screen = Text.from_ansi("\n".join([drawn.title, *shown, *below]), overflow="crop")
+    screen.no_wrap = True
+    return screen
 
 
 @contextmanager

@@ -5,10 +5,10 @@
   that server, or in the database itself. `provisioning.py` has what all commands share that limit
   hosts; `ironic.py` opens Ironic and Moorage for those of them that limit nodes, `kubernetes.py`
   finds a cluster.
-* Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `pool_files.py` reads
-  files of pools, `jobs.py` the jobs to simulate.
-* Output: `output.py` prints; `views/` has what it prints about pools, leases, rollouts
-  and reports.
+* Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `ids.py` finds the id that
+  begins with a text, `pool_files.py` reads files of pools, `jobs.py` the jobs to simulate.
+* Output: `output.py` prints; `tables.py` draws lists for a terminal, which `terminal.py` measures;
+  `views/` has what is printed about pools, leases, rollouts and reports.
 
 May import everything but faces.
 """

@@ -16,8 +16,9 @@ import msgspec
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
-from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
+from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
+from moorage.client.run.failures import exit_code_of
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.errors import Code, Error
@@ -25,6 +26,7 @@ from moorage.core.limits import PAGE_MAX
 from moorage.serve.files import Files
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
+from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.service.native.audit import shown as entry_shown
 from moorage.service.native.tokens import create_token, replace, shown
@@ -35,8 +37,8 @@ from moorage.wire.admin import RotationWanted, TokenWanted
 
 T = TypeVar("T")
 
-EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
-"""Exit codes by the status of a refusal; any other status means FAILED."""
+KEEPING = Retention(ended_leases_hours=None)
+"""A command does not know how long its server keeps ended leases, so it deletes none."""
 
 
 class ServerBackend:
@@ -127,8 +129,7 @@ def refusals_translated() -> Iterator[None]:
         hint = ""
         if refusal.status == 401:
             hint = "; set one with --token or MOORAGE_TOKEN"
-        exit_code = EXIT_CODES.get(refusal.status, FAILED)
-        raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
+        raise Failure(exit_code_of(refusal), f"{refusal}{hint}", refusal.code) from None
 
 
 class DatabaseBackend:
@@ -192,8 +193,8 @@ class DatabaseBackend:
         except Locked as error:
             raise Failure(UNREACHABLE, f"{error}; its server does not answer") from None
         except Error as error:
-            code = USAGE if error.code is Code.INVALID else FAILED
-            raise Failure(code, error.message) from None
+            code = _exit_code(error.code)
+            raise Failure(code, error.message, error.code) from None
         except StoreError as error:
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
 
@@ -207,11 +208,20 @@ class DatabaseBackend:
             )
 
     async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
-        service = await Service.open(self._database_url, SystemClock(), on_fatal=_give_up)
+        service = await Service.open(
+            self._database_url, SystemClock(), on_fatal=_give_up, retention=KEEPING
+        )
         try:
             return await act(service)
         finally:
             await service.stop()
+
+
+def _exit_code(code: Code) -> int:
+    """Return the exit code of a refusal, the same as that of a server's."""
+    if code is Code.INVALID:
+        return USAGE
+    return NOT_FOUND if code.endswith("_not_found") else FAILED
 
 
 def find(settings: Settings, url: str | None, token: str | None) -> ServerBackend | DatabaseBackend:

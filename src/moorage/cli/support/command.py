@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from moorage.client.reporting import Reporting
     from moorage.client.transport import Transport
     from moorage.wire.admin import RotationWanted, TokenWanted
+
+
+ADDRESSED = "moorage.addressed"
+"""In a context's `meta`: the transport to the server that the running command addresses."""
 
 
 class Administration(Protocol):
@@ -81,9 +86,29 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
 
 def administration() -> Administration:
     """Return access to the running command's target; see `backend.find`."""
-    from moorage.cli.support.backend import find  # deferred: it loads the whole service
+    # deferred: it loads the whole service
+    from moorage.cli.support.backend import ServerBackend, find
 
-    return find(*click.get_current_context().obj)
+    context = click.get_current_context()
+    found = find(*context.obj)
+    context.meta[ADDRESSED] = found.transport if isinstance(found, ServerBackend) else None
+    return found
+
+
+def server_address() -> str:
+    """Return the address of the server that has answered the running command."""
+    transport: Transport = click.get_current_context().meta[ADDRESSED]
+    return transport.url
+
+
+def server_now() -> datetime:
+    """Return the time by the clock of the server that has answered the running command.
+
+    Without a server, the clock of this machine is the one that wrote the times in the database.
+    """
+    transport: Transport | None = click.get_current_context().meta.get(ADDRESSED)
+    shown = None if transport is None else transport.server_time
+    return datetime.now(UTC) if shown is None else shown  # noqa: TID251 - for display only
 
 
 def server() -> "Transport":

@@ -27,6 +27,9 @@ metrics_option = click.option(
     help="Serve metrics for Prometheus, and probes; by default none.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+wide_option = click.option(
+    "--wide", is_flag=True, help="On a terminal: all columns and complete texts."
+)
 
 
 class SecondsRange(click.FloatRange):
@@ -110,3 +113,18 @@ def listening(address: str | None) -> list[socket]:
 def ready_seconds(interval: float) -> float:
     """Return how old the last pass of a governor that is ready may be."""
     return max(READY_SECONDS, 3 * interval)
+
+
+def label_option(meaning: str) -> Callable[[C], C]:
+    """Return the option `--label`, whose values NAME=VALUE become a dict; None if not given."""
+    return click.option("--label", "labels", multiple=True, callback=_labels, help=meaning)
+
+
+def _labels(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
+        labels[name] = value
+    return labels or None

@@ -1,42 +1,55 @@
 """Output of commands: data to standard output, errors to standard error, as text or JSON.
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 not granted, 4 conflict, 5 server
-unreachable.
+unreachable, 6 not permitted, 7 not found.
 """
 
 import json
+import os
 import sys
-from collections.abc import Collection, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import IO, Any
 
 import click
 
-from moorage.client.run.failures import CONFLICT, FAILED, UNREACHABLE, USAGE, failure_json
+from moorage.cli.support.terminal import (
+    BETWEEN,
+    has_colours,
+    padded,
+    size_of_terminal,
+    width_of,
+)
+from moorage.client.run.failures import (
+    CONFLICT,
+    FAILED,
+    NOT_FOUND,
+    NOT_PERMITTED,
+    UNREACHABLE,
+    USAGE,
+    failure_json,
+)
 from moorage.client.run.printing import printable, printable_json
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = [
     "CONFLICT",
     "FAILED",
+    "NOT_FOUND",
+    "NOT_PERMITTED",
     "UNREACHABLE",
     "USAGE",
     "Failure",
-    "drawn",
     "error_json",
     "printable",
     "printable_json",
     "say",
     "show_json",
+    "show_line",
     "show_table",
 ]
 
-BETWEEN = "  "
-"""Separator between the columns of a drawn table."""
-
-FOLDED = 10
-"""The minimum width of a folded column, in character cells."""
+LAST_LEAST = 16
+"""The width at which the last column of a small table is not made narrower."""
 
 
 class Failure(click.ClickException):
@@ -66,66 +79,41 @@ def say(*cells: str, err: bool = False) -> None:
     click.echo("\t".join(map(printable, cells)), err=err)
 
 
+def show_line(line: str) -> None:
+    """Print one line of a terminal, with its colours; its texts are printable."""
+    click.echo(line, color=True)
+
+
 def show_json(value: Any) -> None:
     """Print one JSON document."""
     click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
-def show_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Collection[str] = ()
-) -> None:
-    """Print a table: drawn on a terminal, see `drawn`; otherwise tab-separated."""
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a small table whose texts must be complete; otherwise see `tables`.
+
+    On a terminal the last column continues below itself; words are not broken, so that they can be
+    copied. Elsewhere it is tab-separated.
+    """
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             say(*row)
         return
-    from rich.console import Console  # deferred: it takes longer to load than most commands run
-
-    console = Console()
-    console.print(drawn(columns, rows, console.width, whole))
-
-
-def drawn(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    width: int,
-    whole: Collection[str] = (),
-) -> "Table":
-    """Return a table for a terminal of this width; no text is cut off.
-
-    Words of the first column, and of the columns `whole`, are not broken, so that they can be
-    copied. All other columns are folded. If the terminal is too narrow, each row becomes a block
-    with one line per column.
-    """
-    from rich.table import Table
-    from rich.text import Text
-
-    unbroken = [not number or name in whole for number, name in enumerate(columns)]
-    rows = [[printable(cell) for cell in row] for row in rows]
-    cells = list(zip(columns, *rows, strict=True))
-    least = [_least(*one) for one in zip(cells, unbroken, strict=True)]
-    wide = sum(least) + len(BETWEEN) * len(columns) <= width
-    table = Table(box=None, header_style="bold", show_header=wide)
-    if wide:
-        for name, one, size in zip(columns, unbroken, least, strict=True):
-            table.add_column(name, overflow="fold", width=size if one else None)
-        for row in rows:
-            table.add_row(*map(Text, row))  # as Text: square brackets must not be read as markup
-        return table
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for number, row in enumerate(rows):
-        if number:
-            table.add_row()
-        for name, cell in zip(columns, row, strict=True):
-            table.add_row(name, Text(cell))
-    return table
+    for number, line in enumerate(_complete([columns, *rows], size_of_terminal().columns)):
+        bold = not number and has_colours(os.environ)
+        show_line(click.style(line, bold=True) if bold else line)
 
 
-def _least(cells: Sequence[str], unbroken: bool) -> int:
-    """Return the minimum width of a column."""
-    from rich.cells import cell_len
-
-    if unbroken:
-        return max(cell_len(word) for cell in cells for word in cell.split() or [""])
-    return min(FOLDED, max(map(cell_len, cells)))
+def _complete(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield the lines of a table."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    sizes = [max(map(width_of, texts)) for texts in zip(*cells, strict=True)][:-1]
+    indent = sum(sizes) + len(BETWEEN) * len(sizes)
+    for *first, last in cells:
+        texts = [padded(text, size) for text, size in zip(first, sizes, strict=True)]
+        lines = wrap(
+            last, max(LAST_LEAST, width - indent), break_long_words=False, break_on_hyphens=False
+        )
+        yield BETWEEN.join([*texts, *lines[:1]]).rstrip()
+        for line in lines[1:]:
+            yield " " * indent + line

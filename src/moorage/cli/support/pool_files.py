@@ -4,6 +4,7 @@ A file has one table, `pools`, from names of pools to their properties, which ar
 `wire.admission.PoolWanted`. Durations are seconds, or texts such as `20m`.
 """
 
+import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ import msgspec
 
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text
+from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
 from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
 
@@ -179,3 +180,41 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
         replace(wanted, generation=generation),
         changes,
     )
+
+
+def described(pool: Pool) -> dict[str, Any]:
+    """Return the properties of a pool as in a file, without those that have their defaults."""
+    usual = PoolWanted()
+    wanted = {
+        name: value
+        for name, value in wanted_of(pool).items()
+        if name in PROPERTIES and value != getattr(usual, name)
+    }
+    return {
+        name: value
+        if isinstance(value, int | dict | list) and name not in DURATIONS
+        else property_text(name, value)
+        for name, value in sorted(wanted.items(), key=lambda item: PROPERTIES.index(item[0]))
+    }
+
+
+def toml_of(pools: Iterable[Pool]) -> list[str]:
+    """Return the lines of a TOML file that describes pools: applying it to them changes nothing."""
+    lines = ["[pools]"]
+    for pool in pools:
+        lines += ["", f"[pools.{_toml(pool.name)}]"]
+        if pool.slots:
+            lines.append("# Its limit is its slots, which this file does not have.")
+        lines += [f"{name} = {_toml(value)}" for name, value in described(pool).items()]
+    return lines
+
+
+def _toml(value: Any) -> str:
+    """Write a value in TOML; texts are written as in JSON, of which TOML has all escapes."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{_toml(name)} = {_toml(one)}" for name, one in value.items())
+        return f"{{ {members} }}" if members else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in text)

@@ -4,9 +4,9 @@ Start with `run.py`: `moorage run` from end to end. `lease/` acquires, renews an
 lease, `process/` runs the command. `handles/` stores leases in files, under `locks.py`; `shell.py`
 prints code for bash, with `client.sh` and `trap.sh`, and `lease_proxy.py` is the Python in it.
 `parse.py` and `durations.py` parse the command line by the tables in `options.py` and
-`variables.py`. `progress.py` shows the progress on the terminal (`terminal.py`, `printing.py`),
-`failures.py` reports errors as JSON. `api_types.py` defines requests and responses, `clock.py` a
-clock without jumps.
+`variables.py`, and `labels.py` finds what describes the caller. `progress.py` shows the progress on
+the terminal (`terminal.py`, `printing.py`), `failures.py` reports errors as JSON. `api_types.py`
+defines requests and responses, `clock.py` a clock without jumps.
 
 Part of the single file that `make zipapp` builds, see `client/main.py`.
 

@@ -5,8 +5,10 @@ The names are those of `moorage.wire.admission`, which needs a newer Python; a t
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, NamedTuple
+
+from moorage.client.run.clock import instant_of
+from moorage.client.run.labels import joined
 
 PATIENCE_SECONDS = 30.0
 """How long a server keeps a place in line if the request sets no patience."""
@@ -25,6 +27,8 @@ class LeaseRequest(NamedTuple):
     hold: float | None = None
     priority: int = 0
     labels: tuple[tuple[str, str], ...] = ()
+    about: tuple[tuple[str, str], ...] = ()
+    """More labels, which say where the request comes from; they do not make it another one."""
     patience: float = PATIENCE_SECONDS
     """How long the server keeps a place in line without a poll."""
     usual_ttl: float | None = None
@@ -32,25 +36,37 @@ class LeaseRequest(NamedTuple):
 
     A key stays bound to the TTL of its first request: `Leases.ask` tries both TTLs.
     """
+    slot_labels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """Labels that the slots must have, by pool."""
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
         return {
-            "needs": [{"pool": pool, "units": units} for pool, units in self.needs],
+            "needs": [self._need(pool, units) for pool, units in self.needs],
             "key": key,
             "ttl": self.usual_ttl if self.ttl is None else self.ttl,
             "hold": self.hold,
             "priority": self.priority,
-            "labels": dict(self.labels),
+            "labels": joined(dict(self.about), dict(self.labels)),
             "patience": self.patience,
         }
 
     @property
     def pools(self) -> str:
         """The pools, as text for people."""
-        return ", ".join(
-            pool if units == 1 else f"{pool} ({units} units)" for pool, units in self.needs
-        )
+        return ", ".join(self._said(pool, units) for pool, units in self.needs)
+
+    def _need(self, pool: str, units: int) -> dict[str, Any]:
+        labels = dict(self.slot_labels).get(pool)
+        need = {"pool": pool, "units": units}
+        # An older server does not know labels, and refuses what it does not know.
+        return need if not labels else {**need, "labels": dict(labels)}
+
+    def _said(self, pool: str, units: int) -> str:
+        labels = dict(self.slot_labels).get(pool, ())
+        said = [f"{units} units"] if units != 1 else []
+        said += [f"{name}={value}" for name, value in labels]
+        return f"{pool} ({', '.join(said)})" if said else pool
 
 
 class Waiting(NamedTuple):
@@ -88,7 +104,7 @@ class Lease(NamedTuple):
     def ends_at(self) -> str | None:
         """When it ends without a renewal: at the end of its TTL or its hold, whichever is first."""
         values = [at for at in (self.expires_at, self.hold_until) if at is not None]
-        return min(values, key=_instant, default=None)
+        return min(values, key=instant_of, default=None)
 
     @property
     def end(self) -> str:
@@ -117,11 +133,6 @@ def lease_of(values: Any) -> Lease:
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StrangeAnswerError(f"the response is not a lease: {error!r}") from error
-
-
-def _instant(at: str) -> datetime:
-    """Parse a time of an answer; `fromisoformat` of older Pythons does not accept Z."""
-    return datetime.fromisoformat(at.replace("Z", "+00:00"))
 
 
 def _seconds(value: Any) -> float | None:

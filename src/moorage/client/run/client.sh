@@ -13,6 +13,8 @@
 # Exit codes: 0 done, 1 failed, 2 unknown type. Messages go to standard error. Without
 # $LEASE_PROXY_SERVER_URL the functions do nothing and succeed. The URL may contain a user and a
 # password, as for curl: http://USER:PASSWORD@HOST:PORT, with %40 for @ in a password and so on.
+# lease__acquire adds labels that say who asks: host, user, pid, CI job and its page, unless
+# $MOORAGE_LABELS is 0. Only Moorage's lease proxy reads them.
 
 function _lease__python() {
     python3 -c @PYTHON@ "${BASHPID:-$$}" "$@"

@@ -1,4 +1,4 @@
-"""A clock that never jumps, and the time of day as text."""
+"""A clock that never jumps; times of day as text, for every Python from 3.9 on."""
 
 from __future__ import annotations
 
@@ -16,3 +16,16 @@ def instant() -> str:
     """Return the time of day in UTC, as in JSON."""
     now = time.clock_gettime(time.CLOCK_REALTIME)
     return datetime.fromtimestamp(now, timezone.utc).isoformat()
+
+
+def instant_of(text: str) -> datetime:
+    """Return a time of an answer. Raises ValueError.
+
+    `datetime.fromisoformat` of older Pythons knows neither Z nor other than three or six digits
+    after the point.
+    """
+    whole, point, rest = text.replace("Z", "+00:00").partition(".")
+    if not point:
+        return datetime.fromisoformat(whole)
+    length = len(rest) - len(rest.lstrip("0123456789"))
+    return datetime.fromisoformat(f"{whole}.{rest[:length]:0<6}{rest[length:]}")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 
+from moorage.client.transport import UNROUTED, RefusedError
+
 FAILED = 1
 USAGE = 2
 NOT_GRANTED = 3
 CONFLICT = 4
 UNREACHABLE = 5
+NOT_PERMITTED = 6
+NOT_FOUND = 7
 
 CODES = {
     FAILED: "failed",
@@ -16,8 +20,27 @@ CODES = {
     NOT_GRANTED: "not_granted",
     CONFLICT: "conflict",
     UNREACHABLE: "unreachable",
+    NOT_PERMITTED: "not_permitted",
+    NOT_FOUND: "not_found",
 }
 """The meaning of exit codes, for programs."""
+
+BY_STATUS = {
+    400: USAGE,
+    401: NOT_PERMITTED,
+    403: NOT_PERMITTED,
+    404: NOT_FOUND,
+    409: CONFLICT,
+    422: USAGE,
+}
+"""Exit codes by the status of a refusal; any other status means FAILED."""
+
+
+def exit_code_of(refusal: RefusedError) -> int:
+    """Return the exit code for a refusal. An address that is no server's is no missing object."""
+    if refusal.status == 404 and refusal.code in UNROUTED:
+        return FAILED
+    return BY_STATUS.get(refusal.status, FAILED)
 
 
 def failure_json(exit_code: int, message: str, code: str | None = None) -> str:

@@ -23,6 +23,8 @@ from collections.abc import Callable
 from typing import TextIO
 from urllib.parse import quote, unquote, urlencode
 
+from moorage.client.run.labels import VARIABLE, found_labels, is_on
+
 URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
 TRIES = 6
 PAUSE_SECONDS = 10.0
@@ -107,7 +109,8 @@ def acquire(options: dict[str, str]) -> None:
         return
     shared = _shared() if scope == "test" else None
     _pause(random.uniform(0, _seconds(jitter)))
-    query = urlencode({"type": kind, "count": count})
+    labels = {f"label.{name}": value for name, value in _labels().items()}
+    query = urlencode({"type": kind, "count": count, **labels})
     status, answer = _post(f"/lease/acquire?{query}", None, ACQUIRE_SECONDS)
     if status == 404:
         raise FailedError(f'Failed to acquire "{kind}": it does not exist', 2)
@@ -174,6 +177,15 @@ def cat(options: dict[str, str]) -> None:
 
 
 FUNCTIONS = {"acquire": acquire, "release": release, "cat": cat}
+
+
+def _labels() -> dict[str, str]:
+    """Return the labels that say who asks; other proxies than Moorage's ignore them."""
+    try:
+        wanted = is_on(VARIABLE, os.environ, unset=True)
+    except ValueError as error:
+        raise FailedError(str(error)) from None
+    return found_labels(os.environ, CALLER[0]) if wanted else {}
 
 
 def _shared() -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Option(NamedTuple):
     """One option: without metavar and choices it is a switch; `many`: it may be repeated.
 
-    If its name does not begin with dashes, it is a required positional argument.
+    If its name does not begin with dashes, it is a positional argument, required unless `optional`.
     """
 
     name: str
@@ -17,6 +17,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     many: bool = False
     short: str | None = None
+    optional: bool = False
 
     @property
     def word(self) -> str:
@@ -39,6 +40,12 @@ POOL = Option(
 )
 WISH = (
     POOL,
+    Option(
+        "--slot-label",
+        "Only slots with this label, of a pool with named slots; POOL: if there are several pools.",
+        "[POOL:]NAME=VALUE",
+        many=True,
+    ),
     Option("--hold", "The server ends the lease this long after its grant.", "TIME"),
     Option(
         "--ttl",
@@ -50,6 +57,10 @@ WISH = (
         "--priority", "Priority of the request; a higher one goes first; 0 by default.", "NUMBER"
     ),
     Option("--label", "Label of the lease, shown with it.", "NAME=VALUE", many=True),
+    Option(
+        "--no-labels",
+        "Do not add the labels host, user, pid, command, job and build; also MOORAGE_LABELS=0.",
+    ),
     Option(
         "--patience",
         "How long the server keeps the place in line of a silent client; by default 30s more than"
@@ -141,6 +152,7 @@ RENEW = (
 )
 RETRY = (HANDLE, *PATIENCE, RELEASE_TIMEOUT, JSON, *SERVER)
 RELEASE = (
+    Option("LEASE_ID", "Id of the lease, instead of a file.", "ID", optional=True),
     HANDLE,
     Option("--delay", "Return at once; the server ends the lease this long from now.", "TIME"),
     RELEASE_TIMEOUT,
@@ -173,7 +185,10 @@ COMMANDS = {
     "lease acquire": (ACQUIRE, "Acquire a lease, keep it in a file, and print the file's name."),
     "lease renew": (RENEW, "Renew the leases in a file."),
     "lease retry": (RETRY, "Release the leases in a file and ask for the same again, in one step."),
-    "lease release": (RELEASE, "Release the leases in a file; repeating it is harmless."),
+    "lease release": (
+        RELEASE,
+        "Release the leases in a file, or the lease ID; repeating it is harmless.",
+    ),
     "lease status": (
         STATUS,
         "Print the state of the leases in a file; exit code 3 if one is not granted.",
@@ -199,7 +214,10 @@ EXAMPLES = {
     "lease acquire": ("moorage lease acquire --pool install/azure --hold 20m --handle lease.json",),
     "lease renew": ("moorage lease renew --handle lease.json --loop",),
     "lease retry": ("moorage lease retry --handle lease.json",),
-    "lease release": ("moorage lease release --handle lease.json --delay 20m",),
+    "lease release": (
+        "moorage lease release --handle lease.json --delay 20m",
+        "moorage lease release 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605",
+    ),
     "lease status": ("moorage lease status --handle lease.json",),
     "lease outcome": ('moorage lease outcome "$MOORAGE_LEASE_ID" throttled --detail "HTTP 429"',),
     "lease cat": ("moorage lease cat --handle lease.json --format csv",),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from moorage.client.run.api_types import PATIENCE_SECONDS, LeaseRequest
 from moorage.client.run.durations import seconds_of
+from moorage.client.run.labels import VARIABLE as LABELS_VARIABLE
+from moorage.client.run.labels import found_labels, is_on
 from moorage.client.run.lease.acquire import Patience
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.nesting import REFUSE
@@ -16,7 +18,6 @@ from moorage.client.transport import Transport, token_of
 URL_VARIABLE = "MOORAGE_URL"
 TOKEN_VARIABLE = "MOORAGE_TOKEN"
 REQUIRE_VARIABLE = "MOORAGE_REQUIRE"
-YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 TTL_SECONDS = 600.0
 """The TTL of a renewed lease: outlasts a server restart, a failover, a network failure.
@@ -82,7 +83,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> RunRequest:
         if not always:
             raise
         trouble = str(error)
-    wish = wish_of(words)._replace(usual_ttl=TTL_SECONDS)
+    wish = wish_of(words, os.getpid(), command)._replace(usual_ttl=TTL_SECONDS)
     # With a hold or best effort, the lease is not essential: do not end the command without it.
     lenient = best_effort or wish.hold is not None
     return RunRequest(
@@ -104,8 +105,8 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> RunRequest:
     )
 
 
-def wish_of(words: Mapping[str, Any]) -> LeaseRequest:
-    """Return what to request. Raises UsageError."""
+def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> LeaseRequest:
+    """Return what to request; `pid` and `command` as in `found_labels`. Raises UsageError."""
     needs: dict[str, int] = {}
     for text in words["pool"]:
         pool, _, units = text.partition("=")
@@ -125,8 +126,28 @@ def wish_of(words: Mapping[str, Any]) -> LeaseRequest:
         hold=duration_of(words, "hold", None),
         priority=priority,
         labels=labels,
+        about=_about(words, pid, command),
         patience=_place_kept(words),
+        slot_labels=slot_labels_of(words.get("slot_label", ()), needs),
     )
+
+
+def slot_labels_of(
+    texts: Iterable[str], pools: Collection[str]
+) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Return the labels that slots must have, by pool. Raises UsageError."""
+    found: dict[str, dict[str, str]] = {}
+    for text in texts:
+        pool, colon, rest = text.partition(":")
+        if not (colon and pool in pools):
+            pool, rest = next(iter(pools)), text
+            if len(pools) > 1:
+                raise UsageError(f"--slot-label {text!r}: with several pools, say POOL:NAME=VALUE")
+        name, equals, value = rest.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--slot-label: {text!r} is not NAME=VALUE or POOL:NAME=VALUE")
+        found.setdefault(pool, {})[name] = value
+    return tuple((pool, tuple(sorted(found[pool].items()))) for pool in sorted(found))
 
 
 def labels_of(words: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -138,6 +159,14 @@ def labels_of(words: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"{text!r} is not NAME=VALUE")
         labels[name] = value
     return tuple(sorted(labels.items()))
+
+
+def _about(
+    words: Mapping[str, Any], pid: int, command: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    if words["no_labels"] or not _is_on(LABELS_VARIABLE, True):
+        return ()
+    return tuple(sorted(found_labels(os.environ, pid, command).items()))
 
 
 def _place_kept(words: Mapping[str, Any]) -> float:
@@ -191,10 +220,14 @@ def server_of(words: Mapping[str, Any]) -> Leases | None:
 
 def is_required() -> bool:
     """Return whether the environment requires a server. Raises UsageError."""
-    text = os.environ.get(REQUIRE_VARIABLE, "").strip().lower()
-    if text not in YES + NO:
-        raise UsageError(f"{REQUIRE_VARIABLE}={text!r} is not valid: set 1 or 0")
-    return text in YES
+    return _is_on(REQUIRE_VARIABLE, False)
+
+
+def _is_on(name: str, unset: bool) -> bool:
+    try:
+        return is_on(name, os.environ, unset)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def token_named(words: Mapping[str, Any]) -> str | None:

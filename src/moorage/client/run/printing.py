@@ -7,6 +7,11 @@ characters that are not printable are shown as Python escapes: `\x1b`.
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
 
 def printable(text: str) -> str:
     """Return a text on one line, without control characters."""
@@ -29,3 +34,17 @@ def _escaped(character: str) -> str:
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def print_result(text: str, shown: dict[str, Any], words: Mapping[str, Any]) -> None:
+    """Print the result of a command; nothing else goes to standard output."""
+    if words["json"]:
+        write(json.dumps(shown, indent=2))
+    elif text:
+        write(printable(text))
+
+
+def write(text: str) -> None:
+    """Print a line, or several, at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

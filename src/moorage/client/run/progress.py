@@ -61,6 +61,12 @@ class Progress:
         self._write(CLEAR_LINE + f"moorage: {printable(text)}"[:width])
         self._shown = True
 
+    def first_standing(self, text: str, now: float) -> None:
+        """Print the first standing of a ticket as a line that stays; a log has no other at once."""
+        self.say(text)
+        if not self.live:
+            self._next = now + LOG_SECONDS
+
     def clear(self) -> None:
         """Erase the live line."""
         if self._shown:
@@ -105,6 +111,16 @@ def standing_of(
     if waiting.reason:
         parts.append(waiting.reason)
     return f"waiting for {pools}: {'; '.join(parts)} ({spoken(waited)} so far)"
+
+
+def ticket_of(ticket: str, pools: str, waiting: Waiting) -> str:
+    """Return the first standing of a ticket as text for people, with its id for other commands."""
+    text = f"ticket {ticket} waits in line of {pools}: place {waiting.position}"
+    if waiting.overdue:
+        text += f", {OVERDUE}"
+    elif waiting.eta_seconds is not None:
+        text += f", expected in {eta_spoken(*waiting.eta_seconds)}"
+    return f"{text}; {waiting.reason}" if waiting.reason else text
 
 
 def _eta(earliest: float, latest: float) -> str:

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 
 PACKAGE = "moorage.client.run"
+FUTURE = "from __future__ import annotations\n"
+LABELS_IMPORT = "from moorage.client.run.labels import "
 PYTHON_MARK = "@PYTHON@"
 COMMAND_MARK = "@COMMAND@"
 SIGNALS_MARK = "@SIGNALS@"
@@ -14,8 +16,11 @@ SIGNALS_MARK = "@SIGNALS@"
 
 def client_text() -> str:
     """Return the functions for lease proxies; they need only bash and python3, no other file."""
-    python = shlex.quote(_file("lease_proxy.py"))
-    return _file("client.sh").replace(PYTHON_MARK, python)
+    # One text cannot import the other, so the first stands in place of its import.
+    python = _file("lease_proxy.py").replace(FUTURE, "", 1)
+    labels = next(line for line in python.splitlines() if line.startswith(LABELS_IMPORT))
+    python = _file("labels.py") + "\n\n" + python.replace(f"{labels}\n", "", 1)
+    return _file("client.sh").replace(PYTHON_MARK, shlex.quote(python))
 
 
 def trap_text(us: Sequence[str], handle: str, signals: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ READ = {
     "MOORAGE_URL": "the server, http://HOST:PORT",
     "MOORAGE_TOKEN": "the token to send to it",
     "MOORAGE_REQUIRE": "1 or yes: fail if no server is set, instead of running without a lease",
+    "MOORAGE_LABELS": "0 or no: send no labels of host, user, process, command and CI job",
 }
 """The variables that are read, with their meanings."""
 

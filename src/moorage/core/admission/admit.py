@@ -22,12 +22,18 @@ from enum import Enum, auto
 from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
-from moorage.core.admission.bars import bar_of, is_silent, is_waited_for, silence_ends
+from moorage.core.admission.bars import (
+    bar_of,
+    is_silent,
+    is_waited_for,
+    lacking_labels,
+    silence_ends,
+)
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
-from moorage.core.admission.slots import free
+from moorage.core.admission.slotted.idle_slots import IdleSlots
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -114,8 +120,8 @@ class _Scan:
         """Pools in which a ticket may still be granted."""
         self.owners: dict[tuple[str, str], int] = {}
         """Units granted in this scan, by pool and owner."""
-        self.idle: dict[tuple[str, str], list[Slot]] = {}
-        """Free slots by pool and state, the next to be granted last."""
+        self.idle: dict[str, IdleSlots] = {}
+        """By pool."""
         self.forced: dict[tuple[str, str], int] = {}
         """Slots that forced tickets have taken in this scan, by pool and state."""
         self.silent_at: dict[str, Instant] = {}
@@ -128,7 +134,7 @@ class _Scan:
         forced = [t for t in self.facts.leases.values() if t.forced and t.state == "waiting"]
         for ticket in sorted(forced, key=order):
             loaded = all(need.pool in pools for need in ticket.needs)
-            if loaded and all(self._is_there(ticket, n.pool, n.state) for n in ticket.needs):
+            if loaded and all(self._is_there(ticket, need) for need in ticket.needs):
                 self._grant(ticket)
 
     def open(self, asked: Collection[str]) -> None:
@@ -174,12 +180,12 @@ class _Scan:
         if not all(self._may_have(wish, name) for name in {need.pool for need in needs}):
             return
         slots = [self._pick(need, name) for need, name in zip(needs, wish.names, strict=False)]
-        slots = slots or [self._slots(need.pool, need.state)[-1] for need in needs]
+        slots = slots or [self._idle(need.pool).of(need.state)[-1] for need in needs]
         if None in slots:
             return
         for ticket, slot in zip(wish.tickets, slots, strict=True):
             assert slot is not None
-            self._slots(slot.pool, slot.state).remove(slot)
+            self._idle(slot.pool).remove(slot)
             self._use(ticket.needs[0], forced=False)
             arrived = structs.replace(ticket, arrival=self.draft.arrive())
             self.draft.put(arrived)
@@ -190,13 +196,14 @@ class _Scan:
 
     def wake(self) -> None:
         """Set for every pool when time alone may allow a grant."""
-        changed = self.draft.changes.pools
+        at, changed = self.moment.at, self.draft.changes.pools
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
             timed = pool.resting or pool.spec.pacing is not None or self.silent_at
-            wake_at = self._wake_at(pool) if pool.waiting and timed else None
+            silent_at = self.silent_at.get(name)
+            wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
             if wake_at != pool.wake_at:
-                rests = tuple(rest for rest in pool.resting if rest.until > self.moment.at)
+                rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
 
     def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
@@ -219,9 +226,8 @@ class _Scan:
             line = self.facts.lines.get(name)
             if count >= self.draft.pool(name).waiting or (line is not None and line.whole):
                 continue
-            last = line.tickets[-1] if line is not None and line.tickets else None
-            end = (-(1 << 62), 0) if last is None else order(self.facts.leases[last])
-            ends.append((end, name))
+            end = None if line is None else line.end
+            ends.append(((-(1 << 62), 0) if end is None else end, name))
         tickets.sort(key=order)
         ends.sort(reverse=True)
         return tickets, ends
@@ -240,7 +246,7 @@ class _Scan:
         """Grant the next ticket, set its units aside, or pass it over."""
         if not ticket.forced and self._is_passed_over(ticket):
             return
-        lacks = any(self._lacks(ticket, n.pool, n.state, n.units) for n in ticket.needs)
+        lacks = any(self._lacks(ticket, need) for need in ticket.needs)
         unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
         # Once a line is short the whole scan is repeated, so further claims are pointless.
         if lacks or unasked or self.short:
@@ -256,6 +262,8 @@ class _Scan:
             self.draft.put(structs.replace(ticket, detail=refusal))
 
     def _is_passed_over(self, ticket: Lease) -> bool:
+        if lacking_labels(self.facts, ticket) is not None:
+            return True
         for name, units in units_by_pool(ticket.needs).items():
             granted = self.owners.get((name, ticket.owner), 0)
             if bar_of(self.facts, self.draft.pool(name), ticket.owner, units, granted) is not None:
@@ -267,7 +275,9 @@ class _Scan:
     def _leaves(self, ticket: Lease) -> bool:
         """Does nobody wait for a pull ticket after this batch, in which it was polled?"""
         ends = silence_ends(ticket)
-        return is_waited_for(ticket) and ends is not None and ends <= self.moment.alive
+        if ticket.id not in self.polled or not is_waited_for(ticket):
+            return False
+        return ends is not None and ends <= self.moment.alive
 
     def _may_have(self, wish: Immediate, name: str) -> bool:
         """Does a pool have enough units left for a request, and may its owner have them?"""
@@ -287,21 +297,24 @@ class _Scan:
 
     def _pick(self, need: Need, name: str) -> Slot | None:
         """Return the slot of this name, or None if it may not be granted."""
-        slots = self._slots(need.pool, need.state)
-        fit = (slot for slot in slots if slot.name == name)
+        fit = (slot for slot in self._idle(need.pool).of(need.state) if slot.name == name)
         return next((slot for slot in fit if is_free(slot, self.moment.at)), None)
 
-    def _lacks(self, ticket: Lease, pool: str, state: str, units: int) -> bool:
-        if ticket.forced and self.draft.pool(pool).spec.limit is not None:
+    def _lacks(self, ticket: Lease, need: Need) -> bool:
+        if ticket.forced and self.draft.pool(need.pool).spec.limit is not None:
             return False
-        return self.left[pool].get(state, 0) < units
+        return self._left(need) < need.units
 
-    def _is_there(self, ticket: Lease, name: str, state: str) -> bool:
+    def _left(self, need: Need) -> int:
+        """Return how many units are left that a need fits."""
+        there = self.left[need.pool].get(need.state, 0)
+        return min(there, self._idle(need.pool).left(need.wanted)) if need.wanted else there
+
+    def _is_there(self, ticket: Lease, need: Need) -> bool:
         """Are there enough slots for a forced ticket? Units without names always suffice."""
-        if self.draft.pool(name).spec.limit is not None:
+        if self.draft.pool(need.pool).spec.limit is not None:
             return True
-        wanted = sum(n.units for n in ticket.needs if (n.pool, n.state) == (name, state))
-        return len(self._slots(name, state)) >= wanted
+        return self._idle(need.pool).fitting(need) >= need.units
 
     def _claim(self, ticket: Lease) -> str | Later | None:
         if ticket.allocations is None:
@@ -324,9 +337,10 @@ class _Scan:
             if ends is not None:
                 silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
         for need in ticket.needs:
-            left = self.left[need.pool]
-            there = left.get(need.state, 0)
-            left[need.state] = max(0, there - need.units)
+            left, there = self.left[need.pool], self._left(need)
+            kept = min(max(0, there), need.units)
+            kept = self._idle(need.pool).set_aside(need, kept) if kept else 0
+            left[need.state] = max(0, left.get(need.state, 0) - kept)
             if silent_at is not None and there > 0:
                 earlier = self.silent_at.get(need.pool, silent_at)
                 self.silent_at[need.pool] = min(earlier, silent_at)
@@ -336,8 +350,7 @@ class _Scan:
         taken = []
         for need in ticket.needs:
             if self.draft.pool(need.pool).spec.limit is None:
-                slots = self._slots(need.pool, need.state)
-                taken += [slots.pop() for _ in range(need.units)]
+                taken += self._idle(need.pool).take(need, need.units)
             self._use(need, forced=ticket.forced)
             owned = (need.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + need.units
@@ -368,25 +381,17 @@ class _Scan:
         """Is anything left in a state that a ticket waits for?"""
         left = self.left[pool.name]
         states = (FREE,) if pool.spec.limit is not None else pool.awaited
-        return any(left.get(state, 0) > 0 for state in states)
+        if any(left.get(state, 0) > 0 for state in states):
+            return True
+        if not pool.sought or left.get(FREE, 0) <= 0:
+            return False
+        idle = self._idle(pool.name)
+        return any(idle.left(wanted) > 0 for wanted in pool.sought)
 
-    def _slots(self, name: str, state: str) -> list[Slot]:
-        """Return the free slots in a state, the next to be granted last."""
-        found = self.idle.get((name, state))
+    def _idle(self, name: str) -> IdleSlots:
+        """Return the slots of a pool that are neither granted nor set aside in this scan."""
+        found = self.idle.get(name)
         if found is None:
-            slots = self.facts.slots.get(name, {}).values()
-            found = free(slots, self.moment.at, state)[::-1]
-            self.idle[name, state] = found
+            pool = self.draft.pool(name)
+            found = self.idle[name] = IdleSlots(self.facts, pool, self.moment.at)
         return found
-
-    def _wake_at(self, pool: Pool) -> Instant | None:
-        if pool.paused:
-            return None
-        at = self.moment.at
-        times = [rest.until for rest in pool.resting if rest.until > at]
-        if pool.name in self.silent_at:
-            times.append(self.silent_at[pool.name])
-        opens = pacing.opens_at(pool)
-        if opens is not None and opens > at:
-            times.append(opens)
-        return min(times, default=None)

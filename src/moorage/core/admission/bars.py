@@ -9,7 +9,7 @@ without such a request it is passed over at once.
 from typing import Literal
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.model import Lease, Need, Pool
 from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
@@ -46,6 +46,20 @@ def bar_of(facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0) -
     quota = quota_left(facts, pool, owner)
     if quota is not None and units + granted > quota:
         return "quota"
+    return None
+
+
+def lacking_labels(facts: Facts, ticket: Lease) -> Need | None:
+    """Return the need of a ticket for which its pool has too few slots with the labels, at all.
+
+    Such a ticket is passed over until slots are added or labelled. Forced ones are never.
+    """
+    if ticket.forced:
+        return None
+    for need in ticket.needs:
+        known = need.wanted and need.pool in facts.pools
+        if known and need.units > facts.grantable(need.pool, need.wanted):
+            return need
     return None
 
 

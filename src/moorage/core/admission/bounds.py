@@ -9,13 +9,13 @@ from typing import get_args
 from moorage.core.admission import pacing
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import Lease, Pool, PoolSpec
+from moorage.core.admission.model import Lease, Need, Pool, PoolSpec
 from moorage.core.admission.requests import NEVER, Ask, Proof
-from moorage.core.admission.units import free_units, units_by_pool
+from moorage.core.admission.units import fitting, free_units, units_by_pool
 from moorage.core.clock import SECOND
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
-from moorage.core.limits import ASKERS_MAX, IDENTIFIER_LENGTH_MAX, PRIORITY_MAX
+from moorage.core.limits import ASKERS_MAX, IDENTIFIER_LENGTH_MAX, PRIORITY_MAX, WISHES_MAX
 from moorage.core.service_time import Moment
 from moorage.core.wildcards import BELOW, is_entry
 from moorage.wire.enums import LadderRole
@@ -102,6 +102,19 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
         )
 
 
+def check_wishes(pool: Pool, ask: Ask) -> None:
+    """Raise QUEUE_FULL if the tickets of a line would ask for too many different labels."""
+    for need in ask.needs:
+        new = need.pool == pool.name and need.wanted and need.wanted not in pool.sought
+        if new and len(pool.sought) >= WISHES_MAX:
+            raise Error(
+                Code.QUEUE_FULL,
+                f"The tickets in the line of pool '{pool.name}' ask for {WISHES_MAX} different"
+                " sets of labels, which is the most. Try again later, or ask for labels that"
+                " others ask for.",
+            )
+
+
 def is_full(draft: Draft, pool: Pool) -> bool:
     """May no more tickets wait in a pool's line? Those for which units are free do not count."""
     most = pool.spec.queue_max
@@ -169,10 +182,16 @@ def _starting(draft: Draft, pool: Pool) -> int:
     if pool.paused:
         return 0
     at = draft.moment.at
-    found = free_units(Facts(slots={pool.name: draft.slots(pool.name)}), pool, at)
-    if pool.spec.limit is None:  # slots in other states serve no ticket
+    facts = Facts(pools={pool.name: pool}, slots={pool.name: draft.slots(pool.name)})
+    found = free_units(facts, pool, at)
+    most = sum(max(0, units) for units in found.values())
+    if pool.spec.limit is None:  # slots in other states, or without the labels, serve no ticket
         found = {state: min(found.get(state, 0), units) for state, units in pool.awaited.items()}
-    free = sum(max(0, units) for units in found.values())
+        for wanted, units in pool.sought.items():
+            need = Need(pool.name, units, wanted=wanted)
+            found[wanted] = min(fitting(facts, need, at), units)
+    # A slot may suit several tickets, but only one of them gets it.
+    free = min(most, sum(max(0, units) for units in found.values()))
     return min(free, pacing.permitted(pool, at, free))
 
 

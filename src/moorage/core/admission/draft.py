@@ -33,7 +33,11 @@ class Draft:
         """Return the slots of a pool as changed so far, by name."""
         slots = dict(self.facts.slots.get(pool, {}))
         for (of, name), slot in self.changes.slots.items():
-            if of == pool and slot is not None:
+            if of != pool:
+                continue
+            if slot is None:
+                slots.pop(name, None)
+            else:
                 slots[name] = slot
         return slots
 
@@ -52,16 +56,18 @@ class Draft:
         gang = is_gang(ticket.needs)
         for name in units_by_pool(ticket.needs):
             pool = self.pool(name)
-            awaited = pool.awaited
-            if pool.spec.limit is None:
-                for need in ticket.needs:
-                    if need.pool == name:
-                        awaited = counted(awaited, need.state, sign * need.units)
+            awaited, sought = pool.awaited, pool.sought
+            for need in ticket.needs if pool.spec.limit is None else ():
+                if need.pool == name and need.wanted:
+                    sought = counted(sought, need.wanted, sign * need.units)
+                elif need.pool == name:
+                    awaited = counted(awaited, need.state, sign * need.units)
             self.changes.pools[name] = structs.replace(
                 pool,
                 waiting=pool.waiting + sign,
                 gangs=pool.gangs + sign * gang,
                 awaited=awaited,
+                sought=sought,
             )
 
     def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:

@@ -14,6 +14,7 @@ from moorage.core.admission.model import FencingToken, Lease, Pool, Slot, StartO
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
+from moorage.core.wishes import suits
 
 
 @dataclass(slots=True)
@@ -45,6 +46,8 @@ class Keys:
     touched: set[str] = field(default_factory=set)
     """Names of slots that are needed with their leases, but without their pools."""
 
+    heads: set[LeaseId] = field(default_factory=set)
+    """Leases of `leases` for whose lines `Facts.heads` are needed."""
     member_groups: set[str] = field(default_factory=set)
     """Groups of reporters whose members decide the limits of some pools; all of these pools."""
 
@@ -59,6 +62,7 @@ class Keys:
         self.holders |= other.holders
         self.heard |= other.heard
         self.touched |= other.touched
+        self.heads |= other.heads
         self.quotas |= other.quotas
         if other.due is not None:
             self.due = other.due if self.due is None else max(self.due, other.due)
@@ -68,7 +72,7 @@ class Keys:
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
-        named += len(self.member_groups)
+        named += len(self.member_groups) + len(self.heads)
         return named + (self.due is not None)
 
 
@@ -79,6 +83,8 @@ class Line:
     tickets: list[LeaseId] = field(default_factory=list)
     whole: bool = False
     """These are all tickets of the line."""
+    end: tuple[int, int] | None = field(default=None, compare=False)
+    """The place of the last one as stored, see `admit.order`: the batch may have moved it since."""
 
 
 @dataclass(slots=True)
@@ -164,9 +170,13 @@ class Facts:
     """Waiting tickets by (pool, owner), for owners in `Keys.asked` and pools where they could be
     too many; for all others, only what this batch has added."""
     lines: dict[str, Line] = field(default_factory=dict)
+    heads: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Places of the first tickets of some lines, by pool, as stored before the batch."""
     due: list[LeaseId] = field(default_factory=list)
     grants: int = 0
     """Grants in this batch so far: the `n` of the next token."""
+    _grantable: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Counts of `grantable`, until a slot of the pool changes."""
 
     def apply(self, changes: Changes) -> None:
         """Make the changes of one decision visible to the next."""
@@ -180,6 +190,8 @@ class Facts:
                 self.slots.setdefault(name, {})
         for key, lease in changes.leases.items():
             self._lease(key, lease)
+        if changes.slots:
+            self._grantable.clear()
         for (pool_name, name), slot in changes.slots.items():
             named = self.slots.setdefault(pool_name, {})
             if slot is None:
@@ -188,6 +200,23 @@ class Facts:
                 named[name] = slot
         for key, until in changes.heard.items():
             self.leases[key] = structs.replace(self.leases[key], heard_until=until)
+
+    def grantable(self, pool: str, wanted: str = "") -> int:
+        """Return how many slots of a pool tickets may get sooner or later: not drained ones.
+
+        A drained slot that is still occupied counts, because its lease does. `wanted`: only slots
+        with these labels.
+        """
+        key = (pool, wanted)
+        found = self._grantable.get(key)
+        if found is None:
+            there = self.slots.get(pool, {}).values()
+            found = sum(
+                (slot.occupied or slot.drain is None) and suits(slot.labels, wanted)
+                for slot in there
+            )
+            self._grantable[key] = found
+        return found
 
     def slots_of(self, pools: Iterable[str]) -> Iterable[Slot]:
         """Yield the slots of some pools."""

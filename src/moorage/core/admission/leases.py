@@ -264,14 +264,14 @@ def outcome(
 
 
 def enter(
-    draft: Draft, wish: Ask, arrival: int | None = None, before: Lease | None = None
+    draft: Draft, wish: Ask, place: Lease | None = None, before: Lease | None = None
 ) -> LeaseId:
     """Check a new request and add its ticket.
 
     Args:
         draft: of the decision; the key is not in use.
         wish: the request.
-        arrival: its place in line; None: the end.
+        place: the lease or ticket whose place in line it takes; None: its own.
         before: the lease or ticket that it replaces; None: none.
 
     Raises as `ask`, except KEY_REUSED.
@@ -282,11 +282,19 @@ def enter(
     if not wish.forced:
         for name in units_by_pool(wish.needs):
             bounds.check_queue(draft, draft.pool(name), wish, before)
-    ticket = ticket_of(draft, wish, draft.arrive() if arrival is None else arrival)
+            bounds.check_wishes(draft.pool(name), wish)
+    ticket = ticket_of(draft, wish, draft.arrive() if place is None else place.arrival)
+    if place is not None:
+        ticket = placed(ticket, place)
     draft.put(ticket)
     draft.wait(ticket)
     grow(draft, ticket)
     return wish.id
+
+
+def placed(ticket: Lease, old: Lease) -> Lease:
+    """Return a ticket with the priority that an operator has given to the one that it replaces."""
+    return structs.replace(ticket, priority=old.priority, priority_asked=old.priority_asked)
 
 
 def ticket_of(draft: Draft, wish: Ask, arrival: int) -> Lease:

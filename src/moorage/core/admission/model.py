@@ -86,6 +86,8 @@ class PoolSpec(Struct, frozen=True):
     per_member: int | None = None
     """Units for each member of `member_group`, a group of reporters; None: the limit is fixed."""
     member_group: str | None = None
+    native_slots: bool = False
+    """Its slots are made by the native API, so Boskos' configuration leaves them alone."""
 
 
 class Rest(Struct, frozen=True):
@@ -132,8 +134,23 @@ class Pool(Struct, frozen=True):
     updated_at: Instant
     growth: Growth | None = None
     """None: all its slots are configured by name."""
+    pause_reason: str = ""
+    """Why it is paused, for people; empty: nobody has said."""
     awaited: dict[str, int] = {}
-    """Of a pool with slots: how many slots the tickets in its line need, by state."""
+    """Of a pool with slots: how many slots the tickets in its line need, by state; without those
+    that ask for labels."""
+    sought: dict[str, int] = {}
+    """Of a pool with slots: how many slots such tickets need, by `Need.wanted`."""
+
+
+class Drain(Struct, frozen=True):
+    """Why a slot is not granted any more, and what becomes of it."""
+
+    goes: bool
+    """It is removed once it is free; otherwise it stays until it is resumed or removed."""
+    reason: str
+    at: Instant
+    """By the wall clock."""
 
 
 class Slot(Struct, frozen=True):
@@ -161,6 +178,10 @@ class Slot(Struct, frozen=True):
     next such release counts as that holder's; ascending. See `late_releases.py`."""
     heard_at: Instant | None = None
     """Alive time of its holder's last update; None: of before this was stored."""
+    labels: dict[str, str] = {}
+    """What requests may ask for."""
+    drain: Drain | None = None
+    """None: it may be granted."""
 
     @property
     def occupied(self) -> bool:
@@ -175,6 +196,8 @@ class Need(Struct, frozen=True):
     units: int
     state: str = FREE
     dest: str = LEASED
+    wanted: str = ""
+    """Labels that its slots must have, see `wishes.py`; empty: any slot will do."""
 
 
 class FencingToken(Struct, frozen=True, order=True):
@@ -240,6 +263,10 @@ class Lease(Struct, frozen=True):
     """How many times it was written."""
     recorded_at: Instant | None = None
     """When it was written last."""
+    priority_asked: int | None = None
+    """Of what an operator has moved in line: the priority of its request."""
+    forced_by_operator: bool = False
+    """An operator has forced the grant of a ticket that waited; a retry of it is not forced."""
 
 
 class StartOutcome(Struct, frozen=True):
@@ -288,6 +315,13 @@ def is_unheard(lease: Lease, moment: Moment) -> bool:
         return False
     due = _heard_due(lease, moment.at - moment.alive, moment.outage_ended_at)
     return due is not None and due <= moment.at
+
+
+def since_of(lease: Lease) -> Instant:
+    """Return since when (service time) a lease has been in its state."""
+    if lease.ended_at is not None:
+        return lease.ended_at
+    return lease.asked_at if lease.granted_at is None else lease.granted_at
 
 
 def record_age(lease: Lease, at: Instant) -> int | None:

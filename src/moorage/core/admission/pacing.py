@@ -30,6 +30,22 @@ def charged(pacing: Pacing, paced_at: int, at: int, units: int, jitter: int) -> 
     return max(at, paced_at) + units * (pacing.interval + jitter)
 
 
+def wakes_at(pool: Pool, at: Instant, silent_at: Instant | None = None) -> Instant | None:
+    """Return when time alone may allow a grant in a pool with a line; None: never.
+
+    `silent_at` is when a ticket with units set aside is passed over; None: there is none.
+    """
+    if pool.paused:
+        return None
+    times = [rest.until for rest in pool.resting if rest.until > at]
+    if silent_at is not None:
+        times.append(silent_at)
+    opens = opens_at(pool)
+    if opens is not None and opens > at:
+        times.append(opens)
+    return min(times, default=None)
+
+
 def is_open(pool: Pool, at: Instant) -> bool:
     """Does pacing permit a grant now?"""
     opens = opens_at(pool)

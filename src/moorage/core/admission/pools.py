@@ -22,7 +22,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.service_time import Moment
-from moorage.core.texts import check_path
+from moorage.core.texts import check_path, check_plain
 
 
 def put(
@@ -78,13 +78,27 @@ def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
 
 
 def pause(
-    facts: Facts, moment: Moment, wall: Instant, name: str, paused: bool
+    facts: Facts, moment: Moment, wall: Instant, name: str, paused: bool, reason: str = ""
 ) -> tuple[Changes, Pool]:
-    """Stop granting, or resume; everything else continues. Raises POOL_NOT_FOUND."""
+    """Stop granting, or resume; everything else continues. Raises POOL_NOT_FOUND, INVALID.
+
+    A pause of a paused pool only replaces the `reason`, unless it gives none.
+    """
     pool = _found(facts, name)
-    if pool.paused == paused:
+    check_plain("reason", reason)
+    if not paused:
+        reason = ""
+    elif pool.paused and not reason:
+        reason = pool.pause_reason
+    if (pool.paused, pool.pause_reason) == (paused, reason):
         return Changes(), pool
-    pool = structs.replace(pool, paused=paused, generation=pool.generation + 1, updated_at=wall)
+    pool = structs.replace(
+        pool,
+        paused=paused,
+        pause_reason=reason,
+        generation=pool.generation + 1,
+        updated_at=wall,
+    )
     return Changes(pools={name: pool}), pool
 
 
@@ -136,7 +150,7 @@ def limit_by_members(per_member: int, members: int) -> int:
 
 def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:
     """Return a spec with the default pacing for its hold and its units; none if these change."""
-    if spec.per_member is not None:
+    if spec.per_member is not None or spec.native_slots:  # neither has a number of units yet
         return structs.replace(spec, pacing=None)
     units = spec.limit
     if units is None and before is not None:
@@ -241,11 +255,18 @@ def _check_kind(name: str, before: Pool | None, spec: PoolSpec) -> None:
     has_slots = before is not None and before.spec.limit is None
     if has_slots and spec.limit is not None:
         raise Error(Code.INVALID, f"Pool '{name}' has slots, which are its limit: omit limit.")
-    if not has_slots and spec.limit is None:
+    if spec.native_slots and spec.limit is not None:
+        raise Error(Code.INVALID, "A pool with native_slots has no limit: omit it, and per_member.")
+    if before is not None and before.spec.native_slots != spec.native_slots:
+        raise Error(
+            Code.INVALID,
+            f"native_slots of pool '{name}' cannot change: delete the pool and create it again.",
+        )
+    if not has_slots and spec.limit is None and not spec.native_slots:
         raise Error(
             Code.INVALID,
             f"Pool '{name}' has no slots, so it needs a limit: a number of units."
-            " Slots come from Boskos' configuration file.",
+            " For named slots, set native_slots or use Boskos' configuration file.",
         )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
 from moorage.core.admission.slots import free
-from moorage.core.admission.units import limit_of, units_by_pool
+from moorage.core.admission.units import units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
@@ -19,7 +19,6 @@ from moorage.core.limits import (
     ASKED_BYTES_MAX,
     DURATION_SECONDS_MAX,
     KEY_LENGTH_MAX,
-    LEASES_KEPT_HOURS,
     MAX_INT,
     NEEDS_MAX,
     PATIENCE_SECONDS_MAX,
@@ -27,6 +26,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.texts import check_plain
+from moorage.core.wishes import labels_of, labels_text, suits
 from moorage.wire.defaults import PATIENCE_SECONDS
 
 PATIENCE = round(PATIENCE_SECONDS * SECOND)
@@ -52,6 +52,7 @@ class Ask(Struct, frozen=True):
     owner: str
     key: str
     digest: str
+    """Of the request, without the labels that describe the caller (`wire.labels`)."""
     needs: tuple[Need, ...]
     priority: int = 0
     ttl: Term = None
@@ -67,6 +68,8 @@ class Ask(Struct, frozen=True):
     """Alive time until which its ticket waits without a poll; None: for ever."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
+    older_digest: str | None = None
+    """Of the request with all its labels, as leases of older releases have it; None: the same."""
 
     def heard(self, until: Instant) -> "Ask":
         """Return the same request with this `heard_until`."""
@@ -135,17 +138,27 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
 def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
 
-    A forced one is bound only by the number of free slots. A limit that follows members may grow.
+    A forced one is bound only by the number of free slots. A limit that follows members may grow,
+    and a slot that is drained but kept may be resumed: requests wait for both.
     """
     for pool in pools_of(facts, ask.needs):
-        units = units_by_pool(ask.needs)[pool.name]
+        units, most = units_by_pool(ask.needs)[pool.name], pool.spec.limit
+        if most is None:
+            most = units_of(pool, _there(facts, pool))
         if ask.forced:
-            _check_slots(facts, pool, ask.needs, at)
-        elif units > limit_of(facts, pool) and pool.spec.per_member is None:
+            check_slots(facts, pool, ask.needs, at)
+        elif (lacking := _lacking(facts, pool, ask.needs)) is not None:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(lacking.units, 'slot')} with"
+                f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
+                f" {_there(facts, pool, lacking.wanted)}.",
+            )
+        elif units > most and pool.spec.per_member is None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
                 f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
-                f" has only {limit_of(facts, pool)}.",
+                f" has only {most}.",
             )
         elif pool.spec.quota is not None and units > pool.spec.quota:
             raise Error(
@@ -153,6 +166,17 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
                 f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
                 f" may have only {pool.spec.quota}.",
             )
+
+
+def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
+    """Return the need for which a pool has too few slots with the labels, in whatever state."""
+    own = (need for need in needs if need.pool == pool.name and need.wanted)
+    return next((n for n in own if n.units > _there(facts, pool, n.wanted)), None)
+
+
+def _there(facts: Facts, pool: Pool, wanted: str = "") -> int:
+    """Return how many slots with these labels a pool has, occupied and drained ones included."""
+    return sum(suits(slot.labels, wanted) for slot in facts.slots.get(pool.name, {}).values())
 
 
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
@@ -216,20 +240,27 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
     for need in needs:
         if not 1 <= need.units <= MAX_INT:
             raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}.")
+        check_labels(labels_of(need.wanted))
     for pool in pools_of(facts, needs):
         named = pool.spec.limit is None
+        if not named and any(need.pool == pool.name and need.wanted for need in needs):
+            raise Error(
+                Code.INVALID,
+                f"Pool '{pool.name}' has no named slots, so none with labels: omit labels.",
+            )
         if not named and any(
             need.pool == pool.name and (need.state, need.dest) != (FREE, LEASED) for need in needs
         ):
             raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
 
 
-def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+def check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+    """Raise UNITS_ABOVE_LIMIT if a pool has slots, but too few free ones for a forced request."""
     if pool.spec.limit is not None:
         return
     slots = facts.slots.get(pool.name, {}).values()
     for need in needs:
-        idle = len(free(slots, at, need.state))
+        idle = sum(suits(slot.labels, need.wanted) for slot in free(slots, at, need.state))
         if need.pool == pool.name and need.units > idle:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
@@ -258,7 +289,8 @@ def live_lease(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
 def known_to(facts: Facts, wish: Ask) -> LeaseId | None:
     """Return the lease that the same request made before. Raises KEY_REUSED."""
     known = facts.asked.get((wish.owner, wish.key))
-    if known is not None and facts.leases[known].digest != wish.digest:
+    digests = (wish.digest, wish.older_digest)
+    if known is not None and facts.leases[known].digest not in digests:
         raise Error(
             Code.KEY_REUSED,
             f"Key '{wish.key}' was used for another request: a new attempt needs a new key.",
@@ -276,6 +308,6 @@ def ended_message(lease: Lease) -> str:
 def unknown_message(lease: LeaseId) -> str:
     """Return the message that no lease with this id is remembered."""
     return (
-        f"There is no lease '{lease}': it never existed here,"
-        f" or it ended more than {LEASES_KEPT_HOURS} hours ago."
+        f"There is no lease '{lease}': it never existed here, or it ended longer ago than ended"
+        " leases are kept."
     )

@@ -6,8 +6,8 @@ from moorage.core.admission import bounds
 from moorage.core.admission.bars import quota_left
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.leases import enter, ticket_of
-from moorage.core.admission.model import Lease, Pool, key_left
+from moorage.core.admission.leases import enter, placed, ticket_of
+from moorage.core.admission.model import Lease, Pool, Slot, key_left
 from moorage.core.admission.owners import GOVERNORS, is_foreign
 from moorage.core.admission.requests import (
     NEVER,
@@ -27,6 +27,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
+from moorage.core.wishes import suits
 
 Answer = tuple[Changes, LeaseId]
 
@@ -68,7 +69,7 @@ def retry(
             f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
             " learn about a new one: revoke it instead.",
         )
-    if wish.requeue and old.forced:
+    if wish.requeue and old.forced and not old.forced_by_operator:
         raise Error(Code.INVALID, f"Lease '{lease}' was forced, so it has no place in line.")
     draft = Draft(facts, moment, wall)
     same_key = wish.requeue and new.key == old.key
@@ -82,10 +83,10 @@ def retry(
     bounds.check_asker(pools, new)
     keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
     keeps_units = keeps and not wish.requeue and old.state == "granted"
-    if keeps_units and _may_keep(facts, old, new, pools):
+    held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
+    if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
-        ticket = ticket_of(draft, new, draft.arrive())
-        held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
+        ticket = placed(ticket_of(draft, new, draft.arrive()), old)
         draft.start(ticket, held, paying=True)
         return draft.changes, new.id
     ended = draft.end(old, "retried")
@@ -94,28 +95,37 @@ def retry(
     if new.pull and not wish.requeue:
         draft.changes.polled.add(new.id)
     keeps_place = keeps or (wish.requeue and old.owner == GOVERNORS)
-    enter(draft, new, old.arrival if keeps_place else None, old)
+    enter(draft, new, old if keeps_place else None, old)
     return draft.changes, new.id
 
 
 def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()) -> Ask:
-    """Return the request that a lease was made from, as a new attempt."""
+    """Return the request that a lease was made from, as a new attempt.
+
+    What an operator has done to it since is not part of it: a move, or a forced grant.
+    """
     return Ask(
         id=fresh,
         owner=lease.owner,
         key=key,
         digest=lease.digest,
         needs=lease.needs,
-        priority=lease.priority,
+        priority=lease.priority if lease.priority_asked is None else lease.priority_asked,
         ttl=NEVER if lease.ttl is None else lease.ttl,
         hold=NEVER if lease.hold is None else lease.hold,
         patience=lease.patience,
         labels=lease.labels,
-        forced=lease.forced,
+        forced=lease.forced and not lease.forced_by_operator,
         pull=lease.pull,
         allocations=lease.allocations,
         roles=roles,
     )
+
+
+def _suits(slot: Slot, lease: Lease) -> bool:
+    """Would a slot be granted to this lease again? Not if it is drained, or has lost its labels."""
+    own = (need for need in lease.needs if need.pool == slot.pool)
+    return slot.drain is None and any(suits(slot.labels, need.wanted) for need in own)
 
 
 def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:

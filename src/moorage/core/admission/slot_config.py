@@ -101,9 +101,7 @@ class _Sync:
         self.wall = wall
         self.config = config
         self.problems: list[str] = []
-        self.pools_now = {
-            name: pool for name, pool in facts.pools.items() if pool.spec.limit is None
-        }
+        self.pools_now = {name: pool for name, pool in facts.pools.items() if is_configured(pool)}
         self.slots_now = {
             (slot.pool, slot.name): slot for slot in facts.slots_of(list(self.pools_now))
         }
@@ -113,8 +111,10 @@ class _Sync:
         for entry in self.config.entries:
             if entry.pool in self.pools_now:
                 continue
-            if entry.pool in self.facts.pools:
-                self.problems.append(f"{entry.pool} is a pool with a limit and cannot have names")
+            known = self.facts.pools.get(entry.pool)
+            if known is not None:
+                has = "a limit" if known.spec.limit is not None else "slots of the native API"
+                self.problems.append(f"{entry.pool} is a pool with {has} and cannot have names")
                 continue
             self.pools_now[entry.pool] = new_pool(entry.pool, SPEC, self.wall)
 
@@ -139,8 +139,16 @@ class _Sync:
                 del self.slots_now[key]
             elif entry is not None:
                 there[slot.name] = slot
+        others = {
+            slot.name: pool.name
+            for pool in self.facts.pools.values()
+            if pool.spec.native_slots
+            for slot in self.facts.slots_of([pool.name])
+        }
         for name, entry in wanted.items():
-            if name not in there:
+            if name in others:
+                self.problems.append(f"{name} is a slot of {others[name]}, made by the native API")
+            elif name not in there:
                 self.add(entry.pool, name, entry.state)
             elif there[name].pool != entry.pool:
                 self.problems.append(
@@ -210,7 +218,7 @@ class _Sync:
     def changes(self) -> Changes:
         """Return the differences from the facts."""
         changes = Changes()
-        before = {name: pool for name, pool in self.facts.pools.items() if pool.spec.limit is None}
+        before = {name: pool for name, pool in self.facts.pools.items() if is_configured(pool)}
         for name in before.keys() | self.pools_now.keys():
             pool = self.pools_now.get(name)
             if pool != before.get(name):
@@ -220,6 +228,11 @@ class _Sync:
             if self.slots_now.get(key) != slots.get(key):
                 changes.slots[key] = self.slots_now.get(key)
         return changes
+
+
+def is_configured(pool: Pool) -> bool:
+    """Do a pool's slots follow the configuration?"""
+    return pool.spec.limit is None and not pool.spec.native_slots
 
 
 def _name(slot: Slot) -> str:

@@ -30,7 +30,9 @@ def free(slots: Iterable[Slot], at: Instant, state: str = FREE) -> list[Slot]:
 
     Those in cooldown at this service time come last.
     """
-    found = [slot for slot in slots if not slot.occupied and slot.state == state]
+    found = [
+        slot for slot in slots if not slot.occupied and slot.state == state and slot.drain is None
+    ]
     return sorted(found, key=lambda slot: (is_resting(slot, at), slot.updated_at, slot.name))
 
 
@@ -89,12 +91,14 @@ def give_back(
     }
 
 
-def freed(slot: Slot, lease: Lease, pool: Pool | None, end: LeaseEnd, state: str) -> Slot:
-    """Return a slot after this lease has released it.
+def freed(slot: Slot, lease: Lease, pool: Pool | None, end: LeaseEnd, state: str) -> Slot | None:
+    """Return a slot after this lease has released it; None: it was drained, and goes now.
 
     A slot of a growing pool expires after the pool's lifespan from now; slots of other pools do not
     expire. A slot in another state than `FREE` has no cooldown.
     """
+    if slot.drain is not None and slot.drain.goes:
+        return None
     at, growth = end.moment.at, None if pool is None else pool.growth
     expires_at = None if growth is None else slot.expires_at
     if growth is not None and growth.lifespan is not None:

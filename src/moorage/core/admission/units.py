@@ -8,6 +8,7 @@ from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, UNRETURNED, Cause, Need, Pool, PoolSpec, Rest, Slot
 from moorage.core.clock import Instant
 from moorage.core.limits import RESTS_MAX
+from moorage.core.wishes import suits
 
 
 class SlotGroup(Struct, frozen=True, array_like=True):
@@ -18,6 +19,8 @@ class SlotGroup(Struct, frozen=True, array_like=True):
     rests_until: Instant
     """As of `Slot`, or 0 if that has passed."""
     slots: int
+    drained: bool = False
+    """They are kept from further grants."""
 
 
 class Figures(Struct, frozen=True):
@@ -41,13 +44,15 @@ def lacking(pool: Pool, slots: Collection[Slot]) -> int:
     if pool.growth is None:
         return 0
     coming = {*pool.awaited, pool.growth.state}
-    idle = sum(not slot.occupied and slot.state in coming for slot in slots)
+    idle = sum(not slot.occupied and slot.drain is None and slot.state in coming for slot in slots)
     return max(0, min(sum(pool.awaited.values()) - idle, pool.growth.most - len(slots)))
 
 
 def limit_of(facts: Facts, pool: Pool) -> int:
     """Return the units of a pool: its limit, or the number of slots it has or may still make."""
-    return units_of(pool, len(facts.slots.get(pool.name, {})))
+    if pool.spec.limit is not None:
+        return pool.spec.limit
+    return units_of(pool, facts.grantable(pool.name))
 
 
 def units_of(pool: Pool, slots: int) -> int:
@@ -64,23 +69,38 @@ def is_over(pool: Pool, units: int) -> bool:
 
 def is_free(slot: Slot | SlotGroup, at: Instant) -> bool:
     """May a slot be granted to a ticket that wants its state?"""
-    return not slot.occupied and slot.rests_until <= at
+    return not slot.occupied and slot.rests_until <= at and not is_drained(slot)
 
 
 def is_resting(slot: Slot | SlotGroup, at: Instant) -> bool:
     """Is a slot in cooldown?"""
-    return not slot.occupied and slot.rests_until > at
+    return not slot.occupied and slot.rests_until > at and not is_drained(slot)
 
 
-def rests(facts: Facts, pool: Pool, at: Instant, state: str = FREE) -> list[Rest]:
-    """Return the units in cooldown and when it ends; in a pool with slots, those in this state."""
+def is_drained(slot: Slot | SlotGroup) -> bool:
+    """Is a slot kept from further grants?"""
+    return slot.drained if isinstance(slot, SlotGroup) else slot.drain is not None
+
+
+def rests(facts: Facts, pool: Pool, at: Instant, state: str = FREE, wanted: str = "") -> list[Rest]:
+    """Return the units in cooldown and when it ends; in a pool with slots, those that fit."""
     if pool.spec.limit is not None:
         return [rest for rest in pool.resting if rest.until > at]
     return [
         Rest(slot.rests_until, 1)
         for slot in facts.slots.get(pool.name, {}).values()
-        if slot.state == state and is_resting(slot, at)
+        if slot.state == state and is_resting(slot, at) and suits(slot.labels, wanted)
     ]
+
+
+def fitting(facts: Facts, need: Need, at: Instant) -> int:
+    """Return the free units that a need fits: like `free_units`, with regard to labels."""
+    if not need.wanted:
+        return free_units(facts, facts.pools[need.pool], at).get(need.state, 0)
+    return sum(
+        is_free(slot, at) and slot.state == need.state and suits(slot.labels, need.wanted)
+        for slot in facts.slots.get(need.pool, {}).values()
+    )
 
 
 def free_units(facts: Facts, pool: Pool, at: Instant) -> dict[str, int]:
@@ -106,7 +126,7 @@ def figures_of(pool: Pool, groups: Collection[SlotGroup], at: Instant) -> Figure
         groups: of its slots, all of them; empty for a pool without slots.
         at: now, in service time.
     """
-    units = units_of(pool, sum(group.slots for group in groups))
+    units = units_of(pool, sum(g.slots for g in groups if g.occupied or not g.drained))
     if pool.spec.limit is not None:
         resting = _resting(pool.resting, at)
         free = pool.spec.limit - pool.occupied - resting

@@ -54,4 +54,5 @@ def _caller(token: Token) -> Caller:
         roles=ROLES[token.role] if isinstance(token.role, Role) else NO_ROLES,
         token_id=token.id,
         scope=token.scope,
+        expires_at=token.expires_at,
     )

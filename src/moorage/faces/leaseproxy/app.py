@@ -29,6 +29,7 @@ from moorage.faces.golang.texts import (
 from moorage.faces.json_decoding import decoded
 from moorage.faces.web import RETRY_AFTER, Limits, Receive, RefusalError, Scope, Send, leaving
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
+from moorage.wire.labels import DESCRIBING
 
 ACQUIRE = "/lease/acquire"
 RELEASE = "/lease/release"
@@ -105,7 +106,7 @@ class LeaseProxyFace:
 
         try:
             names = await self._proxy.acquire(
-                storable(wanted.kind), wanted.count, self._seconds_max, gone
+                storable(wanted.kind), wanted.count, self._seconds_max, gone, _labels(query)
             )
         except Error as error:
             if error.code is Code.POOL_UNKNOWN:
@@ -147,6 +148,12 @@ def _wanted(query: dict[str, str]) -> _Wanted | Response:
     if re.fullmatch("[0-9]{1,40}", count) is None or int(count) >= COUNT_END:
         return refusal(400, f'parameter "count" is not valid: {count}')
     return _Wanted(kind, int(count))
+
+
+def _labels(query: dict[str, str]) -> dict[str, str]:
+    """Return the labels that Moorage's own functions for bash add; the original ignores them."""
+    found = {name: query.get(f"label.{name}") for name in sorted(DESCRIBING)}
+    return {name: storable(value) for name, value in found.items() if value}
 
 
 def _not_acquired(status: int, kind: str, reason: str) -> Response:

@@ -54,16 +54,29 @@ def _decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
-    """Decode a query in which each parameter occurs at most once. Raises RefusalError."""
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        raise RefusalError(HTTPStatus.BAD_REQUEST, "A query parameter is given more than once.")
+    """Decode a query; only a parameter that is a list may be repeated. Raises RefusalError."""
+    lists = _lists_of(kind)  # type: ignore[arg-type] # types are hashable
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in lists:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise RefusalError(HTTPStatus.BAD_REQUEST, "A query parameter is given more than once.")
+        else:
+            values[name] = value
     try:
         decoded = msgspec.convert(values, kind, strict=False)
         _check_names(values, frozenset(field.name for field in fields(kind)))  # type: ignore[arg-type] # it is a dataclass
     except msgspec.ValidationError as error:
         raise RefusalError(HTTPStatus.BAD_REQUEST, f"The query is invalid: {error}") from None
     return decoded
+
+
+@cache
+def _lists_of(kind: Any) -> frozenset[str]:
+    """Return the names of parameters that may be repeated."""
+    hints = get_type_hints(kind)
+    return frozenset(name for name, hint in hints.items() if get_origin(hint) is list)
 
 
 def _check_names(value: Mapping[str, Any], known: frozenset[str]) -> None:

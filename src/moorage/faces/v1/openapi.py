@@ -6,7 +6,7 @@ Source: the OpenAPI Specification 3.1.
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
@@ -15,6 +15,15 @@ import msgspec
 from msgspec import Raw
 
 from moorage import __version__
+from moorage.faces.v1.descriptions import (
+    ANSWERS,
+    BODIES,
+    ENUM_DESCRIPTIONS,
+    ENUMS,
+    OPERATIONS,
+    PARAMETERS,
+    VARIABLES,
+)
 from moorage.faces.v1.problems import MEDIA_TYPE
 from moorage.faces.v1.routing import VARIABLE, Request, Route
 from moorage.wire.changes import VALUES
@@ -31,6 +40,7 @@ _DESCRIPTION = (
 
 _TAGS = {
     "tokens": "Access tokens.",
+    "whoami": "The caller, and the server.",
     "database": "Backups and checks.",
     "audit": "The audit log.",
     "providers": "Resource providers.",
@@ -49,6 +59,9 @@ _TAGS = {
 
 _VERBS = {"page": "list", "index": "list", "read": "get", "answered": "get"}
 """Verbs of operation ids, where they differ from the handler's name."""
+
+_PART = "slot"
+"""What a pool has: handlers with it in their names say what the operation is about."""
 
 _SEVERAL = "It may contain slashes, which need not be escaped."
 
@@ -88,6 +101,10 @@ def _document(routes: list[Route]) -> dict[str, Any]:
     _describe_values(components)
     for kind in _dataclasses(types):
         _describe(components[kind.__name__], kind)
+    named = {frozenset(get_args(values)): name for name, values in ENUMS.items()}
+    components = _with_named_values(components, named)
+    found = _with_named_values(found, named)
+    components |= {name: _values(name) for name in ENUMS}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(template_of(route.path), {})[route.method.lower()] = _operation(
@@ -95,7 +112,12 @@ def _document(routes: list[Route]) -> dict[str, Any]:
         )
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Moorage", "version": __version__, "description": _DESCRIPTION},
+        "info": {
+            "title": "Moorage",
+            "version": __version__,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
         "components": {
@@ -167,6 +189,29 @@ def _describe_values(components: dict[str, Any]) -> None:
     }
 
 
+def _values(name: str) -> dict[str, Any]:
+    """Return the schema of values that are one of a few."""
+    values = list(get_args(ENUMS[name]))
+    return {"type": "string", "enum": values, "description": ENUM_DESCRIPTIONS[name]}
+
+
+def _with_named_values(part: Any, named: dict[frozenset[str], str]) -> Any:
+    """Return a part of the document with references to the schemas of `ENUMS`.
+
+    Otherwise generators make one type for each use, and their values cannot be compared.
+    """
+    if isinstance(part, list):
+        return [_with_named_values(one, named) for one in part]
+    if not isinstance(part, dict):
+        return part
+    values = part.get("enum")
+    if isinstance(values, list) and (name := named.get(frozenset(values))) is not None:
+        others = {key: one for key, one in part.items() if key not in ("enum", "type")}
+        return {"$ref": COMPONENTS.format(name=name), **others}
+    changed = {key: _with_named_values(one, named) for key, one in part.items()}
+    return {"type": "string", **changed} if isinstance(values, list) else changed
+
+
 def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _operation_id(route),
@@ -181,7 +226,8 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     if route.parameters is not None:
         operation["description"] = inspect.getdoc(route.parameters) or ""
     if route.body is not None:
-        content = {"application/json": {"schema": schemas[_key(route.body)]}}
+        example = BODIES[route.body.__name__]
+        content = {"application/json": {"schema": schemas[_key(route.body)], "example": example}}
         operation["requestBody"] = {"required": not route.body_optional, "content": content}
     return operation
 
@@ -193,17 +239,22 @@ def _tag(route: Route) -> str:
 def _operation_id(route: Route) -> str:
     """Return the operation's name in generated clients: `create_pool`, `list_leases`, `watch`."""
     tag, name = _tag(route).replace("-", "_"), route.handler.__name__
-    if tag in name:
-        return name
-    verb = _VERBS.get(name, name)
-    several = verb == "list" or route.bulk
-    return f"{verb}_{tag if several else tag.removesuffix('s')}"
+    if tag not in name and _PART not in name:
+        verb = _VERBS.get(name, name)
+        several = verb == "list" or route.bulk
+        name = f"{verb}_{tag if several else tag.removesuffix('s')}"
+    return OPERATIONS.get(name, name)
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        | ({"description": _SEVERAL} if several else {})
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": f"{VARIABLES[name]} {_SEVERAL}" if several else VARIABLES[name],
+            "schema": {"type": "string"},
+        }
         for name, several in VARIABLE.findall(route.path)
     ]
 
@@ -217,19 +268,26 @@ def _query_parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, A
             "name": one.name,
             "in": "query",
             "required": False,
-            "schema": {**schemas[_key(hints[one.name])], "default": one.default},
+            "description": PARAMETERS[one.name],
+            "schema": {**schemas[_key(hints[one.name])], "default": _default(one)},
         }
         for one in fields(route.parameters)
     ]
 
 
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
 def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     if route.answer is None:
         return {"204": {"description": HTTPStatus.NO_CONTENT.phrase}}
-    content = {
+    content: dict[str, Any] = {
         media: {"schema": schemas[_key(route.answer)] if number == 0 else {"type": "string"}}
         for number, media in enumerate(route.media)
     }
+    if (example := ANSWERS.get(getattr(route.answer, "__name__", ""))) is not None:
+        content[route.media[0]]["example"] = example
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
         for status in (route.status, *route.also)
@@ -237,5 +295,5 @@ def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
-    content = {MEDIA_TYPE: {"schema": schemas[_key(Problem)]}}
+    content = {MEDIA_TYPE: {"schema": schemas[_key(Problem)], "example": ANSWERS["Problem"]}}
     return {"description": "The request was refused and has changed nothing.", "content": content}

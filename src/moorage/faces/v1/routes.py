@@ -1,8 +1,8 @@
 """The table of all routes, joined from the modules that hold the handlers."""
 
 from moorage.faces.v1 import watch
-from moorage.faces.v1.admin import audit, database, tokens
-from moorage.faces.v1.admission import leases, pools
+from moorage.faces.v1.admin import audit, database, tokens, whoami
+from moorage.faces.v1.admission import leases, lines, pools, slots
 from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
 from moorage.faces.v1.ledger import claims, explain, provider_pages, providers
 from moorage.faces.v1.openapi import route_of
@@ -10,14 +10,17 @@ from moorage.faces.v1.routing import Route
 
 HANDLED: tuple[Route, ...] = (
     *tokens.ROUTES,
+    *whoami.ROUTES,
     *database.ROUTES,
     *audit.ROUTES,
     *provider_pages.ROUTES,
     *providers.ROUTES,
     *claims.ROUTES,
     *explain.ROUTES,
+    *slots.ROUTES,
     *pools.ROUTES,
     *leases.ROUTES,
+    *lines.ROUTES,
     *agents.ROUTES,
     *machines.ROUTES,
     *groups.ROUTES,

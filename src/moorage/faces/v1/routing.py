@@ -131,7 +131,7 @@ class Route:
     handler: Handler
     body: type[Any] | None = None
     parameters: type[Any] | None = None
-    """The query parameters: one scalar field each, all with defaults."""
+    """The query parameters: one field each, a scalar or a list of texts, all with defaults."""
     answer: Any = None
     """None: the answer has no body and its status is 204."""
     status: int = 200

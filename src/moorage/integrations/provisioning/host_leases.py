@@ -79,7 +79,7 @@ class HostLeases:
         return await self._by_host(system, "waiting")
 
     async def past(self, system: str) -> dict[str, list[Lease]]:
-        """Return the leases of hosts that have ended in the last 24 hours, oldest first."""
+        """Return the leases of hosts that have ended and are still kept, oldest first."""
         return await self._by_host(system, "ended")
 
     async def _by_host(self, system: str, state: str) -> dict[str, list[Lease]]:

@@ -67,13 +67,16 @@ class PoolPause(PoolCase):
     """Stop granting (`paused`) or resume it; everything else continues."""
 
     paused: bool
+    reason: str = ""
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.pools.get(self.name)
-        changes, _ = pools.pause(facts, when.moment, when.wall, self.name, self.paused)
-        was = before.paused if before else None
-        self.leave("pool.pause" if self.paused else "pool.resume", was, self.paused, when)
+        changes, pool = pools.pause(
+            facts, when.moment, when.wall, self.name, self.paused, self.reason
+        )
+        action = "pool.pause" if self.paused else "pool.resume"
+        self.leave(action, before and _pause_shown(before), _pause_shown(pool), when)
         return Changes(admission=changes)
 
 
@@ -103,6 +106,13 @@ class MembersCounted(UseCase[None]):
 
     def conclude(self, world: World, when: When) -> None:
         """Return nothing."""
+
+
+def _pause_shown(pool: Pool) -> Any:
+    """Return whether a pool is paused, with the reason if there is one."""
+    if not pool.pause_reason:
+        return pool.paused
+    return {"paused": pool.paused, "reason": pool.pause_reason}
 
 
 def _shown(pool: Pool | None) -> Any:

@@ -159,9 +159,13 @@ class Positions:
         )
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Mark the passes over changed pools as stale."""
-        self._lines.note(changes.pools)
-        self._heads.note(changes.pools)
+        """Mark the passes over changed pools as stale, and those over lines with moved tickets."""
+        pools = {*changes.pools}
+        for lease in changes.leases.values():
+            if lease is not None and lease.priority_asked is not None:
+                pools.update(need.pool for need in lease.needs)
+        self._lines.note(pools)
+        self._heads.note(pools)
 
     async def _view(self, pool: str, seen: _Seen) -> View | None:
         """Return the view for a pool's tickets, including waits of its gangs in other pools."""

@@ -16,12 +16,16 @@ from moorage.core.admission.units import SlotGroup, figures_of
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
+from moorage.core.limits import LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
+from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.key_ranges import keys_with
+from moorage.service.admission.lease_filter import ALL, LeaseFilter
 from moorage.service.admission.positions import Positions
+from moorage.service.admission.slotted.slots import DRAINED
 from moorage.service.admission.views import (
+    Ages,
     LeaseView,
     OutcomeCount,
     PoolView,
@@ -29,6 +33,7 @@ from moorage.service.admission.views import (
     lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.ids import ids_with
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store import service_clock
 from moorage.store.admission import reads
@@ -37,6 +42,10 @@ from moorage.store.api import Engine
 
 VIEWS_AT_A_TIME = 200
 """Leases of a page that are converted before other work runs: a few milliseconds."""
+
+
+SCANNED_AT_A_TIME = 500
+"""Leases that one read of a filtered list looks at."""
 
 
 class NextDue(Struct, frozen=True):
@@ -51,7 +60,8 @@ class NextDue(Struct, frozen=True):
 class AdmissionQueries:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
-    def __init__(self, engine: Engine, service_clock: ServiceClock) -> None:
+    def __init__(self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases) -> None:
+        self._ended = ended
         self._engine = engine
         self._service_clock = service_clock
         self._standings = Positions(engine, self._when)
@@ -130,18 +140,36 @@ class AdmissionQueries:
         state: State | None = None,
         owner: str | None = None,
         key_prefix: str | None = None,
+        id_prefix: str | None = None,
+        only: LeaseFilter = ALL,
     ) -> tuple[list[LeaseView], str | None]:
-        """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
+        """Return leases in the order of their requests, and the next cursor. Raises INVALID.
+
+        A filtered page ends after `LEASES_SCANNED_MAX` leases, even if it is short or empty.
+        """
         rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
         keys = None if key_prefix is None else keys_with(key_prefix, owner)
-        plan = reads.leases_window(after, rows_max, pool=pool, state=state, owner=owner, keys=keys)
-        with errors.translated():
-            seen = await self._engine.read_aside(plan)
-        when = self._when(seen.timeline)
-        page, following = page_of(
-            seen.leases, limit, lambda lease: PageMarker(Instant(lease.arrival), lease.id)
-        )
+        ids = None if id_prefix is None else ids_with(id_prefix)
+        if keys is not None and ids is not None:
+            raise Error(Code.INVALID, "Set key_prefix or id_prefix, not both.")
+        size = SCANNED_AT_A_TIME if only else rows_max
+        found: list[Lease] = []
+        scanned, ended = 0, False
+        while len(found) < rows_max and not ended and scanned < LEASES_SCANNED_MAX:
+            plan = reads.leases_window(
+                after, size, pool=pool, state=state, owner=owner, keys=keys, ids=ids
+            )
+            with errors.translated():
+                seen = await self._engine.read_aside(plan)
+            when = self._when(seen.timeline)
+            found += [lease for lease in seen.leases if only.admits(lease, when.moment.at)]
+            scanned += len(seen.leases)
+            ended = len(seen.leases) < size
+            after = after if ended else _place(seen.leases[-1])
+        page, following = page_of(found, limit, _place)
+        if following is None and not ended:
+            following = str(after)
         views = []
         for number, lease in enumerate(page):
             if number and number % VIEWS_AT_A_TIME == 0:
@@ -159,6 +187,19 @@ class AdmissionQueries:
         """Count, by pool, the leases that occupy units although they were not renewed in time."""
         return await self._unheard_count(await self.now())
 
+    async def oldest(self) -> dict[str, Ages]:
+        """Return the ages of the oldest ticket and the oldest lease of each pool."""
+        with errors.translated():
+            timeline, found = await self._engine.read_aside(reads.oldest_load())
+        at = self._when(timeline).moment.at
+        return {
+            one.pool: Ages(
+                0 if one.asked_at is None else max(0, at - one.asked_at),
+                0 if one.granted_at is None else max(0, at - one.granted_at),
+            )
+            for one in found
+        }
+
     async def _unheard_at(self, when: When) -> dict[str, int]:
         """Return the count as of at most a second ago, because it reads all deadlines."""
         if self._unheard_next is None or when.moment.at >= self._unheard_next:
@@ -171,27 +212,20 @@ class AdmissionQueries:
         self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
 
-    async def report(self, pool: str) -> ReportView:
-        """Return statistics of a pool's last 24 hours, and all recorded outcomes.
+    async def report(self, pool: str, since: int | None = None) -> ReportView:
+        """Return statistics of a pool's leases that have ended lately, and all recorded outcomes.
 
-        Raises POOL_NOT_FOUND.
+        `since`: how long ago they may have ended, in microseconds; None: 24 hours. Raises
+        POOL_NOT_FOUND.
         """
         _, when = await self._pool_seen(pool)
-        since = Instant(when.moment.at - LEASES_KEPT_HOURS * HOUR)
+        asked = LEASES_KEPT_HOURS * HOUR if since is None else since
+        known = min(asked, when.moment.at - self._ended.since(when.moment.at))
+        plan = reads.report_load(pool, Instant(when.moment.at - known))
         with errors.translated():
-            report = await self._engine.read_aside(reads.report_load(pool, since))
-        causes: dict[str, int] = {}
-        for end in report.ends:
-            causes[end.cause] = causes.get(end.cause, 0) + 1
-        granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
-        return ReportView(
-            pool=pool,
-            leases=len(granted),
-            waited=percentiles(at - end.asked_at for end, at in granted),
-            held=percentiles(end.ended_at - at for end, at in granted),
-            causes=dict(sorted(causes.items())),
-            outcomes=[OutcomeCount(*line) for line in report.outcomes],
-        )
+            report = await self._engine.read_aside(plan, slow=True)
+        # Sorting tens of thousands of durations would hold the loop.
+        return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
 
     async def standing(self, lease: Lease, *, asking: bool = False) -> Standing | None:
         """Return a ticket's standing as of at most a second ago; None if it does not wait.
@@ -247,8 +281,32 @@ async def pools_all(engine: Engine) -> dict[str, Pool]:
         after = seen.pools[-1].pool.name
 
 
+def _place(lease: Lease) -> PageMarker:
+    return PageMarker(Instant(lease.arrival), lease.id)
+
+
+def _report_view(
+    pool: str, asked: int, known: int, when: When, report: reads.PoolReportData
+) -> ReportView:
+    granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
+    first = when.moment.at - known
+    if report.cut:  # older ones were not read
+        first = min((end.ended_at for end in report.ends), default=first)
+    return ReportView(
+        pool=pool,
+        asked=asked,
+        covered=when.moment.at - first,
+        cut=report.cut,
+        leases=len(granted),
+        waited=percentiles(at - end.asked_at for end, at in granted),
+        held=percentiles(end.ended_at - at for end, at in granted),
+        causes=dict(sorted(Counter(end.cause for end in report.ends).items())),
+        outcomes=[OutcomeCount(*line) for line in report.outcomes],
+    )
+
+
 def _by_state(groups: Iterable[SlotGroup]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for group in groups:
-        counts[group.state] += group.slots
+        counts[DRAINED if group.drained and not group.occupied else group.state] += group.slots
     return dict(sorted(counts.items()))

@@ -1,34 +1,32 @@
 """Admission: the operations on pools, leases and waiting lines that faces may call."""
 
-import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-import msgspec
-from msgspec import structs
-
 from moorage.core.admission.bars import is_waited_for, kept_until
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Result
-from moorage.core.admission.requests import PATIENCE
-from moorage.core.clock import DAY, HOUR, SECOND, Instant
+from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import Lease, Pool, PoolSpec, Result
+from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
+from moorage.core.limits import OUTCOMES_KEPT_DAYS
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
-from moorage.service.admission import lease_cases, pool_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
+from moorage.service.admission.ended import EndedKept, EndedLeases
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
+from moorage.service.admission.lease_log import LeaseLog
+from moorage.service.admission.lease_requests import LeaseRequest, ask_of
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.queries import AdmissionQueries, pools_all
+from moorage.service.admission.slotted.slots import Slots
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
 from moorage.service.admission.waiters import Waiters, either
-from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan, UseCase
@@ -38,25 +36,10 @@ from moorage.service.ids import lease_id_new
 from moorage.store.admission import save
 from moorage.store.api import Engine
 
+ENDED_KEPT = EndedKept()
+
 FORGET_MAX = 500
 """Leases that are deleted in one transaction."""
-
-
-class LeaseRequest(msgspec.Struct, frozen=True):
-    """A request for units. Times are microseconds; None: the defaults of the pools."""
-
-    owner: str
-    key: str
-    needs: tuple[Need, ...]
-    ttl: int | None = None
-    hold: int | None = None
-    priority: int = 0
-    labels: dict[str, str] = {}
-    patience: int = PATIENCE
-    force: bool = False
-    pull: bool = False
-    reopen: bool = False
-    allocations: LeaseAllocations | None = None
 
 
 class Admission:
@@ -69,12 +52,15 @@ class Admission:
         bell: Bell,
         followers: Followers[Changes],
         service_clock: ServiceClock,
+        ended_kept: EndedKept = ENDED_KEPT,
     ) -> None:
+        self._ended = EndedLeases(engine, ended_kept)
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
-        self.queries = AdmissionQueries(engine, service_clock)
+        self.queries = AdmissionQueries(engine, service_clock, self._ended)
         """Reads of pools and leases; none of them is a poll."""
+        self.slots = Slots(engine, transactor, service_clock)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
         self.tally = PoolCounters()
@@ -89,13 +75,15 @@ class Admission:
             self.tally.note,
             self.sweeper.note,
         )
+        self._log = LeaseLog()
         transactor.follow(self.tally.count)
+        transactor.follow(self._log.note)
 
     async def start(self) -> None:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
         self.tally.note(Changes(pools=pools), await self.queries.now())
-        await self.look_unheard()
+        await self.look_at_pools()
         if self._engine.shared:
             self._followers.start(self._reload)
         self.sweeper.start()
@@ -115,6 +103,7 @@ class Admission:
     def close(self) -> None:
         """End all waits: their requests are answered with the current state."""
         self.waiting.close()
+        self._log.close()
 
     async def stop(self) -> None:
         """Stop what `start` has started."""
@@ -127,7 +116,7 @@ class Admission:
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
         now = (await self.queries.now()).moment.at
-        ended = Instant(now - LEASES_KEPT_HOURS * HOUR)
+        ended = await self._ended.forgettable(now)
         reported = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
         total = 0
         while True:
@@ -137,9 +126,10 @@ class Admission:
             if gone < FORGET_MAX:
                 return total
 
-    async def look_unheard(self) -> None:
-        """Update the metric of leases not renewed in time, which changes without any commit."""
+    async def look_at_pools(self) -> None:
+        """Update the metrics that change without any commit: unheard leases, and ages."""
         self.tally.unheard = await self.queries.unheard()
+        self.tally.oldest = await self.queries.oldest()
 
     async def pool_put(
         self,
@@ -155,9 +145,9 @@ class Admission:
         await self._transactor.submit(case)
         return await self.queries.pool(name)
 
-    async def pool_pause(self, name: str, paused: bool, by: Actor) -> PoolView:
-        """Stop granting from a pool, or resume it."""
-        case = pool_cases.PoolPause(name=name, by=by, paused=paused)
+    async def pool_pause(self, name: str, paused: bool, by: Actor, *, reason: str = "") -> PoolView:
+        """Stop granting from a pool, for a reason that its tickets show, or resume it."""
+        case = pool_cases.PoolPause(name=name, by=by, paused=paused, reason=reason)
         await self._transactor.submit(case)
         return await self.queries.pool(name)
 
@@ -173,7 +163,7 @@ class Admission:
         gone: Callable[[], Awaitable[None]] | None = None,
     ) -> LeaseView:
         """Request units and wait up to `seconds` for them; the ticket continues to wait after."""
-        ask = _ask_of(wanted, standing(by.role))
+        ask = ask_of(wanted, standing(by.role))
         case = lease_cases.LeaseAsk(
             LeaseId(""),
             ask=ask,
@@ -285,6 +275,14 @@ class Admission:
         """Revoke a lease or ticket."""
         return await self._done(lease_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
 
+    async def move(self, lease: LeaseId, priority: int | None, by: Actor) -> LeaseView:
+        """Give a ticket another priority; None: make it the first in all its lines."""
+        return await self._done(line_cases.TicketMove(lease, priority, by=OnBehalf(by)))
+
+    async def force(self, lease: LeaseId, by: Actor) -> LeaseView:
+        """Grant a waiting ticket at once, over the limit if necessary."""
+        return await self._done(line_cases.TicketForce(lease, by=OnBehalf(by)))
+
     async def outcome(
         self,
         lease: LeaseId,
@@ -346,32 +344,6 @@ class Admission:
             with suppress(Error):  # nobody reads the answer, or the process ends
                 await self._transactor.submit(lease_cases.LeaseLeave(lease.id, *left, lease.pull))
         return await self.queries.lease(lease.id, asking=True)
-
-
-def _ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
-    # Without the key, so that a client can repeat a retry's request with the retry's new key.
-    asked = msgspec.to_builtins(structs.replace(wanted, key=""), order="deterministic")
-    del asked["reopen"]  # so that a lease can be asked for with and without it
-    if not wanted.pull:
-        del asked["pull"]  # as in digests that were stored before there were pull tickets
-    digest = hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
-    return Ask(
-        id=lease_id_new(),
-        owner=wanted.owner,
-        key=wanted.key,
-        digest=digest,
-        needs=wanted.needs,
-        priority=wanted.priority,
-        ttl=wanted.ttl,
-        hold=wanted.hold,
-        patience=wanted.patience,
-        labels=wanted.labels,
-        forced=wanted.force,
-        pull=wanted.pull,
-        reopen=wanted.reopen,
-        allocations=None if wanted.allocations is None else text_of(wanted.allocations),
-        roles=roles,
-    )
 
 
 def _micro(seconds: float) -> int:

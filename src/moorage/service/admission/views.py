@@ -55,10 +55,25 @@ class OutcomeCount(Struct, frozen=True):
     throttled: int
 
 
+class Ages(Struct, frozen=True):
+    """How old what is oldest in a pool is, in microseconds."""
+
+    ticket: int = 0
+    """Since its request; 0: no ticket waits."""
+    lease: int = 0
+    """Since its grant; 0: no lease has units."""
+
+
 class ReportView(Struct, frozen=True):
     """Statistics for choosing a pool's limit. Each list: median, 90th, 99th percentile."""
 
     pool: str
+    asked: int
+    """Microseconds up to now that it was to cover."""
+    covered: int
+    """Microseconds that it covers: leases that ended before that are not kept, or too many."""
+    cut: bool
+    """Are there too many? Then it covers the newest ones."""
     leases: int
     waited: tuple[int, int, int] | None
     """Microseconds from the request to the grant."""

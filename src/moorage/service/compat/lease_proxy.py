@@ -7,7 +7,7 @@ just before its names are returned, so that no units are lost if the process sto
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -19,10 +19,12 @@ from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.labels import cut_to_fit
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission.service import Admission, LeaseRequest
+from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.admission.service import Admission
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -88,7 +90,14 @@ class LeaseProxy:
         self._late: set[asyncio.Task[None]] = set()
         """Tasks that keep trying to release leases without a holder."""
 
-    async def acquire(self, pool: str, count: int, seconds: float, gone: Gone) -> list[str] | None:
+    async def acquire(
+        self,
+        pool: str,
+        count: int,
+        seconds: float,
+        gone: Gone,
+        labels: Mapping[str, str] | None = None,
+    ) -> list[str] | None:
         """Wait for `count` units and return their names; None after a timeout.
 
         Args:
@@ -96,29 +105,35 @@ class LeaseProxy:
             count: number of units, granted all at once or not at all.
             seconds: the longest wait.
             gone: returns when the caller has disconnected; then no units stay occupied.
+            labels: of the lease; values that are not valid are cut.
 
         Raises:
             Error: POOL_UNKNOWN, LIMIT_EXCEEDED, UNITS_ABOVE_LIMIT, QUEUE_FULL, UNAVAILABLE.
             CallerGoneError: the caller has disconnected.
         """
+        wanted = LeaseRequest(
+            owner=OWNER,
+            key=str(uuid4()),
+            needs=(Need(pool, count),),
+            labels=cut_to_fit(labels or {}),
+        )
         leaving = asyncio.ensure_future(gone())
         try:
-            return await self._waited(pool, count, seconds, leaving)
+            await self._check_count(pool, count)
+            return await self._waited(wanted, seconds, leaving)
         finally:
             leaving.cancel()
             with suppress(asyncio.CancelledError):
                 await leaving
 
     async def _waited(
-        self, pool: str, count: int, seconds: float, leaving: "asyncio.Future[None]"
+        self, wanted: LeaseRequest, seconds: float, leaving: "asyncio.Future[None]"
     ) -> list[str] | None:
         async def left() -> None:
             await asyncio.shield(leaving)
 
         now = asyncio.get_running_loop().time
         until = now() + seconds
-        await self._check_count(pool, count)
-        wanted = LeaseRequest(owner=OWNER, key=str(uuid4()), needs=(Need(pool, count),))
         view = await self._admission.ask(wanted, SELF)
         lease = view.lease.id
         try:

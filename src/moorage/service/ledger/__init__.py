@@ -3,6 +3,6 @@
 `provider_cases.py` changes providers with their inventories, traits and aggregates,
 `allocation_cases.py` allocations, `vocabulary_cases.py` custom classes and traits. `claims.py`
 chooses providers and allocates from them in one request; `bulk.py` upserts many providers;
-`queries.py` reads rows. May import: `batch`, `feed`, `access`, the root of `service`, `store`,
-`core`.
+`queries.py` reads rows; `stock.py` adds up inventories for metrics. May import: `batch`, `feed`,
+`access`, the root of `service`, `store`, `core`.
 """

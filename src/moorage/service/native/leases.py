@@ -8,10 +8,12 @@ from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import MAX_INT
 from moorage.core.texts import is_name
-from moorage.service.admission.service import LeaseRequest
+from moorage.core.wishes import labels_of, wanted_of
+from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.native.bounds import (
@@ -26,7 +28,7 @@ from moorage.wire import admission as wire
 
 def asked_of(wanted: wire.LeaseWanted, owner: str) -> LeaseRequest:
     """Convert an owner's request to the service's type. Raises `Error`: INVALID."""
-    needs = [Need(need.pool, need.units) for need in wanted.needs]
+    needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted.needs]
     return LeaseRequest(
         owner=owner,
         key=wanted.key,
@@ -78,6 +80,18 @@ def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
     )
 
 
+def labels_parse(texts: list[str]) -> dict[str, str]:
+    """Return the labels of texts NAME=VALUE; a name may stand once. Raises `Error`: INVALID."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals) or name in labels:
+            raise Error(Code.INVALID, f"label must be NAME=VALUE, each name once, not {text!r}.")
+        labels[name] = value
+    check_labels(labels)
+    return labels
+
+
 def record_text(record: dict[str, Any]) -> str:
     """Return a record as it is stored: without blanks, equal records alike."""
     return msgspec.json.encode(record, order="deterministic").decode()
@@ -94,7 +108,7 @@ def shown(view: LeaseView, mine: bool) -> wire.Lease:
         key=lease.key,
         owner=lease.owner,
         state=lease.state,
-        needs=[wire.NeedWanted(pool=need.pool, units=need.units) for need in lease.needs],
+        needs=[_need_shown(need) for need in lease.needs],
         slots={pool: list(names) for pool, names in lease.slots.items()},
         labels=lease.labels,
         priority=lease.priority,
@@ -116,6 +130,11 @@ def shown(view: LeaseView, mine: bool) -> wire.Lease:
         record_age=seconds_of(view.record_age),
         waiting=None if view.standing is None else _standing_shown(view.standing),
     )
+
+
+def _need_shown(need: Need) -> wire.NeedWanted:
+    labels = dict(labels_of(need.wanted))
+    return wire.NeedWanted(pool=need.pool, units=need.units, labels=labels)
 
 
 def _record(text: str | None) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from moorage.service.native import leases
 from moorage.service.native.bounds import microseconds, microseconds_or_none
 from moorage.service.native.encoding import seconds_of, time_of, time_or_none
 from moorage.wire import admission as wire
+from moorage.wire.pool_reports import OutcomeLine, PoolReport
 
 
 def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
@@ -41,6 +42,7 @@ def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
         queue_max_per_owner=wanted.queue_max_per_owner,
         per_member=wanted.per_member,
         member_group=wanted.member_group,
+        native_slots=wanted.native_slots,
     )
 
 
@@ -78,8 +80,10 @@ def shown(view: PoolView) -> wire.Pool:
         queue_max_per_owner=spec.queue_max_per_owner,
         per_member=spec.per_member,
         member_group=spec.member_group,
+        native_slots=spec.native_slots,
         generation=pool.generation,
         paused=pool.paused,
+        pause_reason=pool.pause_reason if pool.paused else "",
         occupied=pool.occupied,
         units=figures.units,
         resting=figures.resting,
@@ -101,10 +105,13 @@ def _pacing_shown(pacing: Pacing) -> wire.Pacing:
     )
 
 
-def report_shown(view: ReportView) -> wire.PoolReport:
+def report_shown(view: ReportView) -> PoolReport:
     """Convert a report to its wire form."""
-    return wire.PoolReport(
+    return PoolReport(
         pool=view.pool,
+        asked_seconds=view.asked / SECOND,
+        covered_seconds=view.covered / SECOND,
+        cut=view.cut,
         leases=view.leases,
         waited=_all_seconds(view.waited),
         held=_all_seconds(view.held),
@@ -117,8 +124,8 @@ def _all_seconds(durations: Iterable[int] | None) -> list[float] | None:
     return None if durations is None else [one / SECOND for one in durations]
 
 
-def _outcome_shown(one: OutcomeCount) -> wire.OutcomeLine:
-    return wire.OutcomeLine(
+def _outcome_shown(one: OutcomeCount) -> OutcomeLine:
+    return OutcomeLine(
         limit=one.limit,
         starts_per_minute=one.starts_per_minute,
         ok=one.ok,

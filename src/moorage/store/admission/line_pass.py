@@ -1,20 +1,23 @@
 """Reads one pool and its line, to compute the position and the waiting time of each ticket."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct, structs
 
 from moorage.core.admission.bars import silence_of, silent_from
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder
+from moorage.core.admission.forecast.holders import SlotHolder, holders_of
 from moorage.core.admission.forecast.queue_order import Waiter
 from moorage.core.admission.forecast.why import Evidence
 from moorage.core.admission.model import Lease
-from moorage.core.clock import SECOND
+from moorage.core.clock import SECOND, Instant
 from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
 from moorage.store.admission.rows import RANK_LEAST, lease_from_body, lease_from_row
 from moorage.store.api import Plan, Query, Row
-from moorage.wire.labels import HOLDER, holder_of
+from moorage.wire.labels import naming_of
 
 PAGE = 5_000
 """Tickets that one query reads."""
@@ -24,6 +27,25 @@ PASTS = 200
 
 HOLDERS = 500
 """Granted leases whose end is considered individually: those granted first."""
+
+
+class _Names(Struct, frozen=True, gc=False):
+    """The labels that name a holder; see `wire.labels`."""
+
+    holder: str | None = None
+    job: str | None = None
+    user: str | None = None
+    host: str | None = None
+
+
+class _Body(Struct, frozen=True, gc=False):
+    """What the pass needs of the body of a lease: to read all of it takes three times as long."""
+
+    labels: _Names
+    hold_until: Instant | None = None
+
+
+_body = msgspec.json.Decoder(_Body)
 
 
 class LinePass(NamedTuple):
@@ -45,7 +67,7 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         pool: its name.
         tickets: how many tickets to read, at most `PAGE`; None: all of them.
     """
-    clock, pools, pasts, holders, holding = yield [
+    clock, pools, pasts, owners, holding = yield [
         service_clock.LOAD,
         pools_query(Keys(pools={pool})),
         Query("pasts_load", (pool, PASTS)),
@@ -66,30 +88,28 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     heads: list[Row] = []
     if waiters:
         (heads,) = yield [Query("lease_load", (waiters[0].id,))]
+    bodies = [_body.decode(row[3]) for row in holding]
+    named = [
+        (owner, units, at, naming_of(owner, *structs.astuple(body.labels)))
+        for (units, at, owner, _, _), body in zip(holding, bodies, strict=True)
+    ]
+    known = facts.pools.get(pool)
+    slotted: tuple[SlotHolder, ...] = ()
+    if known is not None and known.spec.limit is None:
+        slotted = tuple(
+            SlotHolder(row[4], at, naming)
+            for row, (_, _, at, naming) in zip(holding, named, strict=True)
+        )
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
-        holders=_named(holders, holding),
-        holding=tuple(Holder(*row[:3]) for row in holding),
+        holders=holders_of(owners, named),
+        slotted=slotted,
+        holding=tuple(
+            Holder(row[0], row[1], body.hold_until)
+            for row, body in zip(holding, bodies, strict=True)
+        ),
     )
     return LinePass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
-
-
-def _named(owners: Sequence[Row], holding: Sequence[Row]) -> tuple[tuple[str, int], ...]:
-    """Return holders as people know them, most units first, then by their first grants.
-
-    Leases beyond the first `HOLDERS` count for their owners, whatever their labels are.
-    """
-    held = [
-        (units, owner, holder_of(owner, {HOLDER: label})) for units, _, _, owner, label in holding
-    ]
-    counts: dict[str, int] = {name: 0 for _, _, name in held}
-    for owner, units in owners:
-        counts[owner] = counts.get(owner, 0) + units
-    for units, owner, name in held:
-        counts[owner] -= units
-        counts[name] += units
-    named = sorted(counts.items(), key=lambda each: -each[1])
-    return tuple((name, units) for name, units in named if units > 0)
 
 
 def _waiter(row: Row) -> Waiter:

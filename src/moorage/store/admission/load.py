@@ -7,6 +7,7 @@ can decide until it commits.
 
 from collections.abc import Callable, Sequence
 
+from moorage.core.admission.admit import order
 from moorage.core.admission.bars import room_of
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease
@@ -14,6 +15,7 @@ from moorage.core.admission.owners import BOSKOS
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
+from moorage.core.wishes import suits
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
@@ -57,6 +59,7 @@ def facts_load(keys: Keys) -> Plan[Facts]:
             facts.due = [lease.id for lease in loaded]
     needed = {need.pool for key in placed for need in facts.leases[key].needs}
     yield from _pools_load(facts, needed - keys.pools)
+    yield from _heads_load(facts, keys.heads & facts.leases.keys())
     yield from _waits_load(facts, keys)
     return facts
 
@@ -81,15 +84,12 @@ def lines_load(
     """
     queries = []
     for pool, tickets in wanted.items():
-        known = facts.lines.setdefault(pool, Line()).tickets
-        after = (RANK_LEAST, 0)
-        if known:
-            last = facts.leases[known[-1]]
-            after = (-last.priority, last.arrival)
+        line = facts.lines.setdefault(pool, Line())
+        known, after = line.tickets, line.end or (RANK_LEAST, 0)
         # Reads one more than wanted, to see whether the line continues.
         most, owners = room_of(facts, facts.pools[pool])
         missing = tickets - len(known) + 1
-        room = (most, encode(owners), stuck(pool), alive, f"{BOSKOS}%")
+        room = (most, encode(owners), stuck(pool), alive, f"{BOSKOS}%", _hopeless(facts, pool))
         queries.append(Query("line_load", (pool, *after, missing, *room)))
     results = yield queries
     found: list[Lease] = []
@@ -99,10 +99,25 @@ def lines_load(
         line.whole = len(rows) <= more
         for ticket in leases_from_rows(rows[:more]):
             line.tickets.append(ticket.id)
+            line.end = order(ticket)
             found.append(ticket)
             if ticket.id not in facts.leases:
                 _lease_take(facts, ticket)
     yield from _gangs_load(facts, found)
+
+
+def _hopeless(facts: Facts, pool: str) -> str:
+    """Return the labels that tickets of a line ask for, but that no free slot has.
+
+    Such a ticket can be granted nothing, and there is nothing to set aside for it.
+    """
+    sought = facts.pools[pool].sought
+    if not sought:
+        return "[]"
+    idle = [slot for slot in facts.slots.get(pool, {}).values() if not slot.occupied]
+    return encode(
+        [text for text in sorted(sought) if not any(suits(one.labels, text) for one in idle)]
+    )
 
 
 def _lease_queries(keys: Keys) -> list[Query]:
@@ -139,6 +154,17 @@ def pools_query(keys: Keys) -> Query:
             key_set(keys.member_groups),
         ),
     )
+
+
+def _heads_load(facts: Facts, leases: set[LeaseId]) -> Plan[None]:
+    """Load the places of the first tickets of the lines of some leases."""
+    pools = sorted({need.pool for lease in leases for need in facts.leases[lease].needs})
+    if not pools:
+        return
+    results = yield [Query("line_head", (pool,)) for pool in pools]
+    for pool, rows in zip(pools, results, strict=True):
+        for rank, arrival in rows:
+            facts.heads[pool] = (rank, arrival)
 
 
 def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:

@@ -10,14 +10,15 @@ from typing import NamedTuple
 from moorage.core.admission.forecast.statistics import starts_per_minute
 from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard
 from moorage.core.admission.units import SlotGroup, units_by_pool
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
-from moorage.core.limits import DUE_MAX
+from moorage.core.limits import DUE_MAX, REPORT_LEASES_MAX
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
     claims_of,
     groups_from_text,
+    lease_from_body,
     lease_from_row,
     leases_from_rows,
     names_of,
@@ -92,7 +93,32 @@ class PoolReportData(NamedTuple):
     """The data for choosing a pool's limit."""
 
     ends: list[EndedLease]
+    cut: bool
+    """There were more ends than `REPORT_LEASES_MAX`: these are the newest."""
     outcomes: list[OutcomeCount]
+
+
+class SlotSeen(NamedTuple):
+    """A slot, and the lease that occupies it."""
+
+    slot: Slot
+    lease: Lease | None
+
+
+class SlotsSeen(NamedTuple):
+    """Slots by name, as of one moment."""
+
+    timeline: Timeline
+    pool: Pool | None
+    slots: list[SlotSeen]
+
+
+class Oldest(NamedTuple):
+    """When the oldest ticket of a pool was asked for, and its oldest lease granted, if any."""
+
+    pool: str
+    asked_at: Instant | None
+    granted_at: Instant | None
 
 
 class SlotCount(NamedTuple):
@@ -131,15 +157,18 @@ def leases_window(
     state: State | None = None,
     owner: str | None = None,
     keys: tuple[str, str] | None = None,
+    ids: tuple[str, str] | None = None,
 ) -> Plan[LeasesSeen]:
     """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
 
-    `keys` are the first key and the one after the last; they need an owner. Use `read_aside`: it
-    may read all leases of an owner, or skip many of a pool.
+    `keys` are the first key and the one after the last; they need an owner; `ids` are the same of
+    ids. Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
     """
     query = _leases_query(after, rows_max, pool, state, owner)
     if keys is not None:
         query = Query("leases_window_by_key", (owner, *keys, *after, state, pool, rows_max))
+    elif ids is not None:
+        query = Query("leases_window_by_id", (*ids, *after, state, owner, pool, rows_max))
     clock, rows = yield [service_clock.LOAD, query]
     return LeasesSeen(service_clock.timeline_from_rows(clock), leases_from_rows(rows))
 
@@ -177,14 +206,32 @@ def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
     return dict(counts)
 
 
+def oldest_load() -> Plan[tuple[Timeline, list[Oldest]]]:
+    """Load the oldest ticket and lease of each pool. Use `read_aside`: it reads all lines."""
+    clock, rows = yield [service_clock.LOAD, Query("oldest_load")]
+    return service_clock.timeline_from_rows(clock), [Oldest(*row) for row in rows]
+
+
 def report_load(pool: str, since: Instant) -> Plan[PoolReportData]:
     """Load a pool's ends since a service time, and all its outcomes; use `read_aside`."""
     ends, starts, outcomes = yield [
-        Query("ends_load", (pool, since)),
-        Query("starts_load", (pool,)),
+        Query("ends_load", (pool, since, REPORT_LEASES_MAX + 1)),
+        Query("starts_load", (pool, REPORT_LEASES_MAX)),
         Query("outcomes_count", (pool,)),
     ]
-    return PoolReportData([EndedLease(*row) for row in ends], _by_rate(starts, outcomes))
+    newest = [EndedLease(*row) for row in ends[:REPORT_LEASES_MAX][::-1]]
+    if len(starts) == REPORT_LEASES_MAX:  # the rates of the first minute would be too low
+        starts = [row for row in starts if row[0] >= starts[-1][0] + 60 * SECOND]
+    return PoolReportData(newest, len(ends) > REPORT_LEASES_MAX, _by_rate(starts, outcomes))
+
+
+def ended_surplus_load(leases_max: int) -> Plan[Instant | None]:
+    """Load when the newest lease ended that is one too many; None: there are not that many.
+
+    Use `read_aside`: it passes over the ends of all others.
+    """
+    (rows,) = yield [Query("ended_surplus", (leases_max,))]
+    return Instant(rows[0][0]) if rows else None
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:
@@ -206,6 +253,30 @@ def slots_load(pool: str) -> Plan[list[Slot]]:
     """Load all slots of a pool, by name."""
     (rows,) = yield [Query("slots_load", (pool,))]
     return [slot_from_body(body) for (body,) in rows]
+
+
+def slots_window(pool: str, after: str, rows_max: int) -> Plan[SlotsSeen]:
+    """Load the slots of a pool whose name comes after `after`, at most `rows_max` of them."""
+    clock, pools, rows = yield [
+        service_clock.LOAD,
+        Query("pool_load", (pool,)),
+        Query("slots_window", (pool, after, rows_max)),
+    ]
+    found = _pool_seen(pools[0]).pool if pools else None
+    return SlotsSeen(service_clock.timeline_from_rows(clock), found, _slots_seen(rows))
+
+
+def slot_load(pool: str, name: str) -> Plan[SlotsSeen]:
+    """Load one slot, without its pool; `slots` is empty if it does not exist."""
+    clock, rows = yield [service_clock.LOAD, Query("slot_load", (pool, name))]
+    return SlotsSeen(service_clock.timeline_from_rows(clock), None, _slots_seen(rows))
+
+
+def _slots_seen(rows: Sequence[Row]) -> list[SlotSeen]:
+    return [
+        SlotSeen(slot_from_body(body), None if lease is None else lease_from_body(lease))
+        for body, lease in rows
+    ]
 
 
 def pools_by_members() -> Plan[list[Pool]]:

@@ -22,6 +22,7 @@ class Sums:
         self._occupied: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
         self._gangs: Counter[str] = Counter()
+        self._sought: dict[str, Counter[str]] = {}
         self._awaited: dict[str, Counter[str]] = {}
         self._held: dict[tuple[str, str], LeaseId] = {}
         self._arrived = 0
@@ -41,7 +42,10 @@ class Sums:
                 self._gangs[name] += is_gang(lease.needs)
         if lease.state == "waiting":
             for need in lease.needs:
-                self._awaited.setdefault(need.pool, Counter())[need.state] += need.units
+                if need.wanted:
+                    self._sought.setdefault(need.pool, Counter())[need.wanted] += need.units
+                else:
+                    self._awaited.setdefault(need.pool, Counter())[need.state] += need.units
             return
         for pool, names in lease.slots.items():
             self._held.update(((pool, name), lease.id) for name in names)
@@ -56,10 +60,12 @@ class Sums:
         for pool in pools:
             name, slotted = pool.name, pool.spec.limit is None
             awaited = dict(self._awaited.get(name, {})) if slotted else {}
+            sought = dict(self._sought.get(name, {})) if slotted else {}
             for word, stored, counted, what in (
                 ("occupied", pool.occupied, self._occupied[name], "leases sum up to"),
                 ("waiting", pool.waiting, self._waiting[name], "tickets are"),
                 ("gangs", pool.gangs, self._gangs[name], "tickets with other pools are"),
+                ("sought", pool.sought, sought, "units that tickets want by label are"),
                 ("awaited", pool.awaited, awaited, "units that tickets want are"),
             ):
                 if stored != counted:

@@ -35,6 +35,8 @@ class AgentFilter:
     offered: bool | None = None
     label: str | None = None
     label_value: str | None = None
+    ids: tuple[str, str] = ("", "g")
+    """The least UUID, and a text above all of them."""
 
 
 def agent_load(uuid: AgentId) -> Plan[Agent | None]:
@@ -55,6 +57,7 @@ def agents_list(wanted: AgentFilter, after: str, limit: int) -> Plan[list[Agent]
         None if wanted.offered is None else int(wanted.offered),
         wanted.label,
         wanted.label_value,
+        *wanted.ids,
         limit,
     )
     (rows,) = yield [Query("agents_list", parameters)]

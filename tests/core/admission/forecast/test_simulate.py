@@ -14,9 +14,8 @@ from moorage.core.admission.forecast.simulate import (
     summary,
     waiting,
 )
-from moorage.core.admission.forecast.statistics import MINUTE
 from moorage.core.admission.model import Pacing, PoolSpec, pacing_default
-from moorage.core.clock import SECOND
+from moorage.core.clock import MINUTE, SECOND
 
 HOLD = 20 * MINUTE
 POOL = PoolSpec(limit=50, ttl=MINUTE, ttl_max=60 * MINUTE, hold=HOLD)

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.core.admission.forecast.statistics import (
-    MINUTE,
     greatest,
     percentile,
     percentiles,
     starts_per_minute,
     summed,
 )
+from moorage.core.clock import MINUTE
 
 STARTS = st.lists(
     st.tuples(st.integers(0, 5 * MINUTE) | st.sampled_from([0, MINUTE]), st.integers(1, 9)),

@@ -6,6 +6,7 @@ from msgspec import structs
 from moorage.core.admission import leases
 from moorage.core.admission.bars import silence_ends
 from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook
+from moorage.core.admission.forecast.holders import Holders, Holding
 from moorage.core.admission.forecast.queue_order import Queue, Waiter, queue_of
 from moorage.core.admission.forecast.why import (
     CODES,
@@ -23,7 +24,8 @@ from moorage.core.clock import SECOND, Instant
 from tests.core.admission.build import START, World, make_ask
 
 HELD = tuple(float(seconds) for seconds in range(100, 201))
-EVIDENCE = {"p": Evidence(HELD, (("ci-a", 30), ("ci-b", 12), ("ci-c", 5), ("ci-d", 3)))}
+HOLDERS = (("ci-a", 30), ("ci-b", 12), ("ci-c", 5))
+EVIDENCE = {"p": Evidence(HELD, Holders(tuple(Holding(*one) for one in HOLDERS), 1))}
 
 
 @pytest.fixture

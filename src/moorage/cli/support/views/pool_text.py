@@ -88,12 +88,18 @@ def property_text(name: str, value: Any) -> str:
 def state_of(pool: Pool) -> str:
     """Return a pool's state in a word, and the number of leases that were not renewed in time."""
     word = "over" if pool.over else "full" if pool.free <= 0 else "open"
-    if pool.free <= 0 and pool.limit is None and pool.occupied < pool.units:
+    there = pool.units + pool.slots.get("drained", 0)
+    if pool.free <= 0 and pool.limit is None and pool.occupied < there:
         others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
         word = ", ".join(f"{n} {state}" for state, n in sorted(others.items())) or word
     if pool.paused:
         word = "paused"
     return f"{word}, {pool.unheard} unheard" if pool.unheard else word
+
+
+def explained(pool: Pool) -> str:
+    """Return a pool's state, and why it is paused."""
+    return f"{state_of(pool)}: {pool.pause_reason}" if pool.pause_reason else state_of(pool)
 
 
 def plain_text(value: Any) -> str:

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from moorage.cli.support.views import svg
 from moorage.core.admission.forecast.simulate import JobTimes, running, starts_per_minute, waiting
-from moorage.core.admission.forecast.statistics import MINUTE, Steps
+from moorage.core.admission.forecast.statistics import Steps
+from moorage.core.clock import MINUTE
 
 WIDTH = 1_000
 LEFT, RIGHT, TOP = 70, 30, 60

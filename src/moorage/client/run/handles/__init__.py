@@ -1,5 +1,6 @@
 """Leases stored in files, so that one step can acquire and another can release.
 
-`commands.py` executes the commands, `file.py` reads and writes the file, `renewals.py` renews its
-leases. May import: `lease`, `process`, the root of `client/run`, the transport.
+`commands.py` executes the commands, `by_id.py` the release of a lease that is in no file; `file.py`
+reads and writes the file, `renewals.py` renews its leases. May import: `lease`, `process`, the root
+of `client/run`, the transport.
 """

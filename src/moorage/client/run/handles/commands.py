@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +17,9 @@ from moorage.client.run.failures import (
     NOT_GRANTED,
     UNREACHABLE,
     USAGE,
+    exit_code_of,
 )
+from moorage.client.run.handles.by_id import BY_HOLDER, over, release_by_id
 from moorage.client.run.handles.file import TTL_SECONDS, EntryKey, Handle, HandleEntry, HandleError
 from moorage.client.run.handles.renewals import Renewals, refresh
 from moorage.client.run.lease.acquire import Acquiring, NotGrantedError
@@ -26,20 +27,16 @@ from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
 from moorage.client.run.lease.renewer import FAILURES, GONE, carry_through, give_back
 from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
 from moorage.client.run.parse import UsageError, duration_of, patience_of, server_of, wish_of
-from moorage.client.run.printing import printable
+from moorage.client.run.printing import print_result, printable, write
 from moorage.client.run.process.signals import ENDING, SignalCollector
 from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError, UnreachableError
 
-UNKNOWN = "unknown to the server: it ended more than 24 hours ago, or is of another server"
-BY_HOLDER = ("released", "withdrawn")
-"""Causes of an end by this release or an earlier one."""
-
+UNKNOWN = "unknown to the server: it ended longer ago than leases are kept, or is of another server"
 NOTHING_THERE = ("lease_not_found", "pool_unknown", "units_above_limit", "queue_full", "invalid")
 """Codes of refusals that prove that the server has neither a lease nor a ticket for the request."""
 
 WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
-STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
 
 Words = Mapping[str, Any]
 
@@ -68,7 +65,7 @@ def _failed(error: Exception, text: str, words: Words, notices: Progress) -> int
     elif isinstance(error, UnreachableError):
         exit_code = UNREACHABLE
     elif refusal is not None:
-        exit_code = STATUS_CODES.get(refusal.status, FAILED)
+        exit_code = exit_code_of(refusal)
     notices.fail(
         exit_code, text, None if refusal is None else refusal.code, words.get("json", False)
     )
@@ -76,13 +73,14 @@ def _failed(error: Exception, text: str, words: Words, notices: Progress) -> int
 
 
 def _acquire(words: Words, notices: Progress) -> int:
-    wish = wish_of(words)
+    # The shell that has called this one keeps the lease; this process ends at once.
+    wish = wish_of(words, os.getppid())
     usual = TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0)
     wish = wish._replace(usual_ttl=usual)
     leases = server_of(words)
     if leases is None:
         notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is acquired")
-        _print(words["handle"] or "", {"leases": []}, words)
+        print_result(words["handle"] or "", {"leases": []}, words)
         return 0
     handle = Handle(words["handle"] or _temporary())
     with handle.locked():
@@ -91,7 +89,7 @@ def _acquire(words: Words, notices: Progress) -> int:
             entry = HandleEntry(str(uuid4()), wish)
             handle.put(entry)
     _get(handle, EntryKey(handle, entry), leases, words, notices)
-    _print(handle.path, _shown(handle), words)
+    print_result(handle.path, _shown(handle), words)
     return 0
 
 
@@ -142,11 +140,13 @@ def _retry(words: Words, notices: Progress) -> int:
     leases = server_of(words)
     handle = _handle(words)
     if leases is None or not handle.entries():
+        if leases is not None:
+            return _nothing("there is nothing to retry", words, notices)
         notices.say("there is nothing to retry")
-        return 0 if leases is None else NOT_GRANTED
+        return 0
     for entry in _begun(handle):
         _get(handle, EntryKey(handle, entry), leases, words, notices)
-    _print("", _shown(handle), words)
+    print_result("", _shown(handle), words)
     return 0
 
 
@@ -168,8 +168,7 @@ def _renew(words: Words, notices: Progress) -> int:
         notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is renewed")
         return 0
     if not handle.entries() and not words["loop"]:
-        notices.say(f"{handle.path} has no lease")
-        return NOT_GRANTED
+        return _nothing(f"{handle.path} has no lease", words, notices)
     renewals = Renewals(handle, leases, notices)
     with SignalCollector() as signals:
         pause = renewals.round(patient=words["loop"])
@@ -177,12 +176,14 @@ def _renew(words: Words, notices: Progress) -> int:
             if any(number in ENDING for number in signals.wait(pause)):
                 return 0
             pause = renewals.round(patient=True)
-    _print("", _shown(handle), words)
+    print_result("", _shown(handle), words)
     return CONFLICT if renewals.gone else 0
 
 
 def _release(words: Words, notices: Progress) -> int:
     leases, delay = server_of(words), duration_of(words, "delay", None)
+    if words["lease_id"] is not None:
+        return release_by_id(words, leases, delay, notices)
     if not words["handle"]:
         notices.say("no handle: there is nothing to release")
         return 0
@@ -207,7 +208,7 @@ def _release(words: Words, notices: Progress) -> int:
         except FAILURES as failure:
             text = f"cannot release lease {entry.id or entry.key}: {failure}"
             codes.append(_failed(failure, text, words, notices))
-    _print("", _shown(handle), words)
+    print_result("", _shown(handle), words)
     return max(codes, default=0)
 
 
@@ -225,7 +226,7 @@ def _give_back(handle: Handle, entry: HandleEntry, leases: Leases, seconds: floa
         handle.drop(entry)
     if trouble is not None:
         return f"lease {entry.id} is {UNKNOWN}" if entry.answered else f"no lease: {trouble}"
-    return None if ended[0].cause in BY_HOLDER else _over(ended[0])
+    return None if ended[0].cause in BY_HOLDER else over(ended[0])
 
 
 def _released(entry: HandleEntry, leases: Leases, seconds: float) -> Lease:
@@ -268,28 +269,25 @@ def _hold(handle: Handle, entry: HandleEntry, leases: Leases, delay: float) -> s
         with handle.locked():
             handle.drop(entry)
         ended = _looked(leases, entry)
-        return f"lease {lease_id} is {UNKNOWN}" if ended is None else _over(ended)
-
-
-def _over(lease: Lease) -> str:
-    return f"lease {lease.id} had ended before: {lease.end}"
+        return f"lease {lease_id} is {UNKNOWN}" if ended is None else over(ended)
 
 
 def _status(words: Words, notices: Progress) -> int:
     handle, leases = _handle(words), server_of(words)
     entries = handle.entries()
     if leases is None or not entries:
-        why = "no server is set" if leases is None else f"{handle.path} has no lease"
-        notices.say(why)
-        return 0 if leases is None else NOT_GRANTED
+        if leases is not None:
+            return _nothing(f"{handle.path} has no lease", words, notices)
+        notices.say("no server is set")
+        return 0
     found = [_looked(leases, entry) for entry in entries]
     if words["json"]:
         told = [None if lease is None else lease._asdict() for lease in found]
-        _write(json.dumps({"leases": told}, indent=2))
+        write(json.dumps({"leases": told}, indent=2))
     else:
-        _write("id\tstate\tpools\tslots\tends\tremark")
+        write("id\tstate\tpools\tslots\tends\tremark")
         for entry, lease in zip(entries, found):
-            _write("\t".join(map(printable, _row(entry, lease))))
+            write("\t".join(map(printable, _row(entry, lease))))
     held = all(lease is not None and lease.state == "granted" for lease in found)
     return 0 if held else NOT_GRANTED
 
@@ -324,7 +322,7 @@ def _outcome(words: Words, notices: Progress) -> int:
         notices.say("no lease: there is nothing to report")
         return 0
     lease = leases.outcome(lease_id, None, result, words["detail"] or "", ANSWER_SECONDS)
-    _print(f"{lease_id}: {result}", lease, words)
+    print_result(f"{lease_id}: {result}", lease, words)
     return 0
 
 
@@ -332,7 +330,7 @@ def _cat(words: Words, notices: Progress) -> int:
     if words["handle"]:
         slots = [name for entry in Handle(words["handle"]).entries() for name in entry.slots]
         if slots:
-            _write(",".join(slots) if words["format"] == "csv" else "\n".join(slots))
+            write(",".join(slots) if words["format"] == "csv" else "\n".join(slots))
     return 0
 
 
@@ -345,6 +343,11 @@ COMMANDS = {
     "lease outcome": _outcome,
     "lease cat": _cat,
 }
+
+
+def _nothing(why: str, words: Words, notices: Progress) -> int:
+    notices.fail(NOT_GRANTED, why, as_json=words.get("json", False))
+    return NOT_GRANTED
 
 
 def _handle(words: Words) -> Handle:
@@ -360,9 +363,12 @@ def _temporary() -> str:
 
 
 def _like(entries: Iterable[HandleEntry], wish: LeaseRequest) -> HandleEntry | None:
-    """Return the entry with the same wish, ignoring the patience."""
-    asked = wish._replace(patience=0.0)
-    return next((entry for entry in entries if entry.wish._replace(patience=0.0) == asked), None)
+    """Return the entry with the same wish, ignoring the patience and where it came from."""
+
+    def plain(one: LeaseRequest) -> LeaseRequest:
+        return one._replace(patience=0.0, about=())
+
+    return next((entry for entry in entries if plain(entry.wish) == plain(wish)), None)
 
 
 def _shown(handle: Handle) -> dict[str, Any]:
@@ -371,16 +377,3 @@ def _shown(handle: Handle) -> dict[str, Any]:
         for entry in handle.entries()
     ]
     return {"handle": handle.path, "leases": leases}
-
-
-def _print(text: str, told: dict[str, Any], words: Words) -> None:
-    """Print the result; nothing else goes to standard output."""
-    if words["json"]:
-        _write(json.dumps(told, indent=2))
-    elif text:
-        _write(printable(text))
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()

@@ -170,9 +170,14 @@ def _entry(values: Any) -> HandleEntry:
             ttl=wish["ttl"],
             hold=wish["hold"],
             priority=int(wish["priority"]),
-            labels=tuple((str(name), str(value)) for name, value in wish["labels"]),
+            labels=_pairs(wish["labels"]),
+            about=_pairs(wish.get("about", ())),  # missing in older files
             patience=float(wish.get("patience", PATIENCE_SECONDS)),  # missing in older files
             usual_ttl=wish.get("usual_ttl"),
+            slot_labels=tuple(
+                (str(pool), tuple((str(name), str(value)) for name, value in labels))
+                for pool, labels in wish.get("slot_labels", ())  # missing in older files
+            ),
         ),
         id=values["id"],
         token=values["token"],
@@ -181,6 +186,10 @@ def _entry(values: Any) -> HandleEntry:
         hold_until=values["hold_until"],
         retrying=bool(values.get("retrying")),
     )
+
+
+def _pairs(values: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in values)
 
 
 def _members(entry: HandleEntry) -> dict[str, Any]:

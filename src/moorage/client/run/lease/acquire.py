@@ -13,7 +13,7 @@ from moorage.client.run.durations import spoken
 from moorage.client.run.lease.api import WAIT_SECONDS_MAX, Leases
 from moorage.client.run.lease.idempotency_keys import IdempotencyKeys
 from moorage.client.run.lease.lease_clock import LeaseTerm
-from moorage.client.transport import RefusedError, UnreachableError
+from moorage.client.transport import MoorageError, RefusedError, UnreachableError
 
 PAUSE_SECONDS = 0.25
 """The first pause before a retry; each further one is twice as long."""
@@ -32,7 +32,7 @@ CONFIRM_PART = 10
 T = TypeVar("T")
 
 
-class NotGrantedError(Exception):
+class NotGrantedError(MoorageError):
     """No lease was granted.
 
     `why` is refused, pool_unknown, nested, unreachable, timed_out or withdrawn.
@@ -271,7 +271,7 @@ class Acquiring:
             self._bear(since)
         else:
             why = "pool_unknown" if refusal.code == "pool_unknown" else "refused"
-            raise NotGrantedError(why, str(refusal))
+            raise NotGrantedError(why, str(refusal)) from refusal
         return None if refusal.retry_after is None else min(refusal.retry_after, RETRY_SECONDS_MAX)
 
     def _bear(self, since: float) -> None:

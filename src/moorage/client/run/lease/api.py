@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from moorage.client.run.api_types import Lease, LeaseRequest, lease_of
+from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, lease_of
 from moorage.client.transport import UNAUTHORIZED, RefusedError
 
 ANSWER_SECONDS = 10.0
@@ -65,6 +65,14 @@ class Leases:
             except (RefusedError, KeyError, TypeError, ValueError):
                 return wish  # then the first refusal is raised
         return wish._replace(usual_ttl=min(longest))
+
+    def with_prefix(self, prefix: str) -> list[Lease]:
+        """Return leases and tickets whose ids begin so, as far as the first page has them."""
+        found = self._answer("GET", f"/v1/leases?id_prefix={prefix}", None, ANSWER_SECONDS)
+        try:
+            return [lease_of(one) for one in found["leases"]]
+        except (KeyError, TypeError) as error:
+            raise StrangeAnswerError(f"the response has no leases: {error!r}") from error
 
     def look(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease; while it is a waiting ticket, wait for a change."""

@@ -63,6 +63,8 @@ def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]
 
 
 def covers(around: Lease, wish: LeaseRequest) -> bool:
-    """Return whether a lease has all units of a wish."""
+    """Return whether a lease has all units of a wish; not known if that asks for labels."""
+    if wish.slot_labels:
+        return False
     held = dict(around.needs)
     return all(units <= held.get(pool, 0) for pool, units in wish.needs)

@@ -10,7 +10,7 @@ from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Acquiring, Grant
 from moorage.client.run.lease.renewer import give_back
 from moorage.client.run.process.signals import ENDING, SignalCollector
-from moorage.client.run.progress import Progress, standing_of
+from moorage.client.run.progress import Progress, standing_of, ticket_of
 
 LIVE_POLL_SECONDS = 5.0
 """The poll interval on a terminal, where a user watches."""
@@ -49,6 +49,7 @@ def await_grant(
     if notices.live:
         acquiring.poll_within(LIVE_POLL_SECONDS)
     results: list[Grant | Exception] = []
+    shown: list[str] = []
 
     def work() -> None:
         try:
@@ -66,7 +67,7 @@ def await_grant(
                         raise InterruptedWaitError(number)
                 _tell(acquiring, notices)
                 if not results:
-                    notices.standing(_standing(acquiring), elapsed())
+                    _show(acquiring, notices, shown)
             thread.join()
             result = results.pop()
             if isinstance(result, Exception):
@@ -93,6 +94,17 @@ def _begun(work: Callable[[], None]) -> threading.Thread:
 def _tell(acquiring: Acquiring, notices: Progress) -> None:
     while acquiring.notes:
         notices.say(acquiring.notes.pop(0))
+
+
+def _show(acquiring: Acquiring, notices: Progress, shown: list[str]) -> None:
+    """Show the standing; first, once, with the ticket's id. `shown` are the ids that were shown."""
+    lease = acquiring.lease
+    if lease is not None and lease.waiting is not None and lease.id not in shown:
+        shown.append(lease.id)
+        text = ticket_of(lease.id, acquiring.wish.pools, lease.waiting)
+        notices.first_standing(text, elapsed())
+    else:
+        notices.standing(_standing(acquiring), elapsed())
 
 
 def _standing(acquiring: Acquiring) -> str:

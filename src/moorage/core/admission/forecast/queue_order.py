@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from moorage.core.admission.bars import bar_of, has_ended
+from moorage.core.admission.bars import bar_of, has_ended, lacking_labels
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.eta import LinePlace
 from moorage.core.admission.model import Lease, Pool
@@ -27,7 +27,7 @@ class Waiter(Struct, frozen=True):
     silent_from: int | None = None
     """Of a pull ticket: alive time from which it is passed over unless it is polled before."""
     lease: Lease | None = None
-    """The whole ticket, if it also needs other pools or allocations in the ledger."""
+    """The whole ticket, if it also needs other pools, allocations in the ledger, or labels."""
 
 
 class Queue(Struct, frozen=True):
@@ -88,7 +88,7 @@ def _is_passed_over(facts: Facts, moment: Moment, pool: Pool, waiter: Waiter, ah
     lease = waiter.lease
     if lease is None:
         return False
-    if lease.allocations is not None and lease.detail:
+    if (lease.allocations is not None and lease.detail) or lacking_labels(facts, lease):
         return True
     return any(
         bar_of(facts, facts.pools[name], lease.owner, units) is not None

@@ -218,6 +218,7 @@ class _Stage:
         for _, _, key in self.line[len(line.tickets) : count]:
             line.tickets.append(key)
             facts.leases[key] = self.leases[key]
+        line.end = self.line[len(line.tickets) - 1][:2] if line.tickets else None
         line.whole = count >= len(self.line)
 
     def _ask(self, n: int) -> Ask:

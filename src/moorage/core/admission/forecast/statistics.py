@@ -6,9 +6,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from moorage.core.clock import SECOND
-
-MINUTE = 60 * SECOND
+from moorage.core.clock import MINUTE
 
 T = TypeVar("T")
 

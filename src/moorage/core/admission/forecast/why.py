@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from moorage.core.admission import pacing
-from moorage.core.admission.bars import Bar, bar_of, is_silent, is_waited_for
+from moorage.core.admission.bars import Bar, bar_of, is_silent, is_waited_for, lacking_labels
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.eta import (
     NEVER,
@@ -19,9 +19,11 @@ from moorage.core.admission.forecast.eta import (
     Outlook,
     Range,
 )
+from moorage.core.admission.forecast.holders import Holders, SlotHolder, held_by, holders_of_slots
 from moorage.core.admission.forecast.queue_order import Queue
 from moorage.core.admission.model import FREE, Lease, Need, Pool
 from moorage.core.admission.units import (
+    fitting,
     free_units,
     is_gang,
     is_over,
@@ -29,15 +31,14 @@ from moorage.core.admission.units import (
     rests,
     units_by_pool,
 )
-from moorage.core.clock import SECOND
+from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
 from moorage.core.service_time import Moment
-
-HOLDERS_NAMED = 3
-"""Owners that a sentence names; the others are only counted."""
+from moorage.core.wishes import labels_text, suits
 
 CODES = {
     "above_limit": "the ticket needs more units than the pool's limit now",
+    "labels": "its pool has fewer slots with the labels than the ticket needs",
     "paused": "the pool is paused",
     "quota": "its owner has as many units as the pool's quota permits",
     "capacity": "its allocations do not fit into the ledger",
@@ -59,8 +60,10 @@ class Evidence(Struct, frozen=True):
 
     held: tuple[float, ...] = ()
     """Durations of past leases in seconds, ascending."""
-    holders: tuple[tuple[str, int], ...] = ()
-    """All owners, as people know them (`wire.labels`), and their units, the most first."""
+    holders: Holders = Holders()
+    """Who holds its units."""
+    slotted: tuple[SlotHolder, ...] = ()
+    """Of a pool with slots: leases that hold them, as in `holding`."""
     holding: tuple[Holder, ...] = ()
     """Granted leases, the oldest grants first; not all, if there are very many."""
     line: tuple[int, ...] = ()
@@ -181,6 +184,8 @@ def eta_of(
     earliest = latest = 0.0
     overdue = False
     for need in needs:
+        if need.wanted:  # nobody knows which slots the tickets ahead will get
+            return Estimate()
         pool = facts.pools[need.pool]
         free = free_units(facts, pool, moment.at).get(need.state, 0)
         coming = rests(facts, pool, moment.at, need.state)
@@ -202,17 +207,18 @@ def binding(
     evidence: Evidence = NOTHING,
     units: int = 1,
     state: str = FREE,
+    wanted: str = "",
 ) -> Binding | None:
     """Return the constraint on this many units of a pool, independent of the order of the line.
 
     None: they are free, and may be granted unless they are set aside.
     """
     if pool.paused:
-        return Binding("paused", f"paused: {pool.name} grants nothing until it is resumed")
-    at = moment.at
-    free = free_units(facts, pool, at).get(state, 0)
+        return Binding("paused", _paused_text(pool))
+    at, need = moment.at, Need(pool.name, units, state, wanted=wanted)
+    free = fitting(facts, need, at)
     if free < units:
-        return _full(facts, moment, pool, evidence, Need(pool.name, units, state), free)
+        return _full(facts, moment, pool, evidence, need, free)
     opens = pacing.opens_at(pool)
     if opens is not None and opens > at:
         return Binding("pacing", f"pacing: next grant in {span(opens - at)}")
@@ -232,6 +238,15 @@ def span(microseconds: int) -> str:
 
 
 def _barred(facts: Facts, ticket: Lease) -> Binding | None:
+    lacking = lacking_labels(facts, ticket)
+    if lacking is not None:
+        there = facts.grantable(lacking.pool, lacking.wanted)
+        return Binding(
+            "labels",
+            f"no slot: asks for {counted(lacking.units, 'slot')} of {lacking.pool} with"
+            f" {labels_text(lacking.wanted)}, but it has {there} now"
+            f"{_drained(facts, lacking.pool)}; skipped until there are more",
+        )
     for name, units in units_by_pool(ticket.needs).items():
         pool = facts.pools[name]
         bar = bar_of(facts, pool, ticket.owner, units)
@@ -243,17 +258,27 @@ def _barred(facts: Facts, ticket: Lease) -> Binding | None:
 def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> str:
     name = pool.name
     if bar == "paused":
-        return f"paused: {name} grants nothing until it is resumed"
+        return _paused_text(pool)
     if bar == "above_limit":
         return (
             f"above the limit: asks for {counted(units, 'unit')} of {name}, but the limit is now"
-            f" {limit_of(facts, pool)}; skipped until the limit is raised"
+            f" {limit_of(facts, pool)}{_drained(facts, name)}; skipped until the limit is raised"
         )
     held = facts.held.get((name, ticket.owner), 0)
     return (
         f"quota: {ticket.owner} holds {held} of at most {counted(pool.spec.quota or 0, 'unit')}"
         f" of {name} and asks for {units} more"
     )
+
+
+def _paused_text(pool: Pool) -> str:
+    why = f" ({pool.pause_reason})" if pool.pause_reason else ""
+    return f"paused: {pool.name} grants nothing until it is resumed{why}"
+
+
+def _drained(facts: Facts, pool: str) -> str:
+    drained = sum(slot.drain is not None for slot in facts.slots.get(pool, {}).values())
+    return f", {drained} {are(drained)} drained" if drained else ""
 
 
 def _bound(
@@ -272,12 +297,12 @@ def _bound(
         units = need.units if rank == 1 else 1
         bound = None
         if not ticket.forced or pool.spec.limit is None:
-            bound = binding(facts, moment, pool, known, units, need.state)
+            bound = binding(facts, moment, pool, known, units, need.state, need.wanted)
         found.append((bound is not None, rank, need, bound))
     _, rank, need, bound = max(found, key=lambda each: each[:2])
     where = f" in {need.pool}" if is_gang(ticket.needs) else ""
     if rank > 1:
-        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        free = fitting(facts, need, moment.at)
         if bound is None:
             text = f"{rank - 1} ahead{where}; {free} free, set aside for them"
             return Binding("set_aside", text)
@@ -300,7 +325,7 @@ def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, Line
         return ""
     text = ""
     for need in ticket.needs:
-        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        free = fitting(facts, need, moment.at)
         units = min(free, need.units)
         if place[need.pool].rank == 1 and units > 0:
             text += f"; {units} of {need.pool} set aside for it"
@@ -312,29 +337,33 @@ def _full(
 ) -> Binding:
     limit, at = limit_of(facts, pool), moment.at
     units = f"{pool.occupied} of {counted(limit, 'unit')} of {pool.name}"
-    held = f"{units} {are(pool.occupied)} held{_by(evidence, pool)}"
+    held = f"{units} {are(pool.occupied)} held{held_by(evidence.holders, at)}"
     lacking = f"; {need.units} needed, {max(0, free)} free" if need.units > 1 else ""
     if is_over(pool, limit):
         return Binding("over", f"over the limit: {held}{lacking}")
-    coming = rests(facts, pool, at, need.state)
+    coming = rests(facts, pool, at, need.state, need.wanted)
     idle = sum(rest.units for rest in coming)
     if idle and free + idle >= need.units:
         until = min(rest.until for rest in coming)
         freed = f"{counted(idle, 'freed unit')} of {pool.name}"
         text = f"resting: {freed} in cooldown, the first for another {span(until - at)}"
         return Binding("resting", text + lacking)
+    if need.wanted:
+        return Binding("limit", f"limit: {_taken(facts, need, evidence, at)}{lacking}")
     if pool.spec.limit is None:
         return Binding("limit", f"limit: {held}{_states(facts, pool)}{lacking}")
     return Binding("limit", f"limit: {held}{lacking}")
 
 
-def _by(evidence: Evidence, pool: Pool) -> str:
-    named = evidence.holders[:HOLDERS_NAMED]
-    if not named:
-        return ""
-    others = len(evidence.holders) - len(named)
-    text = ", ".join(f"{owner} ({units})" for owner, units in named)
-    return f" by {text}" + (f" and {others} more" if others else "")
+def _taken(facts: Facts, need: Need, evidence: Evidence, at: Instant) -> str:
+    """Return the clause on the slots with the labels that are asked for, and their holders."""
+    there = [s for s in facts.slots.get(need.pool, {}).values() if suits(s.labels, need.wanted)]
+    held = [slot for slot in there if slot.occupied]
+    text = (
+        f"{len(held)} of {counted(len(there), 'slot')} of {need.pool} with"
+        f" {labels_text(need.wanted)} {are(len(held))} held"
+    )
+    return text + held_by(holders_of_slots(held, evidence.slotted), at)
 
 
 def _states(facts: Facts, pool: Pool) -> str:
@@ -342,5 +371,6 @@ def _states(facts: Facts, pool: Pool) -> str:
     found: dict[str, int] = {}
     for slot in facts.slots.get(pool.name, {}).values():
         if not slot.occupied:
-            found[slot.state] = found.get(slot.state, 0) + 1
+            state = slot.state if slot.drain is None else "drained"
+            found[state] = found.get(state, 0) + 1
     return "".join(f", {count} {state}" for state, count in sorted(found.items()))

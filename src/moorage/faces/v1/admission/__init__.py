@@ -1,4 +1,5 @@
 """Handlers of admission.
 
-`pools.py` and `leases.py`. May import: the root of `faces/v1`, `service`, `core`, `wire`.
+`pools.py`, `slots.py`, `leases.py`, and `lines.py` for what operators do with tickets. May import:
+the root of `faces/v1`, `service`, `core`, `wire`.
 """

@@ -11,10 +11,11 @@ from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.service.access.roles import Role, ScopedRole, permits
 from moorage.service.admission.lease_cases import OnBehalf
+from moorage.service.admission.lease_filter import LeaseFilter
 from moorage.service.admission.views import LeaseView
 from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
 from moorage.service.native.encoding import time_or_none
-from moorage.service.native.leases import asked_of, record_text, shown
+from moorage.service.native.leases import asked_of, labels_parse, record_text, shown
 from moorage.wire import admission as wire
 
 GOVERNORS = (ScopedRole.GOVERNOR,)
@@ -45,7 +46,10 @@ async def create(
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return a page of leases and tickets."""
-    asked, scope, owner = request.parameters, request.scope, request.parameters.owner
+    asked, scope = request.parameters, request.scope
+    owner = request.owner if asked.mine else asked.owner
+    if asked.mine and asked.owner not in (None, owner):
+        raise Error(Code.INVALID, f"mine means the owner '{owner}': omit owner, or mine.")
     if request.governs and (asked.pool is None or asked.key_prefix is not None):
         owner = owner or request.owner
     if asked.pool is not None:
@@ -53,7 +57,14 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     elif scope is not None and not request.governs:
         raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
     views, following = await request.service.admission.queries.leases(
-        asked.cursor, asked.limit, asked.pool, asked.state, owner, asked.key_prefix
+        asked.cursor,
+        asked.limit,
+        asked.pool,
+        asked.state,
+        owner,
+        asked.key_prefix,
+        asked.id_prefix,
+        LeaseFilter(labels_parse(asked.label), microseconds_or_none("older", asked.older)),
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]
@@ -65,7 +76,7 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 
     Unless `until=ended`, a read of a ticket counts as a poll if its owner reads or if it waits.
     """
-    lease, wait = _lease_id(request), check_wait(request.parameters.wait)
+    lease, wait = lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
     view = await admission.queries.lease(lease)
     roles.check_scope(request.scope, _pools(view), every=False)
@@ -112,7 +123,7 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     wanted = request.body
     hold = microseconds_or_none("hold", wanted.hold)
     view = await request.service.admission.hold(
-        _lease_id(request), _proof(request, wanted.token), hold, _stead(request)
+        lease_id(request), _proof(request, wanted.token), hold, _stead(request)
     )
     return _shown(request, view)
 
@@ -120,7 +131,8 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
     """Release a lease and request the same again; retrying a forced lease needs an operator."""
     wanted, admission, lease = request.body, request.service.admission, await _lease(request)
-    if (await admission.queries.lease(lease)).lease.forced and not request.governs:
+    old = (await admission.queries.lease(lease)).lease
+    if old.forced and not (old.forced_by_operator or request.governs):
         roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
     proof = _proof(request, wanted.token)
     view = await admission.retry(
@@ -293,7 +305,8 @@ ROUTES = (
 )
 
 
-def _lease_id(request: Request[Any, Any]) -> LeaseId:
+def lease_id(request: Request[Any, Any]) -> LeaseId:
+    """Return the id in a request's address. Raises `Error`: LEASE_NOT_FOUND."""
     lease = request.variables["id"].lower()
     if not is_normal(lease):
         raise Error(Code.LEASE_NOT_FOUND, f"There is no lease '{lease}': this is not a valid id.")
@@ -305,7 +318,7 @@ async def _lease(request: Request[Any, Any]) -> LeaseId:
 
     A lease never gains pools, so a lease within the scope stays within it.
     """
-    lease = _lease_id(request)
+    lease = lease_id(request)
     if request.scope is not None:
         roles.check_scope(
             request.scope, _pools(await request.service.admission.queries.lease(lease))

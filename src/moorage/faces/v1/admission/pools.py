@@ -1,11 +1,15 @@
 """Pools: create, change, pause, read."""
 
+from moorage.core.admission.requests import check_duration
+from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.native.bounds import check_text, microseconds
 from moorage.service.native.pools import report_shown, shown, spec_of
 from moorage.wire import admission as wire
 from moorage.wire.pages import PageAsked
+from moorage.wire.pool_reports import PoolReport, ReportAsked
 
 GOVERNORS = (ScopedRole.GOVERNOR,)
 
@@ -43,19 +47,31 @@ async def delete(request: Request[None, None]) -> None:
     await request.service.admission.pool_delete(request.variables["name"], by=request.actor)
 
 
-async def pause(request: Request[None, None]) -> wire.Pool:
+async def pause(request: Request[wire.PauseWanted, None]) -> wire.Pool:
     """Stop granting from a pool."""
-    return await _paused(request, True)
+    view = await request.service.admission.pool_pause(
+        request.variables["name"],
+        True,
+        by=request.actor,
+        reason=check_text("reason", request.body.reason, DETAIL_LENGTH_MAX),
+    )
+    return shown(view)
 
 
 async def resume(request: Request[None, None]) -> wire.Pool:
     """Resume granting from a pool."""
-    return await _paused(request, False)
+    view = await request.service.admission.pool_pause(
+        request.variables["name"], False, by=request.actor
+    )
+    return shown(view)
 
 
-async def report(request: Request[None, None]) -> wire.PoolReport:
+async def report(request: Request[None, ReportAsked]) -> PoolReport:
     """Return the statistics that help to choose a pool's limit."""
-    return report_shown(await request.service.admission.queries.report(request.variables["name"]))
+    since = microseconds("since", request.parameters.since)
+    check_duration("since", since)
+    queries = request.service.admission.queries
+    return report_shown(await queries.report(request.variables["name"], since))
 
 
 ROUTES = (
@@ -76,6 +92,7 @@ ROUTES = (
         role=Role.OPERATOR,
         summary="Stop granting from a pool; everything else continues.",
         handler=pause,
+        body=wire.PauseWanted,
         answer=wire.Pool,
     ),
     Route(
@@ -93,7 +110,8 @@ ROUTES = (
         projects=True,
         summary="Report how long leases waited and lasted, and the outcomes of starts by limit.",
         handler=report,
-        answer=wire.PoolReport,
+        parameters=ReportAsked,
+        answer=PoolReport,
     ),
     Route(
         method="GET",
@@ -122,10 +140,3 @@ ROUTES = (
         handler=delete,
     ),
 )
-
-
-async def _paused(request: Request[None, None], paused: bool) -> wire.Pool:
-    view = await request.service.admission.pool_pause(
-        request.variables["name"], paused, by=request.actor
-    )
-    return shown(view)

@@ -11,6 +11,7 @@ from moorage.faces.v1.fleet.machines import OWN, agent_id
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fleet.queries import AgentFilter
+from moorage.service.ids import ALL_IDS, ids_with
 from moorage.service.native import fleet as native
 from moorage.service.native.bounds import microseconds
 from moorage.service.native.encoding import instant_of
@@ -32,6 +33,7 @@ async def page(request: Request[None, wire.AgentsAsked]) -> wire.AgentPage:
         offered=asked.offered,
         label=label or None,
         label_value=value if "=" in (asked.label or "") else None,
+        ids=ALL_IDS if asked.id_prefix is None else ids_with(asked.id_prefix),
     )
     views, following = await fleet.queries.agents(wanted, asked.cursor, asked.limit)
     agents = [native.shown(view, fleet.heard_at(view.agent.uuid)) for view in views]

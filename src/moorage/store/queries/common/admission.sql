@@ -8,6 +8,10 @@ WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
 -- name: leases_ended_before --
 SELECT id FROM lease WHERE ended_at < $1 ORDER BY ended_at LIMIT $2;
 
+-- When the newest lease ended that is one too many.
+-- name: ended_surplus --
+SELECT ended_at FROM lease WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 1 OFFSET $1;
+
 -- name: lease_load --
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id WHERE lease.id = $1;
@@ -46,6 +50,22 @@ WHERE lease.owner = $1 AND lease.key >= $2 AND lease.key < $3
     ))
 ORDER BY lease.arrival, lease.id LIMIT $8;
 
+-- Reads all leases with these ids, at least $1 and below $2: those of about a minute. They are looked for first, or
+-- PostgreSQL would read the index of arrivals from its beginning.
+-- name: leases_window_by_id --
+WITH begun AS MATERIALIZED (
+    SELECT id, arrival, state, owner, body FROM lease WHERE id >= $1 AND id < $2
+)
+SELECT begun.body, lease_due.heard_until
+FROM begun LEFT JOIN lease_due ON lease_due.lease = begun.id
+WHERE (begun.arrival, begun.id) > ($3, $4)
+    AND ($5::text IS NULL OR begun.state = $5) AND ($6::text IS NULL OR begun.owner = $6)
+    AND ($7::text IS NULL OR EXISTS (
+        SELECT 1 FROM lease_need WHERE lease_need.pool = $7
+            AND lease_need.arrival = begun.arrival AND lease_need.lease = begun.id
+    ))
+ORDER BY begun.arrival, begun.id LIMIT $8;
+
 -- name: leases_window_by_pool --
 SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
@@ -54,6 +74,10 @@ WHERE lease_need.pool = $1 AND (lease_need.arrival, lease_need.lease) > ($2, $3)
     AND ($4::text IS NULL OR lease_need.state = $4)
     AND ($5::text IS NULL OR lease_need.owner = $5)
 ORDER BY lease_need.arrival, lease_need.lease LIMIT $6;
+
+-- name: line_head --
+SELECT rank, arrival FROM lease_need
+WHERE pool = $1 AND state = 'waiting' ORDER BY rank, arrival LIMIT 1;
 
 -- name: tickets_window --
 SELECT arrival, id, pools, body FROM lease
@@ -67,12 +91,12 @@ ORDER BY ended_at DESC LIMIT $2;
 
 -- name: ends_load --
 SELECT asked_at, granted_at, ended_at, cause FROM lease_need
-WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at;
+WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at DESC LIMIT $3;
 
 -- The units that were granted, by time; of leases that are still remembered.
 -- name: starts_load --
 SELECT granted_at, SUM(units)::bigint FROM lease_need
-WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY granted_at;
+WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY granted_at ORDER BY granted_at DESC LIMIT $2;
 
 -- By the pool's limit and the time of the grant; the latter is null if the lease was deleted.
 -- name: outcomes_count --
@@ -86,6 +110,15 @@ WHERE outcome.pool = $1 GROUP BY 1, 2;
 
 -- name: slots_load --
 SELECT body FROM slot WHERE pool = $1 ORDER BY name;
+
+-- Slots, each with its lease, if any.
+-- name: slots_window --
+SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
+WHERE slot.pool = $1 AND slot.name > $2 ORDER BY slot.name LIMIT $3;
+
+-- name: slot_load --
+SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
+WHERE slot.pool = $1 AND slot.name = $2;
 
 -- name: slots_count --
 SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER BY 1, 2, 3;

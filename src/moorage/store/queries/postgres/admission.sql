@@ -149,6 +149,11 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body::json ->> 'patience')::bigint >= $8)
     AND ($7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
+    AND ($10 = '[]' OR lease_need.forced OR NOT EXISTS (
+        SELECT 1 FROM json_array_elements(lease.body::json -> 'needs') AS need
+        WHERE need ->> 'pool' = $1
+            AND need ->> 'wanted' IN (SELECT json_array_elements_text($10::text::json))
+    ))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
 -- name: waits_count --
@@ -207,9 +212,9 @@ INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, 
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[],
     $6::boolean[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::bigint[],
     $12::bigint[], $13::bigint[], $14::text[])
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
-    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
-    cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank, units = excluded.units,
+    forced = excluded.forced, state = excluded.state, token = excluded.token,
+    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
 
 -- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --
@@ -240,37 +245,39 @@ WHERE pool IN (SELECT name FROM pool) AND at < r.mark;
 -- Pools with their slots in groups that are alike, see `SlotGroup`; a cooldown that has ended is 0.
 -- name: pools_window --
 SELECT pool.body, (
-    SELECT json_agg(json_build_array(state, occupied, rests_until, slots))::text FROM (
+    SELECT json_agg(json_build_array(state, occupied, rests_until, slots, drained))::text FROM (
         SELECT state, owner <> '' AS occupied,
             CASE WHEN owner = '' AND (body::json ->> 'rests_until')::bigint > (
                 SELECT alive_at FROM service_clock ORDER BY id DESC LIMIT 1
             ) THEN (body::json ->> 'rests_until')::bigint ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots, body::json ->> 'drain' IS NOT NULL AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     ) AS alike
 )
 FROM pool WHERE pool.name > $1 ORDER BY pool.name LIMIT $2;
 
 -- name: pool_load --
 SELECT pool.body, (
-    SELECT json_agg(json_build_array(state, occupied, rests_until, slots))::text FROM (
+    SELECT json_agg(json_build_array(state, occupied, rests_until, slots, drained))::text FROM (
         SELECT state, owner <> '' AS occupied,
             CASE WHEN owner = '' AND (body::json ->> 'rests_until')::bigint > (
                 SELECT alive_at FROM service_clock ORDER BY id DESC LIMIT 1
             ) THEN (body::json ->> 'rests_until')::bigint ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots, body::json ->> 'drain' IS NOT NULL AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     ) AS alike
 )
 FROM pool WHERE pool.name = $1;
 
 -- A pool's line in order, with the data that decide which tickets are passed over: the deadline and
--- the patience of pull tickets; the body of tickets that need other pools or a claim in the ledger.
+-- the patience of pull tickets; the body of tickets that need other pools, a claim in the ledger, or
+-- slots with labels.
 -- name: line_pass --
 SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, lease_need.owner,
     lease_need.forced, lease_due.heard_until,
     CASE WHEN lease_need.pull THEN (lease.body::json ->> 'patience')::bigint END,
     CASE WHEN strpos(lease.pools, '","') > 0 OR strpos(lease.body, '"allocations":null') = 0
+        OR strpos(lease.body, '"wanted":"{') > 0
         THEN lease.body END
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease_need.lease
@@ -278,17 +285,24 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
     AND (lease_need.rank, lease_need.arrival) > ($2, $3)
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
+-- Of each pool: when its oldest ticket was asked for, and its oldest lease granted.
+-- name: oldest_load --
+SELECT pool.name, (
+    SELECT MIN(asked_at) FROM lease_need WHERE lease_need.pool = pool.name AND state = 'waiting'
+), (
+    SELECT MIN(granted_at) FROM lease_need WHERE lease_need.pool = pool.name AND state = 'granted'
+)
+FROM pool ORDER BY pool.name;
+
 -- Owners and the units they occupy: most units first, then the earliest grant.
 -- name: pool_holders_load --
 SELECT owner, SUM(units)::bigint AS held FROM lease_need
 WHERE pool = $1 AND state = 'granted'
 GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
--- Granted leases, oldest grants first, with the ends of their holds, and their holders for people.
+-- Granted leases, oldest grants first, with their bodies: to decode those is faster than to select from JSON.
 -- name: pool_holding_load --
-SELECT lease_need.units, lease_need.granted_at, (lease.body::json ->> 'hold_until')::bigint,
-    lease_need.owner, CASE WHEN strpos(lease.body, '"holder":') > 0
-        THEN lease.body::json -> 'labels' ->> 'holder' END
+SELECT lease_need.units, lease_need.granted_at, lease_need.owner, lease.body, lease.id
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
 WHERE lease_need.pool = $1 AND lease_need.state = 'granted'
 ORDER BY lease_need.granted_at LIMIT $2;

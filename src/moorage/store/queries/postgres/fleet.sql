@@ -35,7 +35,8 @@ WHERE uuid > $1 AND ($2::text IS NULL OR agent_group = $2) AND ($3::text IS NULL
     AND ($6::text IS NULL OR liveness = $6) AND ($7::bigint IS NULL OR offered = $7)
     AND ($8::text IS NULL OR (body::json -> 'labels' ->> $8 IS NOT NULL
         AND ($9::text IS NULL OR body::json -> 'labels' ->> $8 = $9)))
-ORDER BY uuid LIMIT $10;
+    AND uuid >= $10 AND uuid < $11
+ORDER BY uuid LIMIT $12;
 
 -- Only one transaction at a time creates agents, so that none takes the number of another.
 -- name: agent_number_lock --

@@ -127,6 +127,11 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body ->> 'patience') >= ?8)
     AND (?7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
+    AND (?10 = '[]' OR lease_need.forced OR NOT EXISTS (
+        SELECT 1 FROM json_each(lease.body -> 'needs') AS need
+        WHERE need.value ->> 'pool' = ?1
+            AND need.value ->> 'wanted' IN (SELECT value FROM json_each(?10))
+    ))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 
 -- name: waits_count --
@@ -177,9 +182,9 @@ DELETE FROM lease_due WHERE lease = ?;
 INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, state, token,
     asked_at, granted_at, ended_at, cause)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
-    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
-    cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank, units = excluded.units,
+    forced = excluded.forced, state = excluded.state, token = excluded.token,
+    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
 
 -- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --
@@ -208,35 +213,43 @@ DELETE FROM outcome WHERE pool IN (SELECT name FROM pool) AND at < ?;
 -- Pools with their slots in groups that are alike, see `SlotGroup`; a cooldown that has ended is 0.
 -- name: pools_window --
 SELECT pool.body, (
-    SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
+    SELECT json_group_array(json_array(
+        state, json(occupied), rests_until, slots, json(drained)
+    )) FROM (
         SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
             CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM service_clock)
                 THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots,
+            CASE WHEN body ->> 'drain' IS NULL THEN 'false' ELSE 'true' END AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     )
 )
 FROM pool WHERE pool.name > ?1 ORDER BY pool.name LIMIT ?2;
 
 -- name: pool_load --
 SELECT pool.body, (
-    SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
+    SELECT json_group_array(json_array(
+        state, json(occupied), rests_until, slots, json(drained)
+    )) FROM (
         SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
             CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM service_clock)
                 THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
-            COUNT(*) AS slots
-        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
+            COUNT(*) AS slots,
+            CASE WHEN body ->> 'drain' IS NULL THEN 'false' ELSE 'true' END AS drained
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3, 5
     )
 )
 FROM pool WHERE pool.name = ?;
 
 -- A pool's line in order, with the data that decide which tickets are passed over: the deadline and
--- the patience of pull tickets; the body of tickets that need other pools or a claim in the ledger.
+-- the patience of pull tickets; the body of tickets that need other pools, a claim in the ledger, or
+-- slots with labels.
 -- name: line_pass --
 SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, lease_need.owner,
     lease_need.forced, lease_due.heard_until,
     CASE WHEN lease_need.pull THEN lease.body ->> 'patience' END,
     CASE WHEN instr(lease.pools, '","') > 0 OR instr(lease.body, '"allocations":null') = 0
+        OR instr(lease.body, '"wanted":"{') > 0
         THEN lease.body END
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease_need.lease
@@ -244,16 +257,26 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
     AND (lease_need.rank, lease_need.arrival) > (?2, ?3)
 ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 
+-- Of each pool: when its oldest ticket was asked for, and its oldest lease granted.
+-- name: oldest_load --
+SELECT pool.name, (
+    SELECT MIN(asked_at) FROM lease_need INDEXED BY lease_need_line
+    WHERE lease_need.pool = pool.name AND state = 'waiting'
+), (
+    SELECT MIN(granted_at) FROM lease_need INDEXED BY lease_need_held
+    WHERE lease_need.pool = pool.name AND state = 'granted'
+)
+FROM pool ORDER BY pool.name;
+
 -- Owners and the units they occupy: most units first, then the earliest grant.
 -- name: pool_holders_load --
 SELECT owner, SUM(units) AS held FROM lease_need INDEXED BY lease_need_held
 WHERE pool = ?1 AND state = 'granted'
 GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
--- Granted leases, oldest grants first, with the ends of their holds, and their holders for people.
+-- Granted leases, oldest grants first, with their bodies: to decode those is faster than to select from JSON.
 -- name: pool_holding_load --
-SELECT lease_need.units, lease_need.granted_at, lease.body ->> 'hold_until', lease_need.owner,
-    CASE WHEN instr(lease.body, '"holder":') > 0 THEN lease.body -> 'labels' ->> 'holder' END
+SELECT lease_need.units, lease_need.granted_at, lease_need.owner, lease.body, lease.id
 FROM lease_need INDEXED BY lease_need_held JOIN lease ON lease.id = lease_need.lease
 WHERE lease_need.pool = ?1 AND lease_need.state = 'granted'
 ORDER BY lease_need.granted_at LIMIT ?2;

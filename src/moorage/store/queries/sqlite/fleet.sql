@@ -25,7 +25,8 @@ WHERE uuid > ?1 AND (?2 IS NULL OR agent_group = ?2) AND (?3 IS NULL OR policy =
     AND (?8 IS NULL OR EXISTS (
         SELECT 1 FROM json_each(body, '$.labels') WHERE key = ?8 AND (?9 IS NULL OR value = ?9)
     ))
-ORDER BY uuid LIMIT ?10;
+    AND uuid >= ?10 AND uuid < ?11
+ORDER BY uuid LIMIT ?12;
 
 -- name: agent_number_lock --
 SELECT 1;

@@ -23,8 +23,8 @@ from moorage.client.run.lease.waiting import await_grant
 from moorage.client.run.process.signals import SignalCollector
 from moorage.client.run.progress import Progress
 from moorage.client.transport import Transport
+from tests.client.run.test_words import lease_json
 from tests.client.screen import eventually
-from tests.client.test_run_words import lease_json
 
 TTL = 600.0
 SECONDS = 20.0

@@ -11,8 +11,8 @@ from moorage.client.run.api_types import LeaseRequest, lease_of
 from moorage.client.run.handles.file import EntryKey, Handle, HandleEntry, HandleError
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, OwnKey, write_private
 from moorage.client.run.locks import lock_path, locked
+from tests.client.run.test_words import lease_json
 from tests.client.single import finished
-from tests.client.test_run_words import lease_json
 
 WISH = LeaseRequest((("a", 2), ("b", 1)), ttl=60.0, hold=1.5, priority=3, labels=(("x", "y"),))
 

@@ -13,7 +13,12 @@ from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import seconds_of, spoken
 from moorage.client.run.lease import lease_clock
 from moorage.client.run.lease.lease_clock import WORD_SECONDS, LeaseTerm, margin_of
-from moorage.client.run.parse import PATIENCE_SECONDS_MAX, UNREACHABLE_SECONDS, wish_of
+from moorage.client.run.parse import (
+    PATIENCE_SECONDS_MAX,
+    UNREACHABLE_SECONDS,
+    UsageError,
+    wish_of,
+)
 from moorage.client.run.progress import Progress, standing_of
 from moorage.core import limits
 from moorage.core.admission import model
@@ -75,6 +80,23 @@ def test_a_usual_ttl_is_sent_where_none_is_named() -> None:
     assert wish._replace(ttl=5.0).body("k")["ttl"] == 5.0
 
 
+def test_labels_of_slots_belong_to_a_pool() -> None:
+    """Labels of slots are sent with the need of their pool; a pool's name need not be repeated."""
+    none = dict.fromkeys(("ttl", "hold", "priority", "patience", "unreachable_after", "no_labels"))
+
+    def needs_of(*labels: str, pools: list[str]) -> Any:
+        wish = wish_of({"pool": pools, "label": [], "slot_label": labels, **none}, 71)
+        return wish.body("k")["needs"]
+
+    both = {"pool": "a", "units": 1, "labels": {"region": "eu", "tier": "b:c=d"}}
+    assert needs_of("region=eu", "tier=b:c=d", pools=["a"]) == [both]
+    several = needs_of("a:region=eu", "b:region=us", pools=["a", "b", "c"])
+    assert [need.get("labels") for need in several] == [{"region": "eu"}, {"region": "us"}, None]
+    for labels, pools in ((["eu"], ["a"]), (["=eu"], ["a"]), (["region=eu"], ["a", "b"])):
+        with pytest.raises(UsageError, match="--slot-label"):
+            needs_of(*labels, pools=pools)
+
+
 @pytest.mark.parametrize(
     ("words", "seconds"),
     [
@@ -87,8 +109,8 @@ def test_a_usual_ttl_is_sent_where_none_is_named() -> None:
 )
 def test_patience_is_longer_than_retries(words: dict[str, str], seconds: float) -> None:
     """The patience exceeds --unreachable-after by a poll, so that the ticket is still there."""
-    none = dict.fromkeys(("ttl", "hold", "priority", "patience", "unreachable_after"))
-    wish = wish_of({"pool": ["a"], "label": [], **none, **words})
+    none = dict.fromkeys(("ttl", "hold", "priority", "patience", "unreachable_after", "no_labels"))
+    wish = wish_of({"pool": ["a"], "label": [], **none, **words}, 1)
     assert wish.patience == seconds
     assert PATIENCE_SECONDS_MAX == limits.PATIENCE_SECONDS_MAX
 

@@ -13,7 +13,7 @@ from moorage.client.run.api_types import LeaseRequest, Waiting
 from moorage.client.run.handles.file import Handle, HandleEntry
 from moorage.client.run.printing import printable, printable_json
 from moorage.client.run.progress import Progress, standing_of
-from tests.client.test_run_keeping import serving_lease
+from tests.client.run.test_keeping import serving_lease
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
 """An escape sequence that writes the clipboard in many terminals."""

@@ -1,0 +1,152 @@
+"""`moorage pool slots` and `moorage pool slot`: the named slots of a pool."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, at_server, server_now
+from moorage.cli.support.options import example, json_option, label_option, wide_option
+from moorage.cli.support.output import say, show_json
+from moorage.cli.support.tables import NOTHING, Cell, Column, Row, show_rows
+from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
+from moorage.cli.support.views.pool_text import plain_text
+from moorage.core.counting import counted
+from moorage.wire.labels import holder_of
+from moorage.wire.slots import Slot
+
+COLUMNS = (
+    Column("slot"),
+    Column("state"),
+    Column("since", "age", right=True),
+    Column("holder", dropped=2, least=12),
+    Column("lease", dropped=4),
+    Column("labels", dropped=3, least=16),
+    Column("reason", dropped=1, least=14, last=True),
+)
+
+_POOL = click.argument("name", metavar="POOL", shell_complete=completion.pools)
+_SLOT = click.argument("slot")
+
+
+_LABELS = label_option("NAME=VALUE; may be repeated.")
+
+
+@click.command("slots", epilog=example("moorage pool slots clusters/aws"))
+@administering
+@_POOL
+@wide_option
+@json_option
+def list_(name: str, wide: bool, as_json: bool) -> None:
+    """Print the named slots of POOL: their states, holders and labels."""
+    with at_server() as admission:
+        slots = list(admission.slots(name).all())
+    if as_json:
+        show_json(msgspec.to_builtins(slots))
+        return
+    leases, now = id_cells(slot.lease for slot in slots if slot.lease is not None), server_now()
+    show_rows(COLUMNS, [_row(slot, leases, now) for slot in slots], wide=wide)
+
+
+@click.group("slot")
+def group() -> None:
+    """Make, label, drain and remove named slots."""
+
+
+@group.command(epilog=example("moorage pool slot add clusters/aws eu-1 eu-2 --label region=eu"))
+@administering
+@_POOL
+@click.argument("slots", nargs=-1, required=True)
+@_LABELS
+@json_option
+def add(name: str, slots: tuple[str, ...], labels: dict[str, str] | None, as_json: bool) -> None:
+    """Make free SLOTS in POOL, which was created with --native-slots."""
+    with at_server() as admission:
+        admission.slots(name).add([*slots], labels or {})
+    _done({"pool": name, "slots": [*slots]}, as_json, f"{name} has {counted(len(slots), 'slot')}:")
+    if not as_json:
+        say(f"  {' '.join(slots)}")
+
+
+@group.command(epilog=example("moorage pool slot label clusters/aws eu-1 --label region=eu"))
+@administering
+@_POOL
+@_SLOT
+@_LABELS
+@json_option
+def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) -> None:
+    """Replace all labels of SLOT; without --label it has none."""
+    with at_server() as admission:
+        found = admission.slots(name).label(slot, labels or {})
+    _done(msgspec.to_builtins(found), as_json, f"labelled {slot}: {plain_text(found.labels)}")
+
+
+@group.command(epilog=example("moorage pool slot drain clusters/aws eu-1 --reason 'disk fails'"))
+@administering
+@_POOL
+@_SLOT
+@click.option("--keep", is_flag=True, help="Keep it when it is free, until it is resumed.")
+@click.option("--reason", default="", help="Why, for people.")
+@json_option
+def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
+    """Never grant SLOT again; it goes once it is free, or stays with --keep."""
+    with at_server() as admission:
+        found = admission.slots(name).drain(slot, keep=keep, reason=reason)
+    if found is None:
+        line = f"removed {slot}: it was free"
+    elif found.owner is None:
+        line = f"drained {slot}: it is free, and stays until it is resumed or removed"
+    else:
+        then = "stays then" if keep else "goes then"
+        line = f"draining {slot}: {_holder(found)} holds it until it is released; it {then}"
+    _done({"slot": msgspec.to_builtins(found)}, as_json, line)
+
+
+@group.command(epilog=example("moorage pool slot resume clusters/aws eu-1"))
+@administering
+@_POOL
+@_SLOT
+@json_option
+def resume(name: str, slot: str, as_json: bool) -> None:
+    """Let the drained SLOT be granted again."""
+    with at_server() as admission:
+        found = admission.slots(name).resume(slot)
+    _done(msgspec.to_builtins(found), as_json, f"resumed {slot}")
+
+
+@group.command(epilog=example("moorage pool slot remove clusters/aws eu-1"))
+@administering
+@_POOL
+@_SLOT
+@json_option
+def remove(name: str, slot: str, as_json: bool) -> None:
+    """Remove the free SLOT; exit code 4 if it is held: drain it then."""
+    with at_server() as admission:
+        admission.slots(name).remove(slot)
+    _done({"pool": name, "slot": slot, "removed": True}, as_json, f"removed {slot}")
+
+
+def _done(value: Any, as_json: bool, line: str) -> None:
+    if as_json:
+        show_json(value)
+    else:
+        say(line)
+
+
+def _row(slot: Slot, leases: Mapping[str, Cell], now: datetime) -> Row:
+    return [
+        slot.name,
+        state_cell(slot.state),
+        age_cell(slot.since, now),
+        _holder(slot),
+        NOTHING if slot.lease is None else leases[slot.lease],
+        plain_text(slot.labels),
+        NOTHING if slot.drain is None else slot.drain.reason or NOTHING,
+    ]
+
+
+def _holder(slot: Slot) -> str:
+    return NOTHING if slot.owner is None else holder_of(slot.owner, slot.lease_labels)

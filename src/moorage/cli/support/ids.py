@@ -1,0 +1,90 @@
+"""Ids on the command line: a prefix is enough, if only one id begins with it."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from moorage.cli.support.output import NOT_FOUND, USAGE, Failure
+from moorage.client.admission import Admission
+from moorage.client.fleet import Fleet
+from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix
+from moorage.wire.admission import Lease
+from moorage.wire.labels import holder_of
+
+NAMED_MAX = 5
+"""Candidates that are named for an ambiguous prefix."""
+
+LIVE = ("granted", "waiting")
+
+
+def lease_id(admission: Admission, text: str) -> str:
+    """Return the id of the only live lease or ticket that begins so, else of the only ended one.
+
+    Other texts are returned as they are, for the server to judge. Raises Failure: 2, several begin
+    so or it is too short; or as for an unknown id.
+    """
+    wanted = text.lower()
+    if not _is_to_find(wanted):
+        return text
+    found = leases_with(admission, wanted)
+    if not found:
+        message = f"there is no lease whose id begins with '{text}'"
+        raise Failure(NOT_FOUND, message, "lease_not_found")
+    return _only(text, [(one.id, holder_of(one.owner, one.labels)) for one in found])
+
+
+def leases_with(admission: Admission, prefix: str) -> list[Lease]:
+    """Return the live leases and tickets whose ids begin so, or the ended ones; some if many."""
+    for states in (LIVE, ("ended",)):
+        found = [
+            lease
+            for state in states
+            for lease in admission.leases_page(
+                state=state, id_prefix=prefix, limit=NAMED_MAX + 1
+            ).leases
+        ]
+        if found:
+            break
+    return found
+
+
+def agent_id(fleet: Fleet, text: str) -> str:
+    """Return the id of the only active agent that begins so, else of the only former one.
+
+    Otherwise as `lease_id`.
+    """
+    wanted = text.lower()
+    if not _is_to_find(wanted):
+        return text
+    for state in ("active", "decommissioned"):
+        found = [*islice(fleet.agents(state=state, id_prefix=wanted), NAMED_MAX + 1)]
+        if found:
+            hosts = [(one.id, "-" if one.facts is None else one.facts.hostname) for one in found]
+            return _only(text, hosts)
+    message = f"there is no agent whose id begins with '{text}'"
+    raise Failure(NOT_FOUND, message, "agent_not_found")
+
+
+def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
+    """Return the id of the only token that begins so; otherwise the text. Raises Failure: 2."""
+    if len(text) < PREFIX_LENGTH_MIN:
+        return text
+    found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
+    return _only(text, found) if found else text
+
+
+def _is_to_find(text: str) -> bool:
+    """Return whether a text is the beginning of an id. Raises Failure: 2, it is too short."""
+    if text and len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
+        message = f"'{text}' is too short: write at least {PREFIX_LENGTH_MIN} characters of the id"
+        raise Failure(USAGE, message)
+    return is_prefix(text) and not is_normal(text)
+
+
+def _only(text: str, found: Sequence[tuple[str, str]]) -> str:
+    """Return the only id. Raises Failure: 2, there are several."""
+    if len(found) == 1:
+        return found[0][0]
+    names = ", ".join(f"{one} ({whose})" for one, whose in found[:NAMED_MAX])
+    more = ", and others" if len(found) > NAMED_MAX else ""
+    message = f"several ids begin with '{text}': {names}{more}; write more characters"
+    raise Failure(USAGE, message, "ambiguous")

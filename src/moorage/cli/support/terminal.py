@@ -1,0 +1,42 @@
+"""What a terminal is: how wide it is, whether it has colours, how wide a text is on it."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+BETWEEN = "  "
+"""Separator between the columns of a table."""
+
+UNKNOWN = os.terminal_size((80, 24))
+"""The size of a terminal that does not know its own."""
+
+
+def size_of_terminal() -> os.terminal_size:
+    """Return the size of the terminal of standard output; COLUMNS and LINES replace it."""
+    size = os.get_terminal_size(sys.stdout.fileno())
+    columns, lines = size.columns or UNKNOWN[0], size.lines or UNKNOWN[1]
+    return os.terminal_size((_set("COLUMNS") or columns, _set("LINES") or lines))
+
+
+def _set(name: str) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def has_colours(environment: Mapping[str, str]) -> bool:
+    """Return whether a terminal may be sent colours; see https://no-color.org."""
+    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def width_of(text: str) -> int:
+    """Return how many cells of a terminal a printable text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # deferred: few texts need it
+
+    return cell_len(text)
+
+
+def padded(text: str, width: int) -> str:
+    """Return a text with spaces up to this width."""
+    return text + " " * (width - width_of(text))

@@ -1,0 +1,187 @@
+"""The client of one server: the whole native API, and leases as blocks of code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from moorage.client.admission import Admission
+from moorage.client.fleet import Fleet
+from moorage.client.leasing.asynchronous import LEASES_MAX, AsyncHolding, Places
+from moorage.client.leasing.errors import ConfigurationError
+from moorage.client.leasing.holding import Holding
+from moorage.client.leasing.options import UNREACHABLE_AFTER, WAIT, Duration, OnLost, options_of
+from moorage.client.ledger import Ledger
+from moorage.client.reporting import Reporting
+from moorage.client.run.lease.api import Leases
+from moorage.client.run.variables import nearly
+from moorage.client.transport import SECONDS_MAX, Transport, token_of
+
+URL_VARIABLE = "MOORAGE_URL"
+TOKEN_VARIABLE = "MOORAGE_TOKEN"
+
+
+class Client:
+    """A client of one server; usable from all threads, and after a fork.
+
+    `admission` has pools and leases, `ledger` claims, providers, changes, the audit log and tokens,
+    `fleet` agents and their groups, `reporting` groups of reporters and their reports.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        certificate: str | None = None,
+        seconds_max: float = SECONDS_MAX,
+    ) -> None:
+        """Prepare requests to a server; does not connect.
+
+        Args:
+            url: the server's, `http://HOST:PORT`; by default that in `MOORAGE_URL`.
+            token: sent with each request; by default that in `MOORAGE_TOKEN`, if any.
+            certificate: a PEM file; trust only this certificate of the server.
+            seconds_max: the longest wait for an answer.
+
+        Raises:
+            ConfigurationError: no server is set, or the URL, the token or the certificate is not
+                valid.
+        """
+        try:
+            transport = Transport(
+                url or _server(), _token(token), certificate=certificate, seconds_max=seconds_max
+            )
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(str(error)) from None
+        self.admission = Admission(transport)
+        self.ledger = Ledger(transport)
+        self.fleet = Fleet(transport)
+        self.reporting = Reporting(transport)
+        self._leases = Leases(transport)
+
+    def lease(
+        self,
+        pool: str | Mapping[str, int],
+        units: int = 1,
+        *,
+        hold: Duration | None = None,
+        wait: Duration = WAIT,
+        ttl: Duration | None = None,
+        priority: int = 0,
+        labels: Mapping[str, str] | None = None,
+        unreachable_after: Duration = UNREACHABLE_AFTER,
+        patient: bool = False,
+        outcome: bool = False,
+        on_lost: OnLost | None = None,
+    ) -> Holding:
+        """Return a lease for a `with` block, or for `acquire` and `release`.
+
+        Durations are seconds, or text such as `90s`, `20m`, `1h30m`.
+
+        Args:
+            pool: its name, or several pools with their units: all are granted at once, or none.
+            units: of the pool.
+            hold: the server ends the lease this long after granting it; by default that of the
+                pool.
+            wait: how long to wait in line; 0: one try.
+            ttl: how long the lease outlives a holder that died; by default that of the pool. Code
+                that keeps Python's other threads from running must let go within half of it.
+            priority: higher goes first.
+            labels: shown with the lease.
+            unreachable_after: how long to try while no server answers.
+            patient: the lease is lost only if the server says so, never because the server does not
+                answer.
+            outcome: report how the block ended: ok, or failed if it raised an error.
+            on_lost: called once with the reason, in a thread, as soon as the lease is lost.
+
+        Raises:
+            ValueError: an argument is not valid.
+        """
+        options = options_of(
+            pool,
+            units,
+            hold=hold,
+            wait=wait,
+            ttl=ttl,
+            priority=priority,
+            labels=labels,
+            unreachable_after=unreachable_after,
+            patient=patient,
+            outcome=outcome,
+            on_lost=on_lost,
+        )
+        return Holding(self._leases, options)
+
+
+class AsyncClient:
+    """The leases of one server for asyncio. `client` is the client for everything else.
+
+    The methods of `client` wait for the server: call them with `asyncio.to_thread`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        certificate: str | None = None,
+        leases_max: int = LEASES_MAX,
+    ) -> None:
+        """See `Client`. `leases_max` limits the leases that wait or are held at once.
+
+        A lease that waits needs one thread, one that is held needs two.
+        """
+        self.client = Client(url, token, certificate=certificate)
+        self._places = Places(leases_max)
+
+    def lease(
+        self,
+        pool: str | Mapping[str, int],
+        units: int = 1,
+        *,
+        hold: Duration | None = None,
+        wait: Duration = WAIT,
+        ttl: Duration | None = None,
+        priority: int = 0,
+        labels: Mapping[str, str] | None = None,
+        unreachable_after: Duration = UNREACHABLE_AFTER,
+        patient: bool = False,
+        outcome: bool = False,
+        on_lost: OnLost | None = None,
+    ) -> AsyncHolding:
+        """Return a lease for an `async with` block; the arguments are those of `Client.lease`.
+
+        The block raises TooManyLeasesError if `leases_max` are in use. If the lease is lost, the
+        task is cancelled and the block ends with LeaseLostError.
+        """
+        options = options_of(
+            pool,
+            units,
+            hold=hold,
+            wait=wait,
+            ttl=ttl,
+            priority=priority,
+            labels=labels,
+            unreachable_after=unreachable_after,
+            patient=patient,
+            outcome=outcome,
+            on_lost=on_lost,
+        )
+        return AsyncHolding(self.client._leases, options, self._places)
+
+
+def _server() -> str:
+    """Return the server of the environment. Raises ConfigurationError."""
+    url = os.environ.get(URL_VARIABLE)
+    if not url:
+        hints = "".join(f"; {line}" for line in nearly(os.environ))
+        raise ConfigurationError(f"no server is set: pass url, or set {URL_VARIABLE}{hints}")
+    return url
+
+
+def _token(given: str | None) -> str | None:
+    if given is not None:
+        return token_of(given, "token")
+    found = os.environ.get(TOKEN_VARIABLE)
+    return token_of(found, TOKEN_VARIABLE) if found else None

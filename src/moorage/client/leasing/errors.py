@@ -1,0 +1,33 @@
+"""The errors of leases, besides those of the transport."""
+
+from __future__ import annotations
+
+from moorage.client.run.lease.acquire import NotGrantedError
+from moorage.client.transport import MoorageError
+
+
+class ConfigurationError(MoorageError, ValueError):
+    """No server is set, or its address or token is not valid; the message says what to change."""
+
+
+class NotInTimeError(NotGrantedError):
+    """The lease was not granted within `wait`; the ticket was withdrawn."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("timed_out", message)
+
+
+class LeaseLostError(MoorageError):
+    """The lease ended before it was released, or may have: others may have its units now.
+
+    The end of its hold is not a loss.
+    """
+
+    def __init__(self, lease_id: str, reason: str) -> None:
+        super().__init__(f"lease {lease_id} is lost: {reason}")
+        self.lease_id = lease_id
+        self.reason = reason
+
+
+class TooManyLeasesError(MoorageError):
+    """An `AsyncClient` waits for and holds `leases_max` leases already."""

@@ -1,0 +1,265 @@
+"""A lease for a block of code: acquired at its start, renewed meanwhile, released at its end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+
+from moorage.client.leasing.at_exit import HELD
+from moorage.client.leasing.errors import LeaseLostError, NotInTimeError
+from moorage.client.leasing.options import RELEASE_SECONDS, HoldingOptions
+from moorage.client.run.api_types import Lease
+from moorage.client.run.clock import elapsed
+from moorage.client.run.lease.acquire import Acquiring, Grant, NotGrantedError
+from moorage.client.run.lease.api import Leases
+from moorage.client.run.lease.idempotency_keys import OwnKey
+from moorage.client.run.lease.renewer import FAILURES, Renewer, carry_through
+from moorage.client.transport import MoorageError, RefusedError, UnreachableError
+
+LOG = logging.getLogger("moorage.client")
+
+FORKED = "this is a forked process; only process {pid}, which acquired the lease, can tell"
+
+
+class Holding:
+    """One lease, from its request to its release; made by `Client.lease`, usable once.
+
+    While it is held, two threads renew it and wait for the server to report its end. A forked
+    child neither renews nor releases it.
+    """
+
+    def __init__(self, leases: Leases, options: HoldingOptions) -> None:
+        self._leases = leases
+        self._options = options
+        self._keys = OwnKey()
+        self._pid = os.getpid()
+        self._state = threading.Lock()
+        self._acquiring: Acquiring | None = None
+        self._abandoned = False
+        self._granted: Lease | None = None
+        self._keeper: Renewer | None = None
+        self._held = False
+        self._notified = False
+        self._outcome: tuple[str, str] | None = None
+        self._reason: str | None = None
+        """Why it was lost, once it is released."""
+
+    @property
+    def id(self) -> str:
+        """The lease's id."""
+        return self._lease.id
+
+    @property
+    def token(self) -> str:
+        """The fencing token: later leases of a pool have higher ones."""
+        return self._lease.token or ""
+
+    @property
+    def slots(self) -> dict[str, list[str]]:
+        """The names of its slots, by pool."""
+        return self._lease.slots
+
+    @property
+    def lost(self) -> str | None:
+        """Why it is lost; None while it is valid, after its hold and after its release."""
+        if os.getpid() != self._pid:
+            return FORKED.format(pid=self._pid)
+        if self._keeper is None or not self._held:
+            return self._reason
+        return self._keeper.lost
+
+    @property
+    def over(self) -> bool:
+        """Whether its hold has ended it, as requested."""
+        return self._keeper is not None and os.getpid() == self._pid and self._keeper.over
+
+    def check(self) -> None:
+        """Raise LeaseLostError if it is lost."""
+        if (reason := self.lost) is not None:
+            raise LeaseLostError(self.id, reason)
+
+    def report(self, result: str, detail: str = "") -> None:
+        """Set the outcome (ok, failed or throttled) that the server gets with the release."""
+        self._outcome = (result, detail)
+
+    def acquire(self) -> Holding:
+        """Wait for the lease, fairly, and begin to renew it; `release` must follow.
+
+        Raises:
+            NotInTimeError: it was not granted within `wait`.
+            RefusedError: the server refuses; `code` says why.
+            UnreachableError: no server answered for `unreachable_after`.
+            NotGrantedError: it was removed from the line.
+        """
+        with self._state:
+            if self._acquiring is not None:
+                raise RuntimeError("this lease was used before: call client.lease() for each one")
+            self._acquiring = Acquiring(
+                self._leases, self._options.wish, self._keys, self._options.patience
+            )
+        try:
+            self._hold(self._grant(self._acquiring))
+        except NotGrantedError as failure:
+            self._withdraw(self._acquiring)
+            raise _typed(failure) from None
+        except BaseException:  # also KeyboardInterrupt: leave no ticket behind
+            self._withdraw(self._acquiring)
+            raise
+        return self
+
+    def release(self) -> None:
+        """Release it; repeats do nothing. A server that does not answer is only logged."""
+        if (calls := self._released()) is None:
+            return
+        troubles = dict(zip(calls, carry_through([*calls.values()], RELEASE_SECONDS)))
+        for name, trouble in troubles.items():
+            if trouble is not None:
+                self._log(name, trouble)
+
+    def release_at_exit(self) -> None:
+        """Release it with one try."""
+        for name, call in (self._released() or {}).items():
+            try:
+                call(RELEASE_SECONDS)
+            except FAILURES as failure:
+                self._log(name, failure)
+
+    def abandon(self) -> None:
+        """Release it, or leave the line, while another thread may be in `acquire`."""
+        with self._state:
+            self._abandoned = True
+            acquiring, held = self._acquiring, self._held
+        if held:
+            self.release()
+        elif acquiring is not None:
+            self._withdraw(acquiring)
+
+    def end(self, error: BaseException | None) -> None:
+        """Release it after the block, which ended with this error. Raises LeaseLostError."""
+        if self._options.outcome and self._outcome is None:
+            self._outcome = _outcome_of(error)
+        self.release()
+        if self._reason is not None and error is None:
+            raise LeaseLostError(self.id, self._reason)
+
+    def __enter__(self) -> Holding:
+        """See `acquire`."""
+        return self.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Release it. Raises LeaseLostError: it was lost, and the block raised no other error."""
+        self.end(error)
+
+    @property
+    def _lease(self) -> Lease:
+        if self._granted is None:
+            raise RuntimeError("there is no lease yet: use it in a with block")
+        return self._granted
+
+    def _grant(self, acquiring: Acquiring) -> Grant:
+        while True:
+            grant = acquiring.get()
+            if grant.term is None or not grant.term.lost(elapsed()):
+                return grant
+            # This process was stopped in between: check the lease again.
+
+    def _hold(self, grant: Grant) -> None:
+        keeper = None
+        if grant.term is not None:
+            keeper = Renewer(self._leases, grant, grant.term, self._noticed, self._options.patient)
+        with self._state:
+            if self._abandoned:
+                raise NotGrantedError("withdrawn", "withdrawn")
+            self._granted, self._keeper, self._held = grant.lease, keeper, True
+            HELD.add(self)
+        if keeper is not None:
+            keeper.start()
+
+    def _noticed(self) -> None:
+        """Tell the caller of a loss, once; called by the threads that keep the lease."""
+        reason = None if self._keeper is None else self._keeper.lost
+        with self._state:
+            if reason is None or self._notified or not self._held:
+                return
+            self._notified = True
+        if self._options.on_lost is not None:
+            self._options.on_lost(reason)
+
+    def _released(self) -> dict[str, Callable[[float], object]] | None:
+        """Stop renewing; return the calls that release it. None: there is nothing to release."""
+        if os.getpid() != self._pid:
+            return None
+        with self._state:
+            if not self._held:
+                return None
+            keeper, lease = self._keeper, self._lease
+            over = keeper is not None and keeper.over
+            self._reason = None if keeper is None else keeper.lost
+            self._held = False
+        HELD.discard(self)
+        if keeper is not None:
+            keeper.close()
+        calls: dict[str, Callable[[float], object]] = {}
+        if not over and self._reason is None:
+            calls["release"] = lambda left: self._leases.release(lease.id, lease.token, left)
+        if self._outcome is not None:
+            result, detail = self._outcome
+            calls["report the outcome of"] = lambda left: self._leases.outcome(
+                lease.id, lease.token, result, detail, left
+            )
+        return calls
+
+    def _withdraw(self, acquiring: Acquiring) -> None:
+        """Leave no lease and no ticket behind, if the server answers in time."""
+        acquiring.stop()
+        if os.getpid() != self._pid or not acquiring.uncertain:
+            return
+        with self._state:
+            held, self._held = self._held, False
+        if held:
+            HELD.discard(self)
+            if self._keeper is not None:
+                self._keeper.close()
+        (trouble,) = carry_through([lambda left: self._leave(acquiring, left)], RELEASE_SECONDS)
+        if trouble is not None:
+            self._log("withdraw", trouble)
+
+    def _leave(self, acquiring: Acquiring, seconds: float) -> None:
+        lease = acquiring.lease
+        if lease is None:  # the answer was lost or is on its way: the same key gives the same lease
+            lease = self._leases.ask(self._options.wish, self._keys.current(), seconds)
+        if lease.state != "ended":
+            with suppress(RefusedError):  # it has ended
+                self._leases.release(lease.id, lease.token, seconds)
+
+    def _log(self, action: str, trouble: Exception) -> None:
+        name = "" if self._granted is None else f" {self._granted.id}"
+        LOG.warning("cannot %s lease%s, which ends by its TTL: %s", action, name, trouble)
+
+
+def _typed(failure: NotGrantedError) -> MoorageError:
+    """Return the error for callers."""
+    if failure.why == "timed_out":
+        return NotInTimeError(str(failure))
+    if failure.why == "unreachable":
+        return UnreachableError(str(failure))
+    cause = failure.__cause__
+    return cause if isinstance(cause, RefusedError) else failure
+
+
+def _outcome_of(error: BaseException | None) -> tuple[str, str] | None:
+    """Return the outcome of a block; None: it was interrupted from outside."""
+    if error is None or (isinstance(error, SystemExit) and not error.code):
+        return "ok", ""
+    if isinstance(error, (Exception, SystemExit)):
+        return "failed", type(error).__name__
+    return None

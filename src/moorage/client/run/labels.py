@@ -1,0 +1,120 @@
+"""The labels by which people recognise a lease: host, user, process, command, CI job and its page.
+
+The names are `wire.labels.DESCRIBING`. Sources of the variables: the references of GitHub Actions,
+GitLab CI/CD, Buildkite, Prow and Jenkins. Tekton sets none: its tasks can pass `--label job=...`.
+`client.sh` contains this file, so it imports nothing of Moorage.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit, urlunsplit
+
+VARIABLE = "MOORAGE_LABELS"
+YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+LENGTH_MAX = 255
+"""Characters of a value, see `core.limits.KEY_LENGTH_MAX`; longer ones are cut."""
+
+COUNT_MAX = 32
+"""Labels of one lease, see `core.limits.LABELS_MAX`."""
+
+# A word that could be a password or a file is no sub-command.
+SUBCOMMAND = re.compile(r"[a-z]{2,12}(-[a-z]{2,12})*")
+
+
+def is_on(name: str, environ: Mapping[str, str], unset: bool) -> bool:
+    """Return the value of a variable that is a switch; `unset`: if it is empty or missing.
+
+    Raises ValueError.
+    """
+    text = environ.get(name, "").strip().lower()
+    if text not in ("", *YES, *NO):
+        raise ValueError(f"{name}={text!r} is not valid: set 1 or 0")
+    return text in YES if text else unset
+
+
+def found_labels(
+    environ: Mapping[str, str], pid: int, command: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the labels of a request of this machine, without what it does not know.
+
+    Args:
+        environ: the environment of the job.
+        pid: of the process that keeps the lease.
+        command: that runs with the lease; only its name and its sub-command are sent.
+    """
+    labels = {"host": socket.gethostname(), "user": _user(), "pid": str(pid)}
+    if command:
+        labels["command"] = _command(command)
+    job, page = _job(environ)
+    labels["job"], labels["build"] = job, _address(page)
+    return {name: _plain(value) for name, value in labels.items() if value}
+
+
+def joined(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return labels with these found ones, as far as there is room; given ones win."""
+    room = COUNT_MAX - len(given)
+    more = [(name, value) for name, value in found.items() if name not in given]
+    return {**dict(more[: max(0, room)]), **given}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except Exception:  # OSError, KeyError or ImportError: a container may have no such user
+        return str(os.getuid())
+
+
+def _command(words: Sequence[str]) -> str:
+    name = os.path.basename(words[0])
+    if len(words) > 1 and SUBCOMMAND.fullmatch(words[1]):
+        return f"{name} {words[1]}"
+    return name
+
+
+def _job(environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the CI job and the address of its page, empty if unknown."""
+    get = environ.get
+    if get("GITHUB_ACTIONS") and get("GITHUB_RUN_ID"):
+        page = f"{get('GITHUB_SERVER_URL', '')}/{get('GITHUB_REPOSITORY', '')}/actions/runs/"
+        page += f"{get('GITHUB_RUN_ID')}/attempts/{get('GITHUB_RUN_ATTEMPT') or 1}"
+        return _both(get("GITHUB_RUN_ID"), "/", get("GITHUB_JOB")), page
+    if get("GITLAB_CI") and get("CI_JOB_ID"):
+        return get("CI_JOB_ID", ""), get("CI_JOB_URL", "")
+    if get("BUILDKITE") and get("BUILDKITE_JOB_ID"):
+        job = _both(get("BUILDKITE_PIPELINE_SLUG"), " #", get("BUILDKITE_BUILD_NUMBER"))
+        page = _both(get("BUILDKITE_BUILD_URL"), "#", get("BUILDKITE_JOB_ID"))
+        return job or get("BUILDKITE_JOB_ID", ""), page
+    if get("PROW_JOB_ID"):  # Prow gives its jobs no address of their page
+        job = _both(get("JOB_NAME"), " #", get("BUILD_ID"))
+        return job or get("PROW_JOB_ID", ""), ""
+    if get("JENKINS_URL") or get("BUILD_TAG", "").startswith("jenkins-"):
+        return _both(get("JOB_NAME"), " #", get("BUILD_NUMBER")), get("BUILD_URL", "")
+    return "", ""
+
+
+def _both(first: str | None, mark: str, second: str | None) -> str:
+    return f"{first}{mark}{second}" if first and second else first or ""
+
+
+def _address(page: str) -> str:
+    """Return an address without user, password and query; empty if it is none."""
+    try:
+        parts = urlsplit(page)
+    except ValueError:
+        return ""
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return ""
+    place = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, place, parts.path, "", parts.fragment))
+
+
+def _plain(value: str) -> str:
+    """Return a value that the server accepts, see `printing.printable`."""
+    shown = (one if one.isprintable() else ascii(one)[1:-1] for one in value[:LENGTH_MAX])
+    return "".join(shown)[:LENGTH_MAX]

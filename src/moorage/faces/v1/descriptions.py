@@ -1,0 +1,186 @@
+"""What the OpenAPI document says beyond the types: names, descriptions of parameters, examples."""
+
+from typing import Any
+
+from moorage.wire import enums
+
+OPERATIONS = {
+    "alive_agent": "send_sign_of_life",
+    "change_lease": "set_lease_hold",
+    "desired_agent": "set_agent_desired",
+    "epoch_raise_database": "raise_epoch",
+    "explain_query": "explain_by_query",
+    "ghosts_reporter_group": "list_reporter_group_ghosts",
+    "nodes_reporter_group": "list_reporter_group_nodes",
+    "observed_reporter_group": "put_observed_members",
+    "outcome_lease": "report_lease_outcome",
+    "pin_reporter_group": "pin_nodes",
+    "pins_reporter_group": "list_pins",
+    "record_lease": "put_lease_record",
+    "report_agent": "put_agent_report",
+    "report_pool": "get_pool_report",
+    "starts_agent": "get_start",
+}
+"""Operation ids, where the route and its handler give no good name."""
+
+ENUMS: dict[str, Any] = {
+    "AgentPolicy": enums.Policy,
+    "AgentState": enums.AgentState,
+    "Directive": enums.Directive,
+    "Expire": enums.Expire,
+    "LeaseCause": enums.Cause,
+    "LeaseResult": enums.Result,
+    "LeaseState": enums.State,
+    "Liveness": enums.Liveness,
+    "OnRetry": enums.OnRetry,
+    "Phase": enums.Phase,
+    "Readiness": enums.Readiness,
+    "Until": enums.Until,
+}
+"""The names of schemas of values that are one of a few."""
+
+ENUM_DESCRIPTIONS = {
+    "AgentPolicy": "What operators want of a machine: use it, place nothing new on it, or never.",
+    "AgentState": "A decommissioned agent never returns.",
+    "Directive": "What an agent must do now; inert: stop all work, for ever.",
+    "Expire": "Whether a lease that is not renewed in time frees its units or keeps them.",
+    "LeaseCause": "Why a lease has ended, or a ticket without a grant.",
+    "LeaseResult": "The outcome of what was started with a lease.",
+    "LeaseState": "A waiting ticket becomes a lease when it is granted; both can end.",
+    "Liveness": "Whether an agent was heard of in time, by the clock of the server.",
+    "OnRetry": "Whether a retry keeps its place, or goes to the end of the line.",
+    "Phase": "Whether an agent has finished its first full pass since it registered.",
+    "Readiness": "What the reports of an agent say of its machine since it booted.",
+    "Until": "What to wait for: the grant of a ticket, or its end or that of a lease.",
+}
+
+VARIABLES = {
+    "id": "The UUID of the object.",
+    "name": "The name of the object.",
+    "member": "The name of a member of the group.",
+    "consumer": "The UUID of a consumer.",
+    "slot": "The name of the slot.",
+}
+"""Variables in paths."""
+
+PARAMETERS = {
+    "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on.",
+    "boot_id": "The boot of the machine; required.",
+    "cursor": "The `next` of the page before; null: the first page.",
+    "group": "Only agents of this group.",
+    "id_prefix": "Only entries whose id begins with this; at least 8 characters.",
+    "instance": "Leave only if the member still has this instance.",
+    "key_prefix": "Only leases whose key begins with this; needs `owner`.",
+    "kinds": "Kinds of changes, separated by commas; null: all.",
+    "label": "Only entries with this label, NAME=VALUE; for agents also NAME.",
+    "limit": "The most entries to return; at most 1000.",
+    "liveness": "Only agents with this liveness.",
+    "mine": "Only leases of the caller.",
+    "offered": "Only agents whose machines are offered, or are not.",
+    "older": "Only leases that have been in their state for at least this many seconds.",
+    "owner": "Only leases of this owner.",
+    "policy": "Only agents with this policy.",
+    "pool": "The name of a pool.",
+    "query": "The question, as JSON.",
+    "readiness": "Only agents with this readiness.",
+    "record_version": "Release only if the record of the lease has this version.",
+    "since": "How long ago leases may have ended, in seconds.",
+    "state": "Only entries in this state.",
+    "token": "The fencing token of the lease.",
+    "until": "What to wait for.",
+    "wait": "How long to wait, in seconds; at most 60.",
+}
+"""Query parameters, for all routes that have them."""
+
+_AGENT_BOOT = "2f1c9c0e-5d0b-4d62-a7d9-0c1b6f6f9a11"
+_NODE = "6e0f3c52-0000-4000-8000-000000000001"
+_INSTANCE = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
+_QUESTION = {
+    "groups": [{"resources": {"VCPU": 4, "MEMORY_MB": 8192}, "required": ["HW_CPU_X86_AVX2"]}]
+}
+_GOLD = {"CUSTOM_GOLD": {"total": 1}}
+_PAGES = {_NODE: {"CUSTOM_HUGEPAGES_2MB": 1024}}
+
+BODIES: dict[str, dict[str, Any]] = {
+    "AgentWanted": {"group": "compute", "labels": {"rack": "7"}},
+    "AliveRequest": {"boot_id": _AGENT_BOOT, "report_generation": 3},
+    "BackupWanted": {"name": "monday.sqlite"},
+    "ClaimWanted": {**_QUESTION, "project_id": "shop", "user_id": "alice", "choose": "pack"},
+    "DesiredRequest": {"resource_class": "CUSTOM_HUGEPAGES_2MB", "amount": 1024},
+    "DrainWanted": {"keep": True, "reason": "disk fails"},
+    "EnrollRequest": {"group": "compute"},
+    "GroupWaitRequest": {"seconds": 3600.0},
+    "GroupWanted": {"desired": {"CUSTOM_HUGEPAGES_2MB": {"percent": 50.0}}},
+    "HoldWanted": {"hold": 1200.0},
+    "HolderProof": {"token": "1.17.0"},
+    "LeaseWanted": {
+        "needs": [{"pool": "install/azure", "units": 1}],
+        "key": "build-4711",
+        "hold": 1200.0,
+        "labels": {"job": "4711"},
+    },
+    "MemberWanted": {"instance": _INSTANCE, "ttl": 30.0},
+    "MoveWanted": {"first": True},
+    "ObservedWanted": {"members": ["compute-1"], "seen_at": "2026-11-21T01:45:30Z"},
+    "OutcomeWanted": {"result": "throttled", "detail": "HTTP 429 from the cloud"},
+    "PauseWanted": {"reason": "rack 7 is being repaired"},
+    "PinsWanted": {"nodes": [_NODE], "member": "reporter-1"},
+    "PolicyRequest": {"reason": "broken disk"},
+    "PoolWanted": {"limit": 10, "hold": 3600.0},
+    "ProvidersWanted": {
+        "providers": [{"uuid": _NODE, "name": "node-1", "inventories": _GOLD}],
+        "create_vocabulary": True,
+    },
+    "Question": _QUESTION,
+    "RecordWanted": {"version": 0, "record": {"step": "started"}},
+    "RegisterRequest": {
+        "boot_id": _AGENT_BOOT,
+        "facts": {"hostname": "host-1"},
+        "parts": [
+            {
+                "provider": _NODE,
+                "name": "host-1",
+                "classes": {"CUSTOM_HUGEPAGES_2MB": {"eligible": 2048}},
+            }
+        ],
+    },
+    "ReportRequest": {
+        "boot_id": _AGENT_BOOT,
+        "report_generation": 3,
+        "desired_generation_seen": 2,
+        "phase": "done",
+        "actual": _PAGES,
+    },
+    "ReportWanted": {
+        "group": "ironic",
+        "member": "reporter-1",
+        "token": "1.17.0",
+        "nodes": [{"uuid": _NODE, "name": "node-1", "inventories": _GOLD}],
+    },
+    "RetryWanted": {"key": "build-4711-second", "requeue": True},
+    "RevokeWanted": {"reason": "maintenance"},
+    "RotationWanted": {"grace": 3600.0},
+    "SlotLabels": {"labels": {"region": "eu"}},
+    "SlotsWanted": {"names": ["eu-1", "eu-2"], "labels": {"region": "eu"}},
+    "TokenWanted": {"name": "ci", "role": "user", "project_id": "shop"},
+}
+"""An example of each body."""
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "Problem": {
+        "type": "about:blank",
+        "title": "Unprocessable Content",
+        "status": 422,
+        "detail": "There is no pool 'install/azur'.",
+        "code": "pool_unknown",
+        "request_id": "req-01d223d1-4f98-406d-a48c-cb0c92d93510",
+        "oldest": None,
+        "explain": None,
+    },
+    "Verified": {
+        "current": True,
+        "lease": "01a1fbc8-0d0b-7e0e-8b18-b932cb77a221",
+        "expires_at": "2026-11-21T01:46:30.250017Z",
+    },
+}
+"""Examples of answers."""

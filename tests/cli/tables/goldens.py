@@ -1,0 +1,75 @@
+"""The texts that lists print at 60, 80, 120 and 200 columns, in `golden/`.
+
+`python -m tests.cli.tables.goldens` writes them again: read what has changed before you commit it.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from tests.cli.tables.answers import AGENTS, ENDED, GRANTED, LEASES, POOLS, POOLS_SHOWN
+from tests.cli.tables.double import answering, on_terminal
+
+FOLDER = Path(__file__).parent / "golden"
+WIDTHS = (60, 80, 120, 200)
+SHOWN_MAX = 42
+"""Lines of a list that are compared; of a longer one the first and the last ones."""
+
+ADDRESS = "http://moorage.example:8778"
+"""The address of the server in the texts."""
+
+COMMANDS = {
+    "lease-list": ["lease", "list"],
+    "lease-list-waiting": ["lease", "list", "--state", "waiting"],
+    "lease-list-ended": ["lease", "list", "--state", "ended"],
+    "lease-list-wide": ["lease", "list", "--state", "ended", "--wide"],
+    "lease-show": ["lease", "show", LEASES[GRANTED + 1].id],
+    "lease-why": ["lease", "why", LEASES[GRANTED + 1].id],
+    "lease-why-granted": ["lease", "why", LEASES[3].id],
+    "lease-why-ended": ["lease", "why", ENDED[0].id],
+    "pool-list": ["pool", "list"],
+    "pool-show": ["pool", "show", POOLS_SHOWN[0].name],
+    "pool-slots": ["pool", "slots", POOLS[0]],
+    "pool-report": ["pool", "report", POOLS[0]],
+    "top": ["top", "--once"],
+    "agent-list": ["agent", "list"],
+    "agent-group-list": ["agent", "group", "list"],
+    "agent-group-show": ["agent", "group", "show", "rack-2"],
+    "agent-show": ["agent", "show", AGENTS[2].id],
+    "whoami": ["whoami"],
+    "token-list": ["token", "list"],
+    "audit": ["audit"],
+    "group-list": ["group", "list"],
+    "group-nodes": ["group", "nodes", "ironic"],
+    "group-ghosts": ["group", "ghosts", "ironic"],
+    "report-status": ["report", "status", "ironic"],
+    "group-show": ["group", "show", "ironic"],
+    "group-pins": ["group", "pins", "ironic"],
+    "simulate": ["simulate", "--jobs", "100", "--limit", "5,none", "--hold", "20m"],
+}
+
+
+def printed(url: str, names: Collection[str] = COMMANDS, *more: str) -> dict[str, str]:
+    """Return what each command prints at each width. `more`: see `driver`."""
+    asked = [(width, COMMANDS[name]) for name in names for width in WIDTHS]
+    texts = iter(on_terminal(url, asked, *more, NO_COLOR="1"))
+    return {
+        name: "".join(
+            f"=== {width} columns\n{_shortened(next(texts).replace(url, ADDRESS))}"
+            for width in WIDTHS
+        )
+        for name in names
+    }
+
+
+def _shortened(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    left = len(lines) - SHOWN_MAX
+    if left <= 0:
+        return text
+    return "".join([*lines[: SHOWN_MAX // 2], f"[{left} lines]\n", *lines[-SHOWN_MAX // 2 :]])
+
+
+if __name__ == "__main__":
+    with answering() as address:
+        for name, text in printed(address).items():
+            (FOLDER / f"{name}.txt").write_text(text)

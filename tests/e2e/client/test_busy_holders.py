@@ -1,0 +1,132 @@
+"""Programs that hold a lease: busy ones keep it, killed ones lose it, ended ones release it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from moorage.client import Client, NotInTimeError
+from moorage.wire.admission import PoolWanted
+from tests.e2e.support.server import serve
+from tests.support.guard import Guard
+
+SOAK = bool(os.environ.get("MOORAGE_SOAK"))
+TTL = 60.0 if SOAK else 2.0
+BUSY_SECONDS = 600.0 if SOAK else 12.0
+SWEPT = 1.5
+"""Seconds after its end within which a lease must be gone."""
+
+BEGIN = """
+import ctypes, signal, sys
+from moorage.client import Client
+client = Client()
+lease = client.lease("busy", ttl={ttl})
+"""
+HELD = "\nlease.acquire(); print(lease.id, flush=True)\n"
+
+BUSY = HELD + "while True: pass"
+UNRENEWED = HELD + "lease._keeper.close()\nwhile True: pass"
+LOCKED = HELD + "ctypes.PyDLL(None).usleep({microseconds}); print(lease.lost, flush=True)"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    """Return a client of a new server with the pool `busy`; set the environment for programs."""
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, "--no-access-log") as server, pytest.MonkeyPatch.context() as patch:
+        token = Path(f"{database}.token").read_text().strip()
+        patch.setenv("MOORAGE_URL", server.url)
+        patch.setenv("MOORAGE_TOKEN", token)
+        client = Client()
+        client.admission.pool_put("busy", PoolWanted(limit=1))
+        yield client
+
+
+class Program:
+    """A Python program in its own process, which ends with the test."""
+
+    def __init__(self, stack: ExitStack, text: str, ttl: float = TTL) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN.format(ttl=ttl) + text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        stack.enter_context(self.process)
+        stack.callback(self.process.kill)
+        stack.callback(Guard(self.process.pid).close)
+
+    def line(self) -> str:
+        """Return its next line."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+
+def test_a_busy_program_keeps_its_lease_and_a_killed_one_does_not(client: Client) -> None:
+    """`while True: pass` keeps the lease for many TTLs; after SIGKILL, the next one in line has
+    the unit within a TTL. Without renewals it has it within a TTL as well.
+    """
+    with ExitStack() as stack:
+        program = Program(stack, BUSY)
+        assert program.line()
+        with pytest.raises(NotInTimeError):
+            client.lease("busy", wait=BUSY_SECONDS).acquire()
+        began = monotonic()
+        program.process.kill()
+        with client.lease("busy", wait=TTL + 30):
+            assert monotonic() - began < TTL + SWEPT
+        unrenewed = Program(stack, UNRENEWED)
+        assert unrenewed.line()
+        began = monotonic()
+        with client.lease("busy", wait=TTL + 30):
+            assert monotonic() - began < TTL + SWEPT
+
+
+@pytest.mark.parametrize(("seconds", "lost"), [(2.5, False), (8.0, True)])
+def test_code_that_holds_the_interpreter_lock(client: Client, seconds: float, lost: bool) -> None:
+    """C code that lets no other thread run for less than half of the TTL does no harm. After a
+    longer time, the program sees that its lease is lost.
+    """
+    with ExitStack() as stack:
+        text = LOCKED.format(microseconds=int(seconds * 1_000_000))
+        program = Program(stack, text, ttl=6.0)
+        assert program.line()
+        assert (program.line() != "None") is lost
+
+
+ENDS = {
+    "block": "with lease:\n    print(lease.id, flush=True)\n    sys.exit(3)",
+    "forgotten": HELD,
+    "failed": "with lease:\n    print(lease.id, flush=True)\n    raise KeyError",
+    "terminated": "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))"
+    + HELD
+    + "signal.raise_signal(signal.SIGTERM)",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_program_that_ends_releases_its_lease(client: Client, end: str) -> None:
+    """However Python ends a program, its lease is released, not left to its TTL."""
+    with ExitStack() as stack:
+        program = Program(stack, ENDS[end])
+        lease = program.line()
+        program.process.wait()
+        assert client.admission.lease(lease).cause == "released"
+
+
+def test_an_interrupted_wait_leaves_no_ticket(client: Client) -> None:
+    """Ctrl-C ends the wait with KeyboardInterrupt, and the ticket is withdrawn."""
+    with ExitStack() as stack, client.lease("busy"):
+        program = Program(stack, HELD)
+        while not (tickets := [*client.admission.leases(pool="busy", state="waiting")]):
+            pass
+        program.process.send_signal(signal.SIGINT)
+        _, errors = program.process.communicate()
+        assert "KeyboardInterrupt" in errors
+        assert client.admission.lease(tickets[0].id).cause == "withdrawn"

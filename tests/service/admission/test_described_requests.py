@@ -1,0 +1,92 @@
+"""Requests that say where they come from: idempotency keys, and reasons that name the holders."""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from moorage.core.clock import SECOND
+from moorage.core.errors import Code
+from moorage.service.admission.lease_requests import digests_of
+from moorage.service.admission.service import Admission
+from tests.service.pools import MINUTE, ask, pass_time, play, refusal, spec, wish, with_manual_clock
+from tests.service.running import TESTER, Running
+from tests.support import cluster
+
+FIRST = {"host": "a", "pid": "1", "user": "x", "command": "make", "job": "1", "build": "http://x"}
+SECOND_TRY = {"host": "b", "pid": "2"}
+JOB = {"job": "4711", "host": "runner-7"}
+
+
+def test_another_process_continues_an_attempt(tmp_path: Path) -> None:
+    """Its own host and process id do not make it another request; any other label does."""
+
+    async def scenario(admission: Admission) -> None:
+        await admission.pool_put("p", spec(5), None, TESTER)
+        first = await ask(admission, "k", "p", labels={**FIRST, "team": "t"})
+        again = await ask(admission, "k", "p", labels={**SECOND_TRY, "team": "t"})
+        assert again.lease.id == first.lease.id
+        assert again.lease.labels == {**FIRST, "team": "t"}
+        plain = await ask(admission, "k", "p", labels={"team": "t"})
+        assert plain.lease.id == first.lease.id
+        other = ask(admission, "k", "p", labels={**FIRST, "team": "u"})
+        assert await refusal(other) is Code.KEY_REUSED
+
+    play(f"sqlite:///{tmp_path}/m.sqlite", scenario)
+
+
+def test_leases_of_older_releases_are_found() -> None:
+    """The digest that they stored counted all labels: the same request still has it, too."""
+    wanted = wish("k", "p", labels={"job": "17", "team": "t"})
+    digest, older = digests_of(wanted)
+    assert digest == digests_of(structs.replace(wanted, labels={"team": "t"}))[0]
+    asked = msgspec.to_builtins(structs.replace(wanted, key=""), order="deterministic")
+    del asked["reopen"], asked["pull"], asked["needs"][0]["wanted"]
+    assert older == hashlib.sha256(msgspec.json.encode(asked)).hexdigest() != digest
+    assert digests_of(wish("k", "p", labels={"team": "t"}))[1] is None
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["sqlite", "postgres"])
+def test_reasons_name_holders_on_both_engines(tmp_path: Path, shared: bool) -> None:
+    """Leases with one name count together; those without labels count for their owners."""
+
+    async def scenario(admission: Admission) -> None:
+        await admission.pool_put("p", spec(6), None, TESTER)
+        for number in range(3):
+            await ask(admission, f"{number}", "p", owner="ci", labels={**JOB, "pid": f"{number}"})
+        await ask(admission, "plain", "p", owner="ci", units=2)
+        await ask(admission, "odd", "p", owner="ci", labels={"holder": 'a "b", {}'})
+        first = await ask(admission, "mine", "p")
+        assert first.standing is not None
+        assert first.standing.reason.endswith(
+            ' are held by job 4711 on runner-7 (ci) (3), ci (2), a "b", {} (ci)'
+        )
+
+    play(cluster.fresh() if shared else f"sqlite:///{tmp_path}/m.sqlite", scenario)
+
+
+def test_reasons_name_the_job(tmp_path: Path) -> None:
+    """A reason says which job on which host holds the unit, and for how many minutes."""
+
+    async def scenario(running: Running) -> None:
+        admission = running.service.admission
+        await admission.pool_put("p", spec(1), None, TESTER)
+        await ask(admission, "held", "p", owner="ci", labels=JOB, ttl=60 * MINUTE)
+        ticket = await ask(admission, "mine", "p", patience=60 * MINUTE)
+
+        async def reason() -> str:
+            seen = await admission.queries.lease(ticket.lease.id)
+            assert seen.standing is not None
+            return seen.standing.reason
+
+        by = "first in line; limit: 1 of 1 unit of p is held by job 4711 on runner-7 (ci)"
+        assert await reason() == by
+        seen = []
+        for _ in range(6):
+            await pass_time(running, 20 * SECOND)
+            seen.append((await reason()).removeprefix(by))
+        assert seen == ["", "", " for 1m", " for 1m", " for 1m", " for 2m"]
+
+    with_manual_clock(tmp_path, scenario)

@@ -1,0 +1,81 @@
+"""Ended leases are kept for a setting's length, and a setting's number: lists, reports, keys."""
+
+import asyncio
+from pathlib import Path
+
+from moorage.core.admission.leases import Proof
+from moorage.core.clock import HOUR
+from moorage.core.ids import LeaseId
+from moorage.service.chores import RETENTION_BY_DEFAULT, Retention
+from tests.service.pools import ask, spec
+from tests.service.running import TESTER, Running, running
+
+WEEK = 7 * 24 * HOUR
+
+
+async def end_one(one: Running, key: str) -> LeaseId:
+    """Grant a lease, and let it end an hour later."""
+    admission = one.service.admission
+    lease = (await ask(admission, key, "p", ttl=HOUR)).lease
+    assert lease.state == "granted"
+    one.clock.at += HOUR - 1
+    await admission.release(lease.id, Proof("me"))
+    return lease.id
+
+
+def test_ended_leases_are_kept_for_the_setting(tmp_path: Path) -> None:
+    """With a week, a lease of six days ago is in the report, and its key returns it.
+
+    The control: by default the same lease is gone after a day, and so is its key.
+    """
+
+    async def scenario(retention: Retention, folder: Path, kept: bool) -> None:
+        async with running(folder, retention=retention) as one:
+            admission = one.service.admission
+            await admission.pool_put("p", spec(), None, TESTER)
+            first = await end_one(one, "a")
+            one.clock.at += 6 * 24 * HOUR
+            assert await admission.forget() == (0 if kept else 1)
+            report = await admission.queries.report("p", WEEK)
+            assert (report.asked, report.leases) == (WEEK, int(kept))
+            assert report.covered == (WEEK if kept else 24 * HOUR)
+            if kept:
+                assert report.held == (HOUR - 1,) * 3
+            assert (await admission.queries.report("p")).leases == 0  # of the last day
+            assert ((await ask(admission, "a", "p", ttl=HOUR)).lease.id == first) is kept
+
+    asyncio.run(scenario(Retention(ended_leases_hours=7 * 24), tmp_path / "kept.sqlite", True))
+    asyncio.run(scenario(RETENTION_BY_DEFAULT, tmp_path / "gone.sqlite", False))
+
+
+def test_ended_leases_are_bounded_in_number(tmp_path: Path) -> None:
+    """Beyond the setting's number the oldest go, and a report says what it covers.
+
+    Those of the last hour stay, however many there are: a client may repeat its request.
+    """
+
+    async def scenario() -> None:
+        retention = Retention(ended_leases_hours=7 * 24, ended_leases_max=2)
+        async with running(tmp_path / "m.sqlite", retention=retention) as one:
+            admission = one.service.admission
+            await admission.pool_put("p", spec(limit=9), None, TESTER)
+            for n in range(4):
+                await end_one(one, f"k{n}")
+            assert (await admission.queries.report("p", WEEK)).leases == 4
+            assert await admission.forget() == 2
+            report = await admission.queries.report("p", WEEK)
+            assert report.leases == 2
+            assert HOUR < report.covered < 2 * HOUR
+            one.clock.at += 2
+            for n in range(4):  # within one hour
+                lease = (await ask(admission, f"m{n}", "p")).lease
+                await admission.release(lease.id, Proof("me"))
+            await admission.forget()
+            left, _ = await admission.queries.leases(None, 100, "p", "ended")
+            assert [view.lease.key for view in left] == ["k3", "m0", "m1", "m2", "m3"]
+            one.clock.at += HOUR + 1
+            await admission.forget()
+            left, _ = await admission.queries.leases(None, 100, "p", "ended")
+            assert len(left) <= 2
+
+    asyncio.run(scenario())
