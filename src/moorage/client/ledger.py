@@ -10,6 +10,7 @@ from moorage.client.transport import Transport
 from moorage.client.watch import Watch
 from moorage.wire.admin import Token, TokenMade, Tokens, TokenWanted
 from moorage.wire.audit import AuditEntry, AuditPage
+from moorage.wire.capacity import Capacity, CapacityAsked
 from moorage.wire.ledger import (
     Claim,
     ClaimWanted,
@@ -65,6 +66,12 @@ class Ledger:
             yield from page.providers
             if (cursor := page.next) is None:
                 return
+
+    def capacity(self, asked: CapacityAsked | None = None) -> Capacity:
+        """Return the sums of all inventories, by class and group, as of one revision."""
+        wanted = asdict(asked or CapacityAsked())
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return self._ask(Capacity, "GET", f"/v1/capacity?{urlencode(given)}")
 
     def watch(self, after: str | None = None, kinds: Iterable[str] = ()) -> Watch:
         """Follow all changes after a cursor; see `Watch`."""
