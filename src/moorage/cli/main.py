@@ -29,6 +29,7 @@ HOMES = {
     "config": "group",
     "db": "group",
     "explain": "explain",
+    "fleet": "fleet",
     "gate": "ironic.gate.group",
     "group": "group",
     "ironic": "group",
