@@ -3,6 +3,7 @@
 import click
 import msgspec
 
+from moorage.cli.support import completion
 from moorage.cli.support.command import administering, server
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
@@ -40,7 +41,13 @@ PROVIDERS = (
     default=CLASS,
     help="One line per class, or per class and aggregate or trait.",
 )
-@click.option("--class", "resource_class", metavar="CLASS", help="Only this resource class.")
+@click.option(
+    "--class",
+    "resource_class",
+    metavar="CLASS",
+    help="Only this resource class.",
+    shell_complete=completion.classes,
+)
 @click.option(
     "--providers",
     "ends",
