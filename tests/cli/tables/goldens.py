@@ -6,9 +6,9 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from tests.cli.screens import watched
 from tests.cli.tables.answers import AGENTS, ENDED, GRANTED, LEASES, POOLS, POOLS_SHOWN
 from tests.cli.tables.double import answering, on_terminal
+from tests.cli.terminal.screens import watched
 
 FOLDER = Path(__file__).parent / "golden"
 WIDTHS = (60, 80, 120, 200)

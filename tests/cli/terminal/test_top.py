@@ -14,9 +14,9 @@ from moorage.client.transport import Transport
 from moorage.wire.admission import PoolWanted
 from tests.cli.command import COMMAND, SECONDS
 from tests.cli.pooled import Cli
-from tests.cli.screens import Watched, watched
 from tests.cli.tables.answers import POOLS_SHOWN
 from tests.cli.tables.double import answering
+from tests.cli.terminal.screens import Watched, watched
 from tests.e2e.support.server import serve
 
 UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END = (
