@@ -77,6 +77,17 @@ class Watched:
         whole = self.whole and self._row == last and self.lines[last].endswith("quit")
         return whole and not self._too_large
 
+    def hangs_up(self) -> int:
+        """Close the terminal; wait until the command exits and return its exit code."""
+        self.close()
+        return self.process.wait(SECONDS)
+
+    def close(self) -> None:
+        """Close our end of the terminal."""
+        if self._terminal >= 0:
+            os.close(self._terminal)
+        self._terminal = -1
+
     def ends(self) -> int:
         """Wait until the command exits; return its exit code."""
         self.until(lambda: self.process.poll() is not None)
@@ -150,10 +161,11 @@ def watched(
         stderr=theirs,
         process_group=0,
     )
+    screen = Watched(process, ours, theirs)
     try:
-        yield Watched(process, ours, theirs)
+        yield screen
     finally:
         process.kill()
         process.wait()
-        os.close(ours)
+        screen.close()
         os.close(theirs)

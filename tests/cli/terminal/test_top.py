@@ -168,6 +168,11 @@ def test_the_terminal_is_restored_after_a_fault() -> None:
         assert b"LookupError: a fault" in screen.before
 
 
+def test_it_ends_with_its_terminal(top: Watched) -> None:
+    """Without a terminal to draw on it exits: it neither waits nor spins."""
+    assert top.hangs_up() == 0
+
+
 def test_it_can_be_stopped_and_continued(top: Watched) -> None:
     """Ctrl-Z gives the terminal back; after `fg` everything is drawn again, more than once."""
     top.type(DOWN)

@@ -80,8 +80,9 @@ class Screen:
     def draw(self, lines: Sequence[str]) -> None:
         """Draw lines that fit on the screen; as many as it has."""
         # A line is cleared first: behind a full one that would erase its last character.
-        sys.stdout.write(HOME + "\r\n".join(f"{CLEAR_LINE}{line}" for line in lines))
-        sys.stdout.flush()
+        with suppress(OSError):  # the terminal is gone: `keys` notices
+            sys.stdout.write(HOME + "\r\n".join(f"{CLEAR_LINE}{line}" for line in lines))
+            sys.stdout.flush()
 
     def keys(self, seconds: float) -> list[str]:
         """Wait for keys, a resize, `wake` or until the time is over; return the names of the keys.
@@ -94,7 +95,11 @@ class Screen:
                 os.read(self._woken, 4_096)
         names = []
         if self._input in ready:
-            if not (read := os.read(self._input, 1_024)):
+            try:
+                read = os.read(self._input, 1_024)
+            except OSError:  # the terminal is gone
+                read = b""
+            if not read:
                 return [QUIT]
             names = self._named(read)
         return [*names, *self._signals()]

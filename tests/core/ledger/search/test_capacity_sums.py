@@ -67,19 +67,26 @@ def test_sums_are_those_of_a_plain_loop(by: Grouping) -> None:
 
 
 def test_changes_meanwhile_do_not_count() -> None:
-    """What is added, used and removed between the pieces is not in the sums of the snapshot."""
+    """What is added, used and removed between the pieces is not in the sums of the snapshot.
+
+    The control: without the copy of the references, the sums are those of no moment.
+    """
     builder = Builder()
     for number in range(3 * A_STEP):
         builder.add(f"host-{number:04}", VCPU=4)
     catalog = builder.catalog
     work = summed(snapshot(catalog), "class", None, 1, EVERYTHING)
+    torn = summed([chunk.records for chunk in catalog.chunks], "class", None, 1, EVERYTHING)
     next(work)
+    next(torn)
     builder.add("later", VCPU=100)
     catalog.apply(Changes(inventories={(ProviderId("host-0700"), "VCPU"): Inventory(4, used=4)}))
     catalog.apply(Changes(providers={ProviderId("host-0701"): None}))
     (then,), _ = to_end(work)
     count = 3 * A_STEP
     assert figures([then]) == {("VCPU", ""): [count, 4 * count, 0, 4 * count, 0, 4 * count]}
+    (mixed,), _ = to_end(torn)
+    assert mixed.total != then.total
     (now,), _ = to_end(summed(snapshot(catalog), "class", None, 1, EVERYTHING))
     total = 4 * (count - 1) + 100
     assert figures([now]) == {("VCPU", ""): [count, total, 0, total, 4, total - 4]}

@@ -55,12 +55,13 @@ def live(transport: Transport, every: float, *, wide: bool) -> None:
     try:
         with Screen() as screen:
             feed.start(screen.wake)
-            while True:
+            while feed.fault is None:
                 screen.draw(display.frame(size_of_terminal()))
                 for key in screen.keys(TICK_SECONDS):
                     if key in (QUIT, "Q"):
                         return
                     display.press(key)
+        raise feed.fault
     except KeyboardInterrupt:
         return
 

@@ -40,6 +40,8 @@ class Feed:
         self._asking: float | None = None
         self._trouble: dict[str, str] = {}
         self.seen: dict[str, Seen] = {}
+        self.fault: Exception | None = None
+        """What has ended the thread; nothing does but a fault of this program."""
         self._ask(first)
 
     def start(self, ring: Callable[[], None]) -> None:
@@ -55,8 +57,8 @@ class Feed:
     def trouble(self, room: Room) -> str | None:
         """Return why what is shown of a room is old; None: nothing is wrong."""
         asking = self._asking
-        if room.name in self._trouble:
-            return f"{self._trouble[room.name]}; trying again"
+        if trouble := self._trouble.get(room.name):
+            return f"{trouble}; trying again"
         if asking is not None and monotonic() - asking >= SLOW_SECONDS:
             return f"no answer for {int(monotonic() - asking)}s; still waiting"
         return None
@@ -71,7 +73,11 @@ class Feed:
                 self._trouble.clear()
             except (UnreachableError, RefusedError, UndecodableError) as error:
                 self._trouble[room.name] = str(error)
+            except Exception as fault:
+                self.fault = fault
             ring()
+            if self.fault is not None:
+                return
 
     def _ask(self, room: Room) -> None:
         self._asking = monotonic()
