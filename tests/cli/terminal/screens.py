@@ -91,6 +91,7 @@ class Watched:
     def ends(self) -> int:
         """Wait until the command exits; return its exit code."""
         self.until(lambda: self.process.poll() is not None)
+        self._drain()
         return self.process.returncode
 
     def stops(self) -> None:
@@ -101,6 +102,10 @@ class Watched:
             return found is not None
 
         self.until(stopped)
+        self._drain()
+
+    def _drain(self) -> None:
+        """Read what it has drawn last."""
         while select.select([self._terminal], [], [], 0)[0]:
             self._draw(os.read(self._terminal, 65_536))
 
