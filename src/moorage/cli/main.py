@@ -29,6 +29,7 @@ HOMES = {
     "config": "group",
     "db": "group",
     "explain": "explain",
+    "fleet": "fleet",
     "gate": "ironic.gate.group",
     "group": "group",
     "ironic": "group",
@@ -140,4 +141,8 @@ def completion(shell: str) -> None:
 
 def main() -> None:
     """Run the command line and exit the process."""
+    if COMPLETE_VARIABLE in os.environ:
+        from moorage.cli.support.completion import register  # deferred: else nothing needs it
+
+        register()
     sys.exit(cli.main(prog_name="moorage", complete_var=COMPLETE_VARIABLE))

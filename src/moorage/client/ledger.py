@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from moorage.client.decoding import decode
-from moorage.client.transport import Transport
+from moorage.client.transport import RefusedError, Transport
 from moorage.client.watch import Watch
 from moorage.wire.admin import Token, TokenMade, Tokens, TokenWanted
 from moorage.wire.audit import AuditEntry, AuditPage
+from moorage.wire.capacity import Capacity, CapacityAsked
+from moorage.wire.changes import Changes
 from moorage.wire.ledger import (
     Claim,
     ClaimWanted,
@@ -24,6 +26,8 @@ from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ProviderPage, ProviderShown
 
 T = TypeVar("T")
+
+FORBIDDEN = 403
 
 
 class Ledger:
@@ -67,6 +71,21 @@ class Ledger:
             yield from page.providers
             if (cursor := page.next) is None:
                 return
+
+    def capacity(self, asked: CapacityAsked | None = None) -> Capacity:
+        """Return the sums of all inventories, by class and group, as of one revision."""
+        wanted = asdict(asked or CapacityAsked())
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return self._ask(Capacity, "GET", f"/v1/capacity?{urlencode(given)}")
+
+    def now(self) -> str | None:
+        """Return the cursor after every change so far; None: the caller may not watch."""
+        try:
+            return self._ask(Changes, "GET", "/v1/watch?wait=0&limit=1").next
+        except RefusedError as refusal:
+            if refusal.status == FORBIDDEN:
+                return None
+            raise
 
     def watch(self, after: str | None = None, kinds: Iterable[str] = ()) -> Watch:
         """Follow all changes after a cursor; see `Watch`."""

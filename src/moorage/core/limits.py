@@ -15,6 +15,12 @@ ALLOCATION_RATIO_MAX = 3.40282e38
 PAGE_MAX = pages.PAGE_MAX
 """Entries in one page of a list, and changes in one response of the change feed."""
 
+CAPACITY_ENDS_MAX = 10
+"""The fullest, and the emptiest, providers that a line of `/v1/capacity` names."""
+
+CAPACITY_NAMED_MAX = 1_000
+"""Its lines multiplied by the providers that each names at one end."""
+
 WAIT_SECONDS_MAX = 60.0
 """The longest wait of one request."""
 

@@ -17,6 +17,8 @@ Until = Literal["granted", "ended"]
 
 Expire = Literal["free", "keep"]
 
+CapacityBy = Literal["class", "aggregate", "trait"]
+
 LadderRole = Literal["reader", "user", "service", "operator", "admin"]
 """The roles in rising order: each may do all that the roles before it may."""
 

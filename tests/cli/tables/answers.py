@@ -3,7 +3,7 @@
 They are of the types of the native API, so they change with it.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -19,7 +19,8 @@ from moorage.wire.admission import (
     Waiting,
 )
 from moorage.wire.audit import AuditEntry, AuditPage
-from moorage.wire.changes import FailureValue
+from moorage.wire.capacity import Capacity, CapacityLine, ProviderFilled
+from moorage.wire.changes import Changes, FailureValue
 from moorage.wire.enums import State
 from moorage.wire.fleet import (
     Agent,
@@ -293,6 +294,7 @@ REPORTERS = ReporterGroup(
     pins_generation=3,
     pinned_elsewhere=34,
 )
+REPORTERS_EU = replace(REPORTERS, name="ironic-eu", members=REPORTERS.members[:1])
 REPORT = PoolReport(
     pool=POOLS[0],
     asked_seconds=604_800.0,
@@ -312,13 +314,66 @@ PINS = [Pin(node=str(UUID(int=number << 96)), member="conductor-1") for number i
 NODES = [NodeOwned(uuid=one.node, ghost=one is PINS[0]) for one in PINS]
 
 
-def answer_to(path: str, state: str | None) -> Any:
+def filled(number: int, used: int, capacity: int) -> ProviderFilled:
+    """Return a provider of which some is used."""
+    name = f"compute-{number:05d}.eu-1.example.org"
+    return ProviderFilled(uuid=str(UUID(int=number << 96)), name=name, used=used, capacity=capacity)
+
+
+def line(
+    resource_class: str, each: int, used: int, group: str | None = None, reserved: int = 0
+) -> CapacityLine:
+    """Return the sums of 15,000 providers with as much each, of which a percentage is used."""
+    count = 15_000 if group is None else 300
+    units = each - reserved
+    return CapacityLine(
+        resource_class=resource_class,
+        group=group,
+        providers=count,
+        total=count * each,
+        reserved=count * reserved,
+        capacity=count * units,
+        used=count * units * used // 100,
+        free=count * units - count * units * used // 100,
+        fullest=[filled(number, units, units) for number in (7, 12, 104)] if used else [],
+        emptiest=[filled(number, 0, units) for number in (14_999, 3, 5)] if used < 100 else [],
+    )
+
+
+SUMS = {
+    "class": [
+        line("CUSTOM_BAREMETAL", 1, 61),
+        line("CUSTOM_HUGEPAGES_2MB", 311, 93),
+        line("DISK_GB", 2_000, 0),
+        line("MEMORY_MB", 262_144, 44, reserved=512),
+        line("VCPU", 128, 100),
+    ],
+    "aggregate": [
+        line("VCPU", 128, used, str(UUID(int=number << 100)))
+        for number, used in ((3, 12), (5, 91), (11, 100))
+    ],
+    "trait": [
+        line("VCPU", 128, used, trait)
+        for trait, used in ((None, 100), ("CUSTOM_GOLD", 7), ("HW_CPU_X86_AVX512F", 55))
+    ],
+}
+
+
+def sums(by: str) -> Capacity:
+    """Return the sums of all inventories."""
+    left_out = 4_711 if by == "aggregate" else 0
+    return Capacity(as_of="1.4711", providers=15_000, lines=SUMS[by], left_out=left_out)
+
+
+def answer_to(path: str, state: str | None, by: str = "class") -> Any:
     """Return the answer to a GET; None: there is nothing."""
     if path == "/v1/leases":
         found = [one for one in [*LEASES, *ENDED] if one.state == state]
         return LeasePage(leases=found, next=None)
     shown: dict[str, Any] = {f"/v1/leases/{one.id}": one for one in (*ENDED, *LEASES)}
     shown |= {
+        "/v1/capacity": sums(by),
+        "/v1/watch": Changes(changes=[], next="1.4711"),
         "/v1/pools": PoolPage(pools=POOLS_SHOWN, next=None),
         "/v1/agents": AgentPage(agents=AGENTS, next=None),
         f"/v1/agents/{AGENTS[2].id}": AGENTS[2],
@@ -331,6 +386,7 @@ def answer_to(path: str, state: str | None) -> Any:
         "/v1/tokens": Tokens(tokens=TOKENS, next=None),
         "/v1/audit": AuditPage(entries=ENTRIES, next=None),
         "/v1/reporter-groups/ironic": REPORTERS,
+        "/v1/reporter-groups/ironic-eu": REPORTERS_EU,
         "/v1/reporter-groups": ReporterGroupPage(groups=["ironic", "ironic-eu"], next=None),
         "/v1/reporter-groups/ironic/ghosts": GhostPage(ghosts=[PINS[0].node], next=None),
         "/v1/reporter-groups/ironic/nodes": NodePage(nodes=NODES, next=None),

@@ -25,7 +25,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer as the server does; the `Date` is always the same."""
         parts = urlsplit(self.path)
-        body = answer_to(parts.path, parse_qs(parts.query).get("state", [None])[0])
+        asked = parse_qs(parts.query)
+        body = answer_to(parts.path, asked.get("state", [None])[0], asked.get("by", ["class"])[0])
         self.send_response_only(404 if body is None else 200)
         text = msgspec.json.encode(body)
         self.send_header("Date", format_datetime(NOW, usegmt=True))

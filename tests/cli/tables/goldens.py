@@ -1,13 +1,14 @@
-"""The texts that lists print at 60, 80, 120 and 200 columns, in `golden/`.
+"""What lists print and `moorage top` shows at 60, 80, 120 and 200 columns, in `golden/`.
 
 `python -m tests.cli.tables.goldens` writes them again: read what has changed before you commit it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tests.cli.tables.answers import AGENTS, ENDED, GRANTED, LEASES, POOLS, POOLS_SHOWN
 from tests.cli.tables.double import answering, on_terminal
+from tests.cli.terminal.screens import watched
 
 FOLDER = Path(__file__).parent / "golden"
 WIDTHS = (60, 80, 120, 200)
@@ -31,6 +32,10 @@ COMMANDS = {
     "pool-slots": ["pool", "slots", POOLS[0]],
     "pool-report": ["pool", "report", POOLS[0]],
     "top": ["top", "--once"],
+    "fleet": ["fleet"],
+    "fleet-by-aggregate": ["fleet", "--by", "aggregate"],
+    "fleet-by-trait": ["fleet", "--by", "trait"],
+    "fleet-providers": ["fleet", "--providers", "3"],
     "agent-list": ["agent", "list"],
     "agent-group-list": ["agent", "group", "list"],
     "agent-group-show": ["agent", "group", "show", "rack-2"],
@@ -46,6 +51,29 @@ COMMANDS = {
     "group-pins": ["group", "pins", "ironic"],
     "simulate": ["simulate", "--jobs", "100", "--limit", "5,none", "--hold", "20m"],
 }
+
+SCREENS: dict[str, list[tuple[str, str]]] = {
+    "top-admission": [],
+    "top-end": [("\x1b[F", "-40 of 40, busy")],
+    "top-by-name": [("s", "of 40, name")],
+    "top-fleet": [("\t", "VCPU")],
+    "top-help": [("?", "Ctrl-C")],
+}
+"""Screens of `moorage top`: the keys that lead there, and what is shown after each."""
+
+
+def drawn(url: str, keys: Sequence[tuple[str, str]]) -> str:
+    """Return what `moorage top` shows after these keys, on screens with each width."""
+    where = {"MOORAGE_URL": url, "MOORAGE_TOKEN": "night", "NO_COLOR": "1"}
+    texts = []
+    for width in WIDTHS:
+        with watched("top", "--every", "1", columns=width, **where) as screen:
+            screen.shows("q quit")
+            for key, words in keys:
+                screen.type(key)
+                screen.shows(words)
+            texts.append(f"=== {width} columns\n{screen.text}")
+    return "".join(texts)
 
 
 def printed(url: str, names: Collection[str] = COMMANDS, *more: str) -> dict[str, str]:
@@ -73,3 +101,5 @@ if __name__ == "__main__":
     with answering() as address:
         for name, text in printed(address).items():
             (FOLDER / f"{name}.txt").write_text(text)
+        for name, keys in SCREENS.items():
+            (FOLDER / f"{name}.txt").write_text(drawn(address, keys))

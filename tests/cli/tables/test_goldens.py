@@ -9,12 +9,13 @@ from tests.cli.command import moorage
 from tests.cli.tables.answers import AGENTS, LEASES
 from tests.cli.tables.double import answering, on_terminal
 from tests.cli.tables.driver import BROKEN
-from tests.cli.tables.goldens import COMMANDS, FOLDER, WIDTHS, printed
+from tests.cli.tables.goldens import COMMANDS, FOLDER, SCREENS, WIDTHS, drawn, printed
 from tests.cli.test_help import leaves
 
 ESCAPE = "\x1b"
 SHOWING = (
     "list",
+    "fleet",
     "show",
     "why",
     "report",
@@ -52,6 +53,12 @@ def test_a_list_prints_what_it_printed(texts: dict[str, str], name: str) -> None
     assert texts[name] == (FOLDER / f"{name}.txt").read_text()
 
 
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_screen_shows_what_it_showed(url: str, name: str) -> None:
+    """At every width the whole screen of `moorage top` is the one that a person has read."""
+    assert drawn(url, SCREENS[name]) == (FOLDER / f"{name}.txt").read_text()
+
+
 def test_a_broken_column_is_noticed(url: str) -> None:
     """The control: with two titles exchanged no width of that list is what it was; others are."""
     names = ("lease-list-ended", "pool-list")
@@ -71,7 +78,7 @@ def test_every_list_has_a_golden_text() -> None:
     golden = {words for words in leaves(cli) if any(one[: len(words)] == words for one in lines)}
     shown = {words for words in leaves(cli) if words[-1] in SHOWING}
     assert {" ".join(words) for words in shown - golden} == {*ELSEWHERE}
-    assert {file.stem for file in FOLDER.iterdir()} == {*COMMANDS}
+    assert {file.stem for file in FOLDER.iterdir()} == {*COMMANDS, *SCREENS}
 
 
 def test_titles_stand_again_below_a_long_list(url: str) -> None:

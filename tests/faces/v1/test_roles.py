@@ -41,6 +41,7 @@ CELLS: dict[str, set[str]] = {
     "GET /v1/whoami": ALL | {role.value for role in ScopedRole},
     "GET /v1/providers": UNBOUND,
     "POST /v1/providers:bulk": SERVICES,
+    "GET /v1/capacity": UNBOUND,
     "POST /v1/claims": USERS,
     "GET /v1/explain": ALL,
     "POST /v1/explain": ALL,

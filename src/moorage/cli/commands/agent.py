@@ -78,13 +78,24 @@ _AGENT = click.argument("agent_id", metavar="ID", shell_complete=completion.agen
 _LABELS = click.option(
     "--label", "labels", multiple=True, callback=_labels, help="NAME=VALUE; may be repeated."
 )
-_GROUP = click.option("--group", "named", default="default", help="Its group; default: default.")
+_GROUP = click.option(
+    "--group",
+    "named",
+    default="default",
+    help="Its group; default: default.",
+    shell_complete=completion.agent_groups,
+)
 _REASON = click.option("--reason", default="", help="Why, for the audit trail and for others.")
 
 
 @group.command("list", epilog=example("moorage agent list --not-offered"))
 @administering
-@click.option("--group", "named", help="Only members of this group.")
+@click.option(
+    "--group",
+    "named",
+    help="Only members of this group.",
+    shell_complete=completion.agent_groups,
+)
 @_choice("policy", Policy, "Only those with this policy.")
 @_choice("state", AgentState, "Active or decommissioned ones; by default active ones.")
 @_choice("readiness", Readiness, "Only those that are so.")
@@ -176,7 +187,7 @@ def enroll(agent_id: str, named: str, labels: dict[str, str], as_json: bool) -> 
 )
 @administering
 @_AGENT
-@click.argument("resource_class", metavar="CLASS")
+@click.argument("resource_class", metavar="CLASS", shell_complete=completion.classes)
 @click.argument("amount")
 @click.option("--provider", help="Only for this part; by default for each that has the class.")
 @_REASON

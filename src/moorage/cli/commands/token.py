@@ -6,7 +6,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from moorage.cli.support import ids
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import (
     administering,
     administration,
@@ -104,7 +104,7 @@ def create(
     epilog=example("moorage token rotate 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --grace 1h")
 )
 @administering
-@click.argument("token_id", metavar="ID")
+@click.argument("token_id", metavar="ID", shell_complete=completion.tokens)
 @click.option(
     "--grace",
     type=_DURATION,
@@ -154,7 +154,7 @@ def list_(wide: bool, as_json: bool) -> None:
 
 @group.command(epilog=example("moorage token revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
-@click.argument("token_id", metavar="ID")
+@click.argument("token_id", metavar="ID", shell_complete=completion.tokens)
 @json_option
 def revoke(token_id: str, as_json: bool) -> None:
     """Revoke the token ID at once."""

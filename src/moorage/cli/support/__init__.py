@@ -8,7 +8,8 @@
 * Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `ids.py` finds the id that
   begins with a text, `pool_files.py` reads files of pools, `jobs.py` the jobs to simulate.
 * Output: `output.py` prints; `tables.py` draws lists for a terminal, which `terminal.py` measures;
-  `views/` has what is printed about pools, leases, rollouts and reports.
+  `screen.py` lets a command draw on the whole screen; `views/` has what is printed about pools,
+  leases, the fleet, rollouts and reports.
 
 May import everything but faces.
 """

@@ -1,4 +1,4 @@
-"""Shell completion: files, commands, pools, leases, agents and their groups, groups of reporters.
+"""Shell completion: files, commands, pools, leases, agents, groups, tokens, resource classes.
 
 The user waits meanwhile, so failures and slow answers silently offer no completions.
 """
@@ -10,13 +10,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from moorage.wire.labels import holder_of
 
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
     from moorage.client.fleet import Fleet
+    from moorage.client.ledger import Ledger
     from moorage.client.reporting import Reporting
     from moorage.client.transport import Transport
 
@@ -107,6 +108,54 @@ def command(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Com
         return [CompletionItem(incomplete, type=_FILE)]
     names = {name for name in _programs() if name.startswith(incomplete)}
     return [CompletionItem(name) for name in sorted(names)]
+
+
+def tokens(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the ids of that server's valid tokens, each with its name."""
+    found = _asked(ctx, lambda server: [*islice(_ledger(server).tokens(), NAMES_MAX)])
+    return [
+        CompletionItem(token.id, help=token.name)
+        for token in found
+        if token.revoked_at is None and token.id.startswith(incomplete)
+    ]
+
+
+def classes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the resource classes of which that server's providers have inventories."""
+    names = _asked(ctx, _classes)
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _classes(transport: "Transport") -> list[str]:
+    from moorage.wire.capacity import CapacityAsked
+
+    found = _ledger(transport).capacity(CapacityAsked(ends=0, limit=NAMES_MAX))
+    return [line.resource_class for line in found.lines]
+
+
+def _ledger(transport: "Transport") -> "Ledger":
+    from moorage.client.ledger import Ledger
+
+    return Ledger(transport)
+
+
+class _Bash(BashComplete):
+    """Completes `--pool=si` as well: bash makes three words of that, `--pool`, `=` and `si`."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """See click."""
+        args, incomplete = super().get_completion_args()
+        before = ["", *args]
+        return [
+            word
+            for former, word in zip(before, args, strict=False)
+            if word != "=" or not former.startswith("--")
+        ], incomplete
+
+
+def register() -> None:
+    """Let click complete in this way; called before a completion."""
+    add_completion_class(_Bash)
 
 
 def _programs() -> Iterator[str]:

@@ -66,7 +66,9 @@ VARIABLES = {
 PARAMETERS = {
     "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on.",
     "boot_id": "The boot of the machine; required.",
+    "by": "What each line sums up; class: all providers of a resource class.",
     "cursor": "The `next` of the page before; null: the first page.",
+    "ends": "How many of the fullest and of the emptiest providers each line names; at most 10.",
     "group": "Only agents of this group.",
     "id_prefix": "Only entries whose id begins with this; at least 8 characters.",
     "instance": "Leave only if the member still has this instance.",
@@ -84,6 +86,7 @@ PARAMETERS = {
     "query": "The question, as JSON.",
     "readiness": "Only agents with this readiness.",
     "record_version": "Release only if the record of the lease has this version.",
+    "resource_class": "Only this resource class.",
     "since": "How long ago leases may have ended, in seconds.",
     "state": "Only entries in this state.",
     "token": "The fencing token of the lease.",

@@ -45,6 +45,7 @@ _TAGS = {
     "audit": "The audit log.",
     "providers": "Resource providers.",
     "claims": "Allocations from providers that the server chooses.",
+    "capacity": "How much of each resource class there is, is used, and is free.",
     "explain": "Why nothing is found.",
     "pools": "Named limits.",
     "leases": "The right to use units of pools, and the tickets that wait for it.",

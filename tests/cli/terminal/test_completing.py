@@ -4,12 +4,16 @@ import os
 import socket
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from moorage.client.admission import Admission
+from moorage.client.ledger import Ledger
 from moorage.client.transport import Transport
+from moorage.wire.admin import TokenWanted
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
+from moorage.wire.ledger import InventoryWanted, ProvidersWanted, ProviderWanted
 from tests.cli.command import moorage
 from tests.e2e.support.server import serve
 
@@ -48,6 +52,24 @@ def test_pools_and_leases(tmp_path: Path) -> None:
         assert completions("pool", "show", "--url", server.url, "si", **known) == ["plain,site"]
         beside = f"sqlite:///{tmp_path}/moorage.sqlite"
         assert completions("pool", "show", "--database", beside, "si", **known) == ["plain,site"]
+
+
+def test_names_of_the_fleet_and_tokens(tmp_path: Path) -> None:
+    """Resource classes, groups of agents and ids of valid tokens are offered, too."""
+    database = tmp_path / "moorage.sqlite"
+    with serve(database) as server:
+        secret = Path(f"{database}.token").read_text().strip()
+        ledger = Ledger(Transport(server.url, secret))
+        offer = {"CUSTOM_GOLD": InventoryWanted(total=1), "VCPU": InventoryWanted(total=1)}
+        host = ProviderWanted(uuid=str(uuid4()), name="host", inventories=offer)
+        ledger.providers_upsert(ProvidersWanted(providers=[host], create_vocabulary=True))
+        made = ledger.token_create(TokenWanted(name="t", role="reader"))
+        known = {"directory": tmp_path, "MOORAGE_URL": server.url, "MOORAGE_TOKEN": secret}
+        assert completions("fleet", "--class", "CUS", **known) == ["plain,CUSTOM_GOLD"]
+        assert completions("fleet", "--by", "a", **known) == ["plain,aggregate"]
+        assert completions("token", "revoke", made.id[:5], **known) == [f"plain,{made.id}"]
+        ledger.token_revoke(made.id)
+        assert completions("token", "revoke", made.id[:5], **known) == []
 
 
 @pytest.mark.parametrize(
