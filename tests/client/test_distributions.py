@@ -173,7 +173,7 @@ def test_the_client_as_on_the_oldest_python(
         assert missing in refused.stderr
     kept = "n = N(pool='a'); print(n == N(pool='a', units=1), hasattr(n, '__slots__'), n)"
     assert environment.run("-c", wrong + kept).stdout == (
-        "True False NeedWanted(pool='a', units=1)\n"
+        "True False NeedWanted(pool='a', units=1, labels={})\n"
     )
 
 
