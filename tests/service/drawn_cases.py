@@ -20,7 +20,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, pool_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.slotted import slot_cases
 from moorage.service.batch.use_case import UseCase
@@ -71,6 +71,7 @@ class Drawing:
             *((self._release, 5), (self._revoke, 1), (self._hold, 1), (self._retry, 3)),
             (self._record, 2),
             *((self._outcome, 1), (self._sweep, 1), (self._put, 6), (self._pause, 2)),
+            *((self._move, 1), (self._force, 1)),
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
             *((self._confirm, 3), (self._proxy_back, 3)),
@@ -243,6 +244,13 @@ class Drawing:
     def _pause(self) -> Maker:
         name, paused = self.dice.choice(POOLS), self._chance(0.3)
         return partial(pool_cases.PoolPause, name=name, by=TESTER, paused=paused)
+
+    def _move(self) -> Maker:
+        lease, priority = self._lease_id("waiting"), self.dice.choice((None, None, 0, 2))
+        return partial(line_cases.TicketMove, lease, priority=priority, by=OnBehalf(TESTER))
+
+    def _force(self) -> Maker:
+        return partial(line_cases.TicketForce, self._lease_id("waiting"), by=OnBehalf(TESTER))
 
     def _delete(self) -> Maker:
         return partial(pool_cases.PoolDelete, name=self.dice.choice(POOLS), by=TESTER)

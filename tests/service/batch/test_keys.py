@@ -49,7 +49,7 @@ from tests.support import cluster
 T = TypeVar("T")
 
 BATCHES = 120
-SEEDS = 4
+SEEDS = 6
 BATCHES_ON_POSTGRES = 60
 SEEDS_OF_CONTROL = 8
 
