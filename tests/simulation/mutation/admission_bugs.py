@@ -114,8 +114,8 @@ ADMISSION_BUGS = (
         "I9",
         "a key is used for another request",
         f"{CORE}/requests.py",
-        "if known is not None and facts.leases[known].digest != wish.digest:",
-        "if known is not None and not wish.digest:",
+        "if known is not None and facts.leases[known].digest not in digests:",
+        "if known is not None and not digests:",
     ),
     Bug(
         "I9",

@@ -1,15 +1,17 @@
 """Hosts that wait for each other: each keeps units that another one needs.
 
 A host that works keeps its units while it waits for more. If all units of a pool are kept by hosts
-that wait for it, none of them ever gets one. Then the first in line goes over the limit: no host
-can be made to give back the units of work that has begun.
+that wait for it, or set aside for such hosts, none of them ever gets one. Then the first in line
+goes over the limit: no host can be made to give back the units of work that has begun.
 """
 
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.start import Start
@@ -21,12 +23,18 @@ DURING = "during"
 STANDSTILL_SECONDS = 5.0
 """How long hosts wait for each other before one goes over the limit: a grant may be under way."""
 
+OTHERS_SECONDS = 60.0
+"""The same, if one of another installation is the first: its governor may be gone."""
+
+READING_MAX = 8
+"""Pools that are read at the same time."""
+
 log = logging.getLogger("moorage.provisioning")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A host that keeps units and waits for more; units by pool."""
+    """A host that waits, with the units that it keeps meanwhile; units by pool."""
 
     uuid: str
     has: Mapping[str, int]
@@ -36,8 +44,9 @@ class Claim:
 def deadlocked(claims: Sequence[Claim], limits: Mapping[str, int]) -> list[Claim]:
     """Return the claims that can only be granted after another one of them, in their order.
 
-    Other holders are taken to return their units. A claim that exceeds a limit by itself waits for
-    people, who may change the limit; so it is taken to be granted.
+    Claims come in the order of the line: free units are set aside for those before. Other holders
+    are taken to return their units. A claim that exceeds a limit by itself waits for people, who
+    may change the limit; so it is taken to be granted.
     """
     left = [
         one
@@ -47,13 +56,18 @@ def deadlocked(claims: Sequence[Claim], limits: Mapping[str, int]) -> list[Claim
     free = Counter(limits)
     for one in left:
         free.subtract(one.has)
-    while granted := [
-        one for one in left if all(units <= free[pool] for pool, units in one.needs.items())
-    ]:
-        for one in granted:
-            free.update(one.has)
-        left = [one for one in left if one not in granted]
-    return left
+    while True:
+        waiting: list[Claim] = []
+        aside: Counter[str] = Counter()
+        for one in left:
+            if all(units <= free[pool] - aside[pool] for pool, units in one.needs.items()):
+                free.update(one.has)
+            else:
+                waiting.append(one)
+                aside.update(one.needs)
+        if len(waiting) == len(left):
+            return waiting
+        left = waiting
 
 
 class Deadlocks:
@@ -63,7 +77,7 @@ class Deadlocks:
         """Begin with none."""
         self._host_leases = host_leases
         self._first: tuple[str, float] | None = None
-        """The first in line of the hosts that wait for each other, and since when it is."""
+        """The first own host in line of those that wait for each other, and since when it is."""
 
     async def broken(
         self,
@@ -80,21 +94,30 @@ class Deadlocks:
 
         Raises UnreachableError, RefusedError.
         """
-        first = await self._first_of(_claims(starts, tickets, leases))
+        stuck = [one.uuid for one in await self._stuck(_claims(starts, tickets, leases)) if one.has]
+        own = {one.host.uuid for one in starts if one.beside}
+        first = next((uuid for uuid in stuck if uuid in own), None)
         if first is None:
             self._first = None
-        elif self._first is None or self._first[0] != first:
+            return [*starts]
+        if self._first is None or self._first[0] != first:
             self._first = first, monotonic()
-        elif monotonic() - self._first[1] >= STANDSTILL_SECONDS:
-            return [self._forced(one) if one.host.uuid == first else one for one in starts]
-        return [*starts]
+        patience = STANDSTILL_SECONDS if stuck[0] == first else OTHERS_SECONDS
+        if monotonic() - self._first[1] < patience:
+            return [*starts]
+        return [self._forced(one) if one.host.uuid == first else one for one in starts]
 
-    async def _first_of(self, claims: Sequence[Claim]) -> str | None:
+    async def _stuck(self, claims: Sequence[Claim]) -> list[Claim]:
         pools = {pool for one in claims for pool in one.needs}
-        if sum(not pools.isdisjoint(one.has) for one in claims) < 2:
-            return None  # a claim never waits for itself
-        limits = {pool: await self._host_leases.limit_of(pool) for pool in sorted(pools)}
-        return next((one.uuid for one in deadlocked(claims, limits)), None)
+        if len(claims) < 2 or all(pools.isdisjoint(one.has) for one in claims):
+            return []  # a claim never waits for itself
+        limits: dict[str, int] = {}
+
+        async def read(pool: str) -> None:
+            limits[pool] = await self._host_leases.limit_of(pool)
+
+        await run_bounded(READING_MAX, [partial(read, pool) for pool in sorted(pools)])
+        return deadlocked(claims, limits)
 
     def _forced(self, start: Start) -> Start:
         log.warning(
@@ -108,7 +131,10 @@ class Deadlocks:
 def _claims(
     starts: Iterable[Start], tickets: Mapping[str, Collection[Lease]], leases: Iterable[Lease]
 ) -> list[Claim]:
-    """Return the hosts that keep units and have a place in line, in the order of the line."""
+    """Return the hosts that keep units, or for which units are set aside, in the order of the line.
+
+    Units are set aside for tickets that need several pools.
+    """
     own = {start.host.uuid: start for start in starts}
     has: dict[str, Counter[str]] = {}
     for lease in leases:
@@ -118,10 +144,14 @@ def _claims(
         (ticket.waiting.position, uuid, ticket)
         for uuid, waiting in tickets.items()
         for ticket in waiting
-        if ticket.waiting is not None and DURING in ticket.labels and uuid in has
+        if ticket.waiting is not None
     )
-    return [
-        Claim(uuid, has[uuid], {need.pool: need.units for need in ticket.needs})
-        for _, uuid, ticket in places
-        if uuid not in own or own[uuid].beside
-    ]
+    claims = []
+    for _, uuid, ticket in places:
+        needs = {need.pool: need.units for need in ticket.needs}
+        keeps = DURING in ticket.labels and uuid in has and (uuid not in own or own[uuid].beside)
+        if keeps:
+            claims.append(Claim(uuid, has[uuid], needs))
+        elif len(needs) > 1 and uuid not in has:
+            claims.append(Claim(uuid, {}, needs))
+    return claims if any(one.has for one in claims) else []

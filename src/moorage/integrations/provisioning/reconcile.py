@@ -17,7 +17,7 @@ from moorage.integrations.provisioning.host_leases import HostLeases, lacks_of
 from moorage.integrations.provisioning.hosts import Host, host_of, installation_of, label_text
 from moorage.integrations.provisioning.known_hosts import KnownHosts
 from moorage.integrations.provisioning.unit_release import is_over_after_reading
-from moorage.integrations.provisioning.work_steps import EndedError, work_state_of
+from moorage.integrations.provisioning.work_steps import CrowdedError, EndedError, work_state_of
 from moorage.wire.admission import Lease
 
 H = TypeVar("H")
@@ -271,7 +271,7 @@ class Reconciler(Generic[H]):
             word, name = self._words.host, self._system.name_of(uuid, host)
             try:
                 await self._count(name, found)
-            except (RefusedError, EndedError) as error:
+            except (RefusedError, EndedError, CrowdedError) as error:
                 self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
                 refused[uuid] = str(error)
                 for pool in found.units:
@@ -323,7 +323,7 @@ class Reconciler(Generic[H]):
                         lease = await self._host_leases.adopt_late(lease, pool)
                         adopted.add(uuid)
                         continue
-                    except (RefusedError, EndedError) as error:
+                    except (RefusedError, EndedError, CrowdedError) as error:
                         why = str(error)
                 refused.setdefault(uuid, why)
                 uncounted.setdefault(pool, set()).add(uuid)
