@@ -112,6 +112,13 @@ ADMISSION_BUGS = (
     ),
     Bug(
         "I9",
+        "who is moved comes before all that asked earlier",
+        f"{CORE}/line/moving.py",
+        "priority=priority, priority_asked=asked)\n",
+        "priority=priority, priority_asked=asked, arrival=0)\n",
+    ),
+    Bug(
+        "I9",
         "a key is used for another request",
         f"{CORE}/requests.py",
         "if known is not None and facts.leases[known].digest not in digests:",
