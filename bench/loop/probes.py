@@ -12,6 +12,7 @@ from urllib.parse import quote
 from bench import native
 from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
 from bench.loop.fleet_probes import fleet, reporters
+from bench.loop.slot_probes import slots
 from bench.wire import request
 from moorage.faces.placement.routes import routes
 from moorage.faces.v1.routes import ROUTES
@@ -319,7 +320,11 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("nothing fits", "POST", "/v1/claims", "", {**claim, **question})
     yield asked("openapi", "GET", "/v1/openapi.json")
     yield asked("watch", "GET", "/v1/watch", "/v1/watch?after=1.0&limit=1000")
+    for by in ("class", "trait", "aggregate"):
+        yield asked(f"capacity by {by}", "GET", "/v1/capacity", f"/v1/capacity?by={by}")
+    yield asked("whoami", "GET", "/v1/whoami")
     yield from _admission(asked, sizes)
+    yield from slots(asked)
     yield from fleet(asked)
     yield from reporters(asked)
     yield asked("check", "POST", "/v1/database/check")
@@ -358,6 +363,8 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     yield asked("retry", "POST", f"{lease}/retry", f"{nobody}/retry", {})
     yield asked("outcome", "POST", f"{lease}/outcome", f"{nobody}/outcome", {"result": "ok"})
     yield asked("revoke", "POST", f"{lease}/revoke", f"{nobody}/revoke", {"reason": "held"})
+    yield asked("move", "POST", f"{lease}/move", f"{nobody}/move", {"first": True})
+    yield asked("force", "POST", f"{lease}/force", f"{nobody}/force")
 
 
 def plain() -> Iterator[Probe]:

@@ -146,7 +146,7 @@ def test_a_script_tells_it(port: Harbour) -> None:
     again = port.finished(*tell_again, "throttled", "--detail", "429", "--json")
     assert json.loads(again.stdout)["outcome"] == "throttled"
     assert port.finished(*tell_again, "ok").returncode == 4
-    assert port.finished("lease", "outcome", "none", "ok").returncode == 1
+    assert port.finished("lease", "outcome", "none", "ok").returncode == 7
     assert port.finished(*tell_again, "fine").returncode == 2
     assert port.finished(*tell_again).returncode == 2
     nothing = port.finished("lease", "outcome", "", "ok")
