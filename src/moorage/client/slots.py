@@ -10,7 +10,7 @@ from urllib.parse import quote
 from moorage.client.decoding import decode
 from moorage.client.transport import Transport
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.slots import Drained, DrainWanted, Slot, SlotLabels, SlotPage, SlotsWanted
+from moorage.wire.slots import Drained, DrainWanted, Slot, SlotLabelsWanted, SlotPage, SlotsWanted
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Slots:
 
     def label(self, name: str, labels: Mapping[str, str]) -> Slot:
         """Replace the labels of a slot."""
-        body = asdict(SlotLabels(labels=dict(labels)))
+        body = asdict(SlotLabelsWanted(labels=dict(labels)))
         return self._ask(Slot, "PUT", f"{self._slot(name)}/labels", body)
 
     def drain(self, name: str, *, keep: bool = False, reason: str = "") -> Slot | None:

@@ -56,7 +56,7 @@ class SlotsWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotLabels:
+class SlotLabelsWanted:
     """All labels of a slot; others that it had are removed."""
 
     labels: dict[str, str]

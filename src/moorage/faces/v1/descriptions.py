@@ -163,7 +163,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "RetryWanted": {"key": "build-4711-second", "requeue": True},
     "RevokeWanted": {"reason": "maintenance"},
     "RotationWanted": {"grace": 3600.0},
-    "SlotLabels": {"labels": {"region": "eu"}},
+    "SlotLabelsWanted": {"labels": {"region": "eu"}},
     "SlotsWanted": {"names": ["eu-1", "eu-2"], "labels": {"region": "eu"}},
     "TokenWanted": {"name": "ci", "role": "user", "project_id": "shop"},
 }

@@ -35,7 +35,7 @@ async def add_slots(request: Request[wire.SlotsWanted, None]) -> None:
     await request.service.admission.slots.add(name, wanted.names, wanted.labels, request.actor)
 
 
-async def label_slot(request: Request[wire.SlotLabels, None]) -> wire.Slot:
+async def label_slot(request: Request[wire.SlotLabelsWanted, None]) -> wire.Slot:
     """Replace the labels of a slot."""
     pool, name = _named(request)
     await request.service.admission.slots.label(pool, name, request.body.labels, request.actor)
@@ -123,7 +123,7 @@ ROUTES = (
         role=Role.OPERATOR,
         summary="Replace the labels of a slot; its lease keeps it.",
         handler=label_slot,
-        body=wire.SlotLabels,
+        body=wire.SlotLabelsWanted,
         answer=wire.Slot,
     ),
     Route(
