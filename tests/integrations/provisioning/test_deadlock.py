@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.integrations.provisioning.deadlock import Claim, deadlocked
+from moorage.integrations.provisioning.deadlock import WaitingHost, deadlocked
 
 Units = Mapping[str, int]
 
 
-def claims(*pairs: tuple[Units, Units]) -> list[Claim]:
-    """Return claims, named by their numbers, of what each host keeps and needs."""
-    return [Claim(str(number), has, needs) for number, (has, needs) in enumerate(pairs)]
+def hosts(*pairs: tuple[Units, Units]) -> list[WaitingHost]:
+    """Return hosts, named by their numbers, of what each host keeps and needs."""
+    return [WaitingHost(str(number), has, needs) for number, (has, needs) in enumerate(pairs)]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def claims(*pairs: tuple[Units, Units]) -> list[Claim]:
     ],
 )
 def test_who_waits_for_whom(limits: Units, pairs: list[tuple[Units, Units]], stuck: str) -> None:
-    """Hosts are stuck if each can only be granted after another one of them."""
-    assert "".join(one.uuid for one in deadlocked(claims(*pairs), limits)) == stuck
+    """Hosts are stuck if each can only get units after another one of them."""
+    assert "".join(one.uuid for one in deadlocked(hosts(*pairs), limits)) == stuck
 
 
 POOLS = st.dictionaries(st.sampled_from("pqr"), st.integers(1, 2), max_size=3)
@@ -66,11 +66,11 @@ def test_a_line_that_is_played(limits: Units, pairs: list[tuple[Units, Units]]) 
     """
     line = [
         one
-        for one in claims(*pairs)
+        for one in hosts(*pairs)
         if all(units + one.has.get(pool, 0) <= limits[pool] for pool, units in one.needs.items())
     ]
 
-    def can_be_granted(one: Claim) -> bool:
+    def can_be_granted(one: WaitingHost) -> bool:
         before = line[: line.index(one)]
         return all(
             units
@@ -82,4 +82,4 @@ def test_a_line_that_is_played(limits: Units, pairs: list[tuple[Units, Units]]) 
 
     while (found := next((one for one in line if can_be_granted(one)), None)) is not None:
         line.remove(found)
-    assert deadlocked(claims(*pairs), limits) == line
+    assert deadlocked(hosts(*pairs), limits) == line

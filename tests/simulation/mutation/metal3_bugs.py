@@ -22,7 +22,7 @@ METAL3_BUGS = (
         "P7",
         "hosts wait for each other, and no other one can start",
         DEADLOCK,
-        "        return deadlocked(claims, limits)\n",
+        "        return deadlocked(hosts, limits)\n",
         "        return []\n",
     ),
     _bug(

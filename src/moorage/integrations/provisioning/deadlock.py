@@ -14,6 +14,8 @@ from functools import partial
 from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.hosts import host_of
+from moorage.integrations.provisioning.reconcile import units_of
 from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
 
@@ -33,7 +35,7 @@ log = logging.getLogger("moorage.provisioning")
 
 
 @dataclass(frozen=True)
-class Claim:
+class WaitingHost:
     """A host that waits, with the units that it keeps meanwhile; units by pool."""
 
     uuid: str
@@ -41,23 +43,23 @@ class Claim:
     needs: Mapping[str, int]
 
 
-def deadlocked(claims: Sequence[Claim], limits: Mapping[str, int]) -> list[Claim]:
-    """Return the claims that can only be granted after another one of them, in their order.
+def deadlocked(hosts: Sequence[WaitingHost], limits: Mapping[str, int]) -> list[WaitingHost]:
+    """Return the hosts that can only get units after another one of them, in their order.
 
-    Claims come in the order of the line: free units are set aside for those before. Other holders
-    are taken to return their units. A claim that exceeds a limit by itself waits for people, who
-    may change the limit; so it is taken to be granted.
+    They come in the order of the line: free units are set aside for those before. Other holders
+    are taken to return their units. A host that exceeds a limit by itself waits for people, who
+    may change the limit; so it is taken to get its units.
     """
     left = [
         one
-        for one in claims
+        for one in hosts
         if all(units + one.has.get(pool, 0) <= limits[pool] for pool, units in one.needs.items())
     ]
     free = Counter(limits)
     for one in left:
         free.subtract(one.has)
     while True:
-        waiting: list[Claim] = []
+        waiting: list[WaitingHost] = []
         aside: Counter[str] = Counter()
         for one in left:
             if all(units <= free[pool] - aside[pool] for pool, units in one.needs.items()):
@@ -94,7 +96,8 @@ class Deadlocks:
 
         Raises UnreachableError, RefusedError.
         """
-        stuck = [one.uuid for one in await self._stuck(_claims(starts, tickets, leases)) if one.has]
+        hosts = await self._stuck(_waiting_hosts(starts, tickets, leases))
+        stuck = [one.uuid for one in hosts if one.has]
         own = {one.host.uuid for one in starts if one.beside}
         first = next((uuid for uuid in stuck if uuid in own), None)
         if first is None:
@@ -107,17 +110,17 @@ class Deadlocks:
             return [*starts]
         return [self._forced(one) if one.host.uuid == first else one for one in starts]
 
-    async def _stuck(self, claims: Sequence[Claim]) -> list[Claim]:
-        pools = {pool for one in claims for pool in one.needs}
-        if len(claims) < 2 or all(pools.isdisjoint(one.has) for one in claims):
-            return []  # a claim never waits for itself
+    async def _stuck(self, hosts: Sequence[WaitingHost]) -> list[WaitingHost]:
+        pools = {pool for one in hosts for pool in one.needs}
+        if len(hosts) < 2 or all(pools.isdisjoint(one.has) for one in hosts):
+            return []  # a host never waits for itself
         limits: dict[str, int] = {}
 
         async def read(pool: str) -> None:
             limits[pool] = await self._host_leases.limit_of(pool)
 
         await run_bounded(READING_MAX, [partial(read, pool) for pool in sorted(pools)])
-        return deadlocked(claims, limits)
+        return deadlocked(hosts, limits)
 
     def _forced(self, start: Start) -> Start:
         log.warning(
@@ -128,30 +131,30 @@ class Deadlocks:
         return replace(start, forced=True)
 
 
-def _claims(
+def _waiting_hosts(
     starts: Iterable[Start], tickets: Mapping[str, Collection[Lease]], leases: Iterable[Lease]
-) -> list[Claim]:
+) -> list[WaitingHost]:
     """Return the hosts that keep units, or for which units are set aside, in the order of the line.
 
     Units are set aside for tickets that need several pools.
     """
     own = {start.host.uuid: start for start in starts}
-    has: dict[str, Counter[str]] = {}
+    kept: dict[str, list[Lease]] = {}
     for lease in leases:
-        units = has.setdefault(lease.key.split("/")[1], Counter())
-        units.update({need.pool: need.units for need in lease.needs})
+        kept.setdefault(str(host_of(lease)), []).append(lease)
+    has = {uuid: units_of(found) for uuid, found in kept.items()}
     places = sorted(
         (ticket.waiting.position, uuid, ticket)
         for uuid, waiting in tickets.items()
         for ticket in waiting
         if ticket.waiting is not None
     )
-    claims = []
+    hosts = []
     for _, uuid, ticket in places:
-        needs = {need.pool: need.units for need in ticket.needs}
+        needs = units_of([ticket])
         keeps = DURING in ticket.labels and uuid in has and (uuid not in own or own[uuid].beside)
         if keeps:
-            claims.append(Claim(uuid, has[uuid], needs))
+            hosts.append(WaitingHost(uuid, has[uuid], needs))
         elif len(needs) > 1 and uuid not in has:
-            claims.append(Claim(uuid, {}, needs))
-    return claims if any(one.has for one in claims) else []
+            hosts.append(WaitingHost(uuid, {}, needs))
+    return hosts if any(one.has for one in hosts) else []

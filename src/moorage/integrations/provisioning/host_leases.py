@@ -8,6 +8,7 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import unit_release
 from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of, key_part
+from moorage.integrations.provisioning.pools import UNKNOWN
 from moorage.integrations.provisioning.unit_release import NotSentError, RequestOutcome
 from moorage.integrations.provisioning.work_steps import (
     CHANGED,
@@ -18,7 +19,7 @@ from moorage.integrations.provisioning.work_steps import (
     WorkSteps,
     work_state_of,
 )
-from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
+from moorage.wire.admission import Lease, LeaseWanted, NeedWanted, Pool
 from moorage.wire.defaults import PRIORITY_MAX
 
 REUSED = "key_reused"
@@ -30,7 +31,7 @@ HOLDS = "pool_has_hold"
 REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
 
-UNUSABLE = ("pool_not_found", "forbidden")
+UNUSABLE = (UNKNOWN, "forbidden")
 """Codes of refusals: there is no such pool, or the token may not use it."""
 
 LACKS = "lacks"
@@ -242,20 +243,23 @@ class HostLeases:
 
     async def has_pool(self, name: str) -> bool:
         """Return whether there is a pool that may be used."""
-        try:
-            await self._api.pool(name)
-        except RefusedError as refusal:
-            if refusal.code not in UNUSABLE:
-                raise
-            return False
-        return True
+        return await self._pool(name) is not None
 
     async def limit_of(self, name: str) -> int:
         """Return how many units of a pool can be granted; 0: it is paused, or cannot be used."""
-        if not await self.has_pool(name):
+        pool = await self._pool(name)
+        if pool is None or pool.paused:
             return 0
-        pool = await self._api.pool(name)
-        return 0 if pool.paused else min(pool.units, pool.quota or pool.units)
+        return min(pool.units, pool.quota or pool.units)
+
+    async def _pool(self, name: str) -> Pool | None:
+        """Return a pool that may be used; None: there is none."""
+        try:
+            return await self._api.pool(name)
+        except RefusedError as refusal:
+            if refusal.code not in UNUSABLE:
+                raise
+            return None
 
     async def renew(self, lease: Lease) -> None:
         """Show that a process governs the host of a lease."""

@@ -184,7 +184,7 @@ def eta_of(
     earliest = latest = 0.0
     overdue = False
     for need in needs:
-        if need.wanted:  # nobody knows which slots the tickets ahead will get
+        if need.wanted:  # it is open which slots the tickets ahead will get
             return Estimate()
         pool = facts.pools[need.pool]
         free = free_units(facts, pool, moment.at).get(need.state, 0)
