@@ -85,6 +85,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cors_origin: Annotated[
         str | None, _about("The web origin that may call from a browser (CORS).")
     ] = None
+    ui: Annotated[bool, _about("Serve the dashboard at /ui.")] = True
     allowed_hosts: Annotated[
         tuple[str, ...],
         _about(

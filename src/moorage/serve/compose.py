@@ -13,11 +13,13 @@ from moorage.core.ids import ConsumerId
 from moorage.faces.auth.local_first import LocalFirst
 from moorage.faces.auth.noauth2 import NoAuth2
 from moorage.faces.auth.token import TokenAuthenticator
+from moorage.faces.dashboard.app import DashboardFace
 from moorage.faces.health import PATHS, HealthFace
 from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.testing import testing_face
 from moorage.faces.v1.app import V1Face
+from moorage.faces.v1.in_process import InProcessApi
 from moorage.faces.v1.prompt import PromptFace
 from moorage.faces.web import Authenticator, Limits, Prompt
 from moorage.serve.app import Application, Face
@@ -90,6 +92,9 @@ def compose(
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     plain_agents = settings.insecure_agents
     faces["v1"] = V1Face(service, authenticator, limits, plain_agents=plain_agents)
+    if settings.ui:
+        api = InProcessApi(service)
+        faces["ui"] = DashboardFace(service, authenticator, api, limits)
     if settings.testing:
         faces["_testing"] = testing_face(
             service.operations.wipe,

@@ -90,7 +90,7 @@ class Service:
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock, admission, retention)
         access = AccessTokens(engine, transactor, clock, token_cache_max)
-        chores.add(access.note_uses)
+        chores.add(access.note_uses, access.sessions.forget)
         chores.start()
         return cls(
             engine=engine,

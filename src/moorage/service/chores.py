@@ -95,9 +95,9 @@ class Chores:
         self._begun = False
         self._loop = Loop(log, "a round of chores failed", PERIOD_SECONDS)
 
-    def add(self, chore: Callable[[], Awaitable[object]]) -> None:
-        """Add a chore."""
-        self._chores.append(chore)
+    def add(self, *chores: Callable[[], Awaitable[object]]) -> None:
+        """Add chores."""
+        self._chores += chores
 
     def start(self) -> None:
         """Start to run all chores every `PERIOD_SECONDS`; what only metrics need, at once."""

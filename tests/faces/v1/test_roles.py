@@ -7,9 +7,10 @@ from typing import Any, get_args
 
 import pytest
 
+from moorage.faces.path_table import VARIABLE
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import VARIABLE, Route
+from moorage.faces.v1.routing import Route
 from moorage.faces.web import Caller
 from moorage.service.access.roles import FIELDS, Role, Scope, ScopedRole, permits, standing
 from moorage.wire import enums

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from moorage.faces.path_table import Table
 from moorage.faces.v1.admission import pools as pool_routes
 from moorage.faces.v1.admission import slots as slot_routes
-from moorage.faces.v1.routing import Table
 from tests.faces.v1.native import Native
 
 POOL = "/v1/pools/clusters/aws"

@@ -10,12 +10,12 @@ import jsonschema
 import pytest
 
 from moorage.core.errors import Code
+from moorage.faces.path_table import Table
 from moorage.faces.v1 import descriptions
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.openapi import encoded, template_of
 from moorage.faces.v1.problems import STATUSES
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import Table
 from moorage.faces.web import RefusalError
 from moorage.wire.admission import PoolWanted
 from moorage.wire.changes import ChangesAsked

@@ -29,6 +29,9 @@ GIVEN = {
 }
 """The variables that a command with a lease gets, without their prefix, with their meanings."""
 
+UI_SETTING = f"{PREFIX}UI"
+"""A setting of the server; it resembles the name of another variable."""
+
 CLOSE = 0.85
 """The least similarity (0 to 1) of a name to a known one for a hint."""
 
@@ -40,7 +43,8 @@ def nearly(environ: Mapping[str, str]) -> list[str]:
     """
     lines = []
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in READ and not name.startswith(LEASE_PREFIX):
+        known = name in READ or name == UI_SETTING or name.startswith(LEASE_PREFIX)
+        if name.startswith(PREFIX) and not known:
             near = get_close_matches(name, READ, 1, CLOSE)
             lines += [unknown(name, near)] if near else []
     return lines

@@ -33,7 +33,7 @@ class TokenAuthenticator:
         if secret is None:
             return None
         token = await self._access.find(secret)
-        return None if token is None else _caller(token)
+        return None if token is None else caller_of(token)
 
     def recognize(self, headers: Mapping[str, str]) -> Recognized | None:
         """Return the token's holder, if memory is enough for it; None: ask `authenticate`."""
@@ -44,10 +44,11 @@ class TokenAuthenticator:
         token = self._access.find_prompt(digest)
         if token is None:
             return None
-        return Recognized(_caller(token), lambda: self._access.find_prompt(digest) is not None)
+        return Recognized(caller_of(token), lambda: self._access.find_prompt(digest) is not None)
 
 
-def _caller(token: Token) -> Caller:
+def caller_of(token: Token) -> Caller:
+    """Return the holder of a token as a caller."""
     return Caller(
         user_id=token.name,
         project_id=token.project_id,

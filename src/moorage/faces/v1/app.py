@@ -14,13 +14,14 @@ from typing import Any
 from moorage.core.errors import Error
 from moorage.faces.addresses import client_of
 from moorage.faces.json_decoding import decoded
+from moorage.faces.path_table import Table
+from moorage.faces.streaming import Stream, stream_send
 from moorage.faces.v1 import problems, roles
 from moorage.faces.v1.answers import answered, head_of, messages_of
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import Request, Route, Table
-from moorage.faces.v1.streaming import Stream, stream_send
+from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import (
     CALLER,
     ROUTINE,

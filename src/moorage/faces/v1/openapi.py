@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from moorage import __version__
+from moorage.faces.path_table import VARIABLE
 from moorage.faces.v1.descriptions import (
     ANSWERS,
     BODIES,
@@ -25,7 +26,7 @@ from moorage.faces.v1.descriptions import (
     VARIABLES,
 )
 from moorage.faces.v1.problems import MEDIA_TYPE
-from moorage.faces.v1.routing import VARIABLE, Request, Route
+from moorage.faces.v1.routing import Request, Route
 from moorage.wire.changes import VALUES
 from moorage.wire.problems import Problem
 

@@ -1,8 +1,7 @@
-"""The types of the route table: routes, the input of their handlers, and the lookup by address."""
+"""The types of the route table: routes, and the input of their handlers."""
 
-import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -167,80 +166,3 @@ class Route:
             field.default is MISSING and field.default_factory is MISSING
             for field in fields(self.body)
         )
-
-
-VARIABLE = re.compile(r"\{(\w+)(\+?)\}")
-"""A variable in a path: its name, and `+` if it may span several segments."""
-
-
-HEAD_SEGMENTS = 3
-"""The parts of `/v1/pools` between slashes, the empty one before the first slash included."""
-
-
-def pattern_of(path: str) -> re.Pattern[str]:
-    """Return the regular expression that matches the addresses of a path with variables."""
-    return re.compile(
-        VARIABLE.sub(lambda found: f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})", path)
-    )
-
-
-@dataclass(slots=True)
-class Match:
-    """The routes of one address, by method."""
-
-    by_method: dict[str, Route] = field(default_factory=dict)
-    variables: dict[str, str] = field(default_factory=dict)
-
-
-def head_of(path: str) -> str:
-    """Return the segments of an address before its first variable may begin: `/v1/pools`."""
-    return "/".join(path.split("/", HEAD_SEGMENTS)[:HEAD_SEGMENTS])
-
-
-def ends_of(path: str) -> tuple[str, str]:
-    """Return the head of a path, and its last segment; empty if that has a variable."""
-    last = path[path.rfind("/") + 1 :]
-    return head_of(path), "" if "{" in last else last
-
-
-class Table:
-    """Finds routes by address; if several paths match, the first one wins.
-
-    Raises ValueError for a route that stands twice, or whose address begins with a variable.
-    """
-
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._fixed: dict[str, dict[str, Route]] = {}
-        varied: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
-        for route in routes:
-            if "{" in route.path:
-                if "{" in head_of(route.path):
-                    raise ValueError(f"{route.path} begins with a variable")
-                methods = varied.setdefault(route.path, (pattern_of(route.path), {}))[1]
-            else:
-                methods = self._fixed.setdefault(route.path, {})
-            if route.method in methods:
-                raise ValueError(f"{route.method} {route.path} stands twice in the table")
-            methods[route.method] = route
-        self._varied = {
-            (head, last): [
-                found
-                for path, found in varied.items()
-                if ends_of(path) in {(head, last), (head, "")}
-            ]
-            for head, last in map(ends_of, varied)
-        }
-        """The paths with variables that an address with these ends may match: few are tried."""
-
-    def match(self, path: str) -> Match | None:
-        """Return the routes at an address; None if there are none."""
-        methods = self._fixed.get(path)
-        if methods is not None:
-            return Match(methods)
-        head, last = ends_of(path)
-        few = self._varied.get((head, last))
-        for pattern, methods in self._varied.get((head, ""), []) if few is None else few:
-            found = pattern.fullmatch(path)
-            if found is not None:
-                return Match(methods, found.groupdict())
-        return None

@@ -11,10 +11,10 @@ from typing import TypeVar
 import msgspec
 
 from moorage.core.errors import Code, Error
+from moorage.faces.streaming import Stream
 from moorage.faces.v1 import problems
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.v1.streaming import Stream
 from moorage.service.access.roles import Role
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
 from moorage.service.native.bounds import check_wait

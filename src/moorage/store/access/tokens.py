@@ -52,19 +52,19 @@ def token_insert(token: AccessToken) -> Plan[None]:
 def token_by_sha256(sha256: str) -> Plan[AccessToken | None]:
     """Find a token by its hash, valid or not."""
     (rows,) = yield [Query("token_by_sha256", (sha256,))]
-    return _token(rows[0]) if rows else None
+    return token_from_row(rows[0]) if rows else None
 
 
 def token_by_id(token_id: str) -> Plan[AccessToken | None]:
     """Find a token by its id, valid or not."""
     (rows,) = yield [Query("token_by_id", (token_id,))]
-    return _token(rows[0]) if rows else None
+    return token_from_row(rows[0]) if rows else None
 
 
 def tokens_window(created_at: Instant, token_id: str, rows_max: int) -> Plan[list[AccessToken]]:
     """Return tokens after (created_at, id), oldest first, including invalid ones."""
     (rows,) = yield [Query("tokens_window", (created_at, token_id, rows_max))]
-    return [_token(row) for row in rows]
+    return [token_from_row(row) for row in rows]
 
 
 def ends_load() -> Plan[tuple[int, int]]:
@@ -91,7 +91,7 @@ def token_revoke(token_id: str, now: Instant) -> Plan[AccessToken | None]:
     """Revoke a token and return it; None if it does not exist or was already revoked."""
     yield [Query("token_ends_raise")]
     (rows,) = yield [Query("token_revoke", (now, token_id))]
-    return _token(rows[0]) if rows else None
+    return token_from_row(rows[0]) if rows else None
 
 
 def token_rotate(token_id: str, now: Instant, until: Instant) -> Plan[AccessToken | None]:
@@ -101,7 +101,7 @@ def token_rotate(token_id: str, now: Instant, until: Instant) -> Plan[AccessToke
     """
     yield [Query("token_ends_raise")]
     (rows,) = yield [Query("token_rotate", (now, until, token_id))]
-    return _token(rows[0]) if rows else None
+    return token_from_row(rows[0]) if rows else None
 
 
 def tokens_used(uses: Mapping[str, Instant]) -> Plan[None]:
@@ -109,7 +109,8 @@ def tokens_used(uses: Mapping[str, Instant]) -> Plan[None]:
     yield [Write("token_used", [(at, token_id) for token_id, at in sorted(uses.items())])]
 
 
-def _token(row: Row) -> AccessToken:
+def token_from_row(row: Row) -> AccessToken:
+    """Return the token of a row with all columns."""
     return AccessToken(
         id=row[0],
         sha256=row[1],

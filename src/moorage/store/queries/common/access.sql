@@ -33,3 +33,28 @@ UPDATE token_ends SET ends = ends + 1 RETURNING ends;
 
 -- name: tokens_ended --
 SELECT sha256 FROM access_token WHERE ended > $1 ORDER BY ended LIMIT $2;
+
+-- Sessions of the dashboard, with the token that each is bound to.
+-- name: session_by_sha256 --
+SELECT session.created_at, session.used_at, token.id, token.sha256, name, user_id, project_id, roles,
+    token.created_at, revoked_at, scope, expires_at, rotated_at, token.used_at
+FROM ui_session AS session JOIN access_token AS token ON token.id = session.token_id
+WHERE session.sha256 = $1;
+
+-- All but the newest sessions of a token.
+-- name: session_surplus_delete --
+DELETE FROM ui_session WHERE sha256 IN (
+    SELECT sha256 FROM ui_session WHERE token_id = $1
+    ORDER BY created_at DESC, sha256 LIMIT 1000000 OFFSET $2)
+RETURNING sha256;
+
+-- name: session_delete --
+DELETE FROM ui_session WHERE sha256 = $1 RETURNING token_id;
+
+-- name: session_used --
+UPDATE ui_session SET used_at = $1 WHERE sha256 = $2 AND used_at < $1 RETURNING sha256;
+
+-- name: sessions_over_delete --
+DELETE FROM ui_session WHERE sha256 IN (
+    SELECT sha256 FROM ui_session WHERE created_at <= $1 OR used_at <= $2 ORDER BY sha256 LIMIT $3)
+RETURNING sha256;

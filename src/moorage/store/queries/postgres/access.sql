@@ -14,3 +14,7 @@ WHERE access_token.id = used.id;
 -- With the epoch: a restored ledger may have the same number for other tokens.
 -- name: token_ends_load --
 SELECT epoch, ends FROM clock_now, token_ends;
+
+-- name: session_insert --
+INSERT INTO ui_session (sha256, token_id, created_at, used_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]);

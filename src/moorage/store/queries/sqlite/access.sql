@@ -11,3 +11,6 @@ UPDATE access_token SET used_at = ? WHERE id = ?;
 -- With the epoch: a restored ledger may have the same number for other tokens.
 -- name: token_ends_load --
 SELECT epoch, ends FROM clock, token_ends;
+
+-- name: session_insert --
+INSERT INTO ui_session (sha256, token_id, created_at, used_at) VALUES (?, ?, ?, ?);

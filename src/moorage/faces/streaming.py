@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Scope, Send
 
-log = logging.getLogger("moorage.v1")
+log = logging.getLogger("moorage.streams")
 
 Headers = list[tuple[bytes, bytes]]
 

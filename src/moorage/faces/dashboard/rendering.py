@@ -1,0 +1,74 @@
+"""Renders templates: escapes everything, and shows figures, times and ages alike on all pages."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
+
+from moorage.faces.dashboard.ages import age_text
+from moorage.faces.dashboard.assets import address_of as asset_address
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+FORM_TOKEN_PLACE = f"form-token-{token_hex(16)}"
+"""Stands in rendered pages where the form token belongs, so that sessions can share them.
+
+It is random, so that no text of a user can contain it.
+"""
+
+WHOLE = "layout.html"
+FRAGMENT = "fragment.html"
+"""What a page's template extends: a whole document, or only what its stream sends."""
+
+PERCENT_MAX = 100.0
+
+
+def environment() -> Environment:
+    """Return the templates with the filters they use."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "age": _age,
+        "until": _until,
+        "duration": lambda seconds: "-" if seconds is None else age_text(seconds),
+        "count": lambda number: f"{number:,}",
+        "percent": percent,
+    }
+    made.globals |= {"asset": asset_address, "form_token": FORM_TOKEN_PLACE}
+    return made
+
+
+def percent(part: float, whole: float) -> float:
+    """Return a share for a bar: from 0 to 100, also if there is more than the whole."""
+    return 0.0 if whole <= 0 else round(min(PERCENT_MAX, max(0.0, part * PERCENT_MAX / whole)), 3)
+
+
+@pass_context
+def _age(context: Context, at: datetime | None) -> Markup:
+    """Show how long ago a time was; the browser keeps it current and adds the local time."""
+    return _time(at, context["now"], 1, "age")
+
+
+@pass_context
+def _until(context: Context, at: datetime | None) -> Markup:
+    """Show how long it is until a time."""
+    return _time(at, context["now"], -1, "until")
+
+
+def _time(at: datetime | None, now: datetime, sign: int, kind: str) -> Markup:
+    if at is None:
+        return Markup("-")
+    text = age_text(sign * (now - at).total_seconds())
+    utc = at.astimezone(UTC)
+    return Markup('<time class="{}" datetime="{}" title="{}">{}</time>').format(
+        kind, utc.isoformat(timespec="seconds"), utc.strftime("%Y-%m-%d %H:%M:%S UTC"), escape(text)
+    )

@@ -1,0 +1,113 @@
+"""The types of the table of pages: pages, actions and data, and what their functions receive."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from moorage.faces.native_api import NativeApi, Query
+from moorage.faces.web import Caller
+from moorage.service.app import Service
+
+ROOT = "/ui"
+"""The first segment of all addresses of the dashboard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """The input of a page, an action or data: who asks, and for what."""
+
+    service: Service
+    api: NativeApi
+    caller: Caller
+    path: str
+    variables: Mapping[str, str]
+    """The values of the variables in the path."""
+    query: Mapping[str, str]
+    """Parameters of the address; of a repeated one the last counts."""
+    now: datetime
+    form: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the submitted form; empty unless it is an action."""
+
+    async def ask(
+        self, method: str, path: str, query: Query = (), body: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Ask the native API on behalf of the reader. Raises RefusedError."""
+        return await self.api.ask(self.caller, method, path, query, body)
+
+    async def get(self, path: str, **parameters: object) -> Any:
+        """Read from the native API; parameters that are None are omitted. Raises RefusedError."""
+        query = [(name, str(value)) for name, value in parameters.items() if value is not None]
+        return await self.ask("GET", path, query)
+
+    def permits(self, method: str, path: str) -> bool:
+        """Return whether the reader may call a route: a page shows no other buttons."""
+        return self.api.permits(self.caller, method, path)
+
+    def address(self, **changes: object) -> str:
+        """Return this page's address with changed parameters; None removes one."""
+        return address_of(self.path, {**self.query, **changes})
+
+
+def address_of(path: str, query: Mapping[str, object]) -> str:
+    """Return an address; parameters that are None or empty are omitted."""
+    kept = {name: str(value) for name, value in query.items() if value not in (None, "")}
+    quoted = quote(path, safe="/:")
+    return f"{quoted}?{urlencode(kept)}" if kept else quoted
+
+
+Show = Callable[[PageRequest], Awaitable[Mapping[str, Any]]]
+"""Returns the variables of a page's template. Raises RefusedError."""
+
+Act = Callable[[PageRequest], Awaitable[str]]
+"""Performs an action; returns the address of the page to show next. Raises RefusedError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A complete answer that is not a page."""
+
+    body: bytes
+    media_type: str
+    filename: str | None = None
+    """The browser saves it under this name; None: it does not."""
+
+
+Read = Callable[[PageRequest], Awaitable[Answer]]
+"""Returns data for a script of a page, or an export. Raises RefusedError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page. Its stream of fragments has the same address."""
+
+    path: str
+    """In it `{name}` stands for one segment, `{name+}` for one or more."""
+    title: str
+    template: str
+    show: Show
+    needs: str = "/v1/pools"
+    """The route that a reader must be permitted to GET."""
+    method: str = "GET"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """The target of a form."""
+
+    path: str
+    act: Act
+    method: str = "POST"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """Data for a script of a page, or an export."""
+
+    path: str
+    read: Read
+    method: str = "GET"
+
+
+Entry = Page | Action | Data

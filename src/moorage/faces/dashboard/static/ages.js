@@ -1,0 +1,32 @@
+// Keeps ages current, and shows the reader's own time on hover. The texts are those of ages.py.
+
+const two = (whole, size, unit, smallSize, smallUnit) => {
+  const small = Math.floor((whole % size) / smallSize);
+  const rest = small ? String(small).padStart(2, "0") + smallUnit : "";
+  return Math.floor(whole / size) + unit + rest;
+};
+
+export const ageText = (seconds) => {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) return whole + "s";
+  if (whole < 3600) return two(whole, 60, "m", 1, "s");
+  return whole < 86400 ? two(whole, 3600, "h", 60, "m") : two(whole, 86400, "d", 3600, "h");
+};
+
+// The server's clock minus this one's, in milliseconds: ages follow the server's clock.
+let ahead = 0;
+export const setClock = (iso) => (ahead = Date.parse(iso) - Date.now());
+
+const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+
+export const refresh = () => {
+  const now = Date.now() + ahead;
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const at = Date.parse(time.dateTime);
+    const sign = time.className === "until" ? -1 : 1;
+    const text = ageText((sign * (now - at)) / 1000);
+    if (time.textContent !== text) time.textContent = text;
+    const title = local.format(at);
+    if (time.title !== title) time.title = title;
+  }
+};

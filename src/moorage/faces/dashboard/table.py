@@ -1,0 +1,6 @@
+"""The table of all pages, actions and data, joined from the modules of `pages/`."""
+
+from moorage.faces.dashboard.pages import pools
+from moorage.faces.dashboard.routing import Entry
+
+ENTRIES: tuple[Entry, ...] = (*pools.ENTRIES,)

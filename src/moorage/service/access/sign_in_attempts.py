@@ -1,0 +1,48 @@
+"""Limits how often a client may try to sign in: after five failures it must wait."""
+
+from collections import OrderedDict, deque
+
+from moorage.core.clock import MINUTE, SECOND, Clock
+
+FAILURES_MAX = 5
+"""Failures within a minute; after that every attempt is refused until the first is a minute old."""
+
+SOURCES_MAX = 4_096
+"""Sources that are remembered; beyond this the one that failed longest ago is forgotten."""
+
+
+class SignInAttempts:
+    """Failed attempts by source, in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failures: OrderedDict[str, deque[int]] = OrderedDict()
+
+    def wait(self, source: str) -> float:
+        """Return how many seconds a source must wait before its next attempt; 0: it need not."""
+        failures = self._recent(source)
+        if len(failures) < FAILURES_MAX:
+            return 0.0
+        return (failures[0] + MINUTE - self._clock.monotonic()) / SECOND
+
+    def begin(self, source: str) -> None:
+        """Note an attempt as failed; concurrent ones must count before they are decided."""
+        failures = self._recent(source)
+        failures.append(self._clock.monotonic())
+        self._failures[source] = failures
+        self._failures.move_to_end(source)
+        if len(self._failures) > SOURCES_MAX:
+            self._failures.popitem(last=False)
+
+    def succeeded(self, source: str) -> None:
+        """Take back the note of an attempt that has succeeded."""
+        failures = self._failures.get(source)
+        if failures:
+            failures.pop()
+
+    def _recent(self, source: str) -> deque[int]:
+        failures = self._failures.get(source, deque(maxlen=FAILURES_MAX))
+        since = self._clock.monotonic() - MINUTE
+        while failures and failures[0] <= since:
+            failures.popleft()
+        return failures
