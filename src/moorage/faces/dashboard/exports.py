@@ -1,0 +1,44 @@
+"""Tables as CSV and JSON: the rows of a page, in the form of the native API."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.faces.dashboard.routing import Answer, PageRequest
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets take a text that begins with one of these for a formula."""
+
+
+def exported(request: PageRequest, name: str, rows: Sequence[Any], following: str | None) -> Answer:
+    """Return rows as CSV or JSON, whichever the address asks for.
+
+    Args:
+        request: its path ends with `.csv` or `.json`.
+        name: of the file.
+        rows: values of `wire`, all of one type.
+        following: the cursor of what comes after these rows; None: nothing.
+    """
+    plain = [msgspec.to_builtins(row) for row in rows]
+    if request.path.endswith(".json"):
+        body = msgspec.json.encode({name: plain, "next": following})
+        return Answer(msgspec.json.format(body), "application/json", f"{name}.json")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    if plain:
+        writer.writerow(plain[0])
+    for row in plain:
+        writer.writerow([_cell(value) for value in row.values()])
+    return Answer(text.getvalue().encode(), "text/csv; charset=utf-8", f"{name}.csv")
+
+
+def _cell(value: Any) -> str:
+    """Return a value as one cell; one that a spreadsheet would execute begins with an apostrophe."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(FORMULA) else value
+    return msgspec.json.encode(value).decode()
