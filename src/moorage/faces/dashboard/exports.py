@@ -36,7 +36,7 @@ def exported(request: PageRequest, name: str, rows: Sequence[Any], following: st
 
 
 def _cell(value: Any) -> str:
-    """Return a value as one cell; one that a spreadsheet would execute begins with an apostrophe."""
+    """Return a value as one cell; what a spreadsheet would execute gets an apostrophe before it."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -47,6 +47,7 @@ def environment() -> Environment:
         "count": lambda number: f"{number:,}",
         "percent": percent,
         "holder": holder,
+        "units": units,
         "json": json_text,
         "difference": difference,
     }
@@ -58,6 +59,11 @@ def holder(lease: Lease) -> str:
     """Return who holds a lease or waits with a ticket, as reasons name them."""
     labels = (lease.labels.get(name) for name in (HOLDER, JOB, USER, HOST))
     return name_of(naming_of(lease.owner, *labels))
+
+
+def units(lease: Lease, pool: str) -> int:
+    """Return how many units of a pool a lease has, or a ticket wants."""
+    return sum(need.units for need in lease.needs if need.pool == pool)
 
 
 def json_text(value: Any) -> str:

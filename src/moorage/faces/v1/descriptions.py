@@ -75,6 +75,8 @@ PARAMETERS = {
     "key_prefix": "Only leases whose key begins with this; needs `owner`.",
     "kinds": "Kinds of changes, separated by commas; null: all.",
     "label": "Only entries with this label, NAME=VALUE; for agents also NAME.",
+    "leases": "The most leases that are returned, at most 1000.",
+    "tickets": "The most tickets that are returned, at most 1000.",
     "limit": "The most entries to return; at most 1000.",
     "liveness": "Only agents with this liveness.",
     "mine": "Only leases of the caller.",

@@ -53,7 +53,7 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
         audit = await request.get("/v1/audit", limit=ACTIONS_READ)
         actions = [entry for entry in audit.entries if entry.target == lease_id]
     return {
-        "title": f"{'Ticket' if lease.state == 'waiting' else 'Lease'} {lease.id[:8]}",
+        "title": f"{'Ticket' if lease.state == 'waiting' else 'Lease'} {lease.id[:18]}",
         "lease": lease,
         "events": sorted(_story(lease, actions)),
         "links": _links(lease),
