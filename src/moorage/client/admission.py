@@ -21,8 +21,7 @@ from moorage.wire.admission import (
     Verified,
 )
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.pool_contents import PoolContents
-from moorage.wire.pool_reports import PoolReport
+from moorage.wire.pool_reports import PoolContents, PoolReport
 
 T = TypeVar("T")
 

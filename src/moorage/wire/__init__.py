@@ -2,7 +2,7 @@
 
 `ledger.py` is about claims and bulk changes, `providers.py` about providers, `capacity.py` about
 what all of them have, `admission.py` about pools and leases, `slots.py` about named slots,
-`pool_contents.py` about what is in a pool, `pool_reports.py` about what pools have done, `fleet.py`
+`pool_reports.py` about what is in pools and what they have done, `fleet.py`
 about agents, `reporting.py` about reporters, `rendezvous.py` says which of them owns a node,
 `changes.py` and `reporter_values.py` are about the change stream, `admin.py` about tokens and the
 database, `audit.py` about audit entries.

@@ -5,6 +5,7 @@ from typing import Any
 from moorage.wire import enums
 
 OPERATIONS = {
+    "contents_pool": "get_pool_contents",
     "alive_agent": "send_sign_of_life",
     "change_lease": "set_lease_hold",
     "desired_agent": "set_agent_desired",

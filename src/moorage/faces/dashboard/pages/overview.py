@@ -13,6 +13,7 @@ from moorage.wire.fleet import AgentGroup
 POOLS_READ = 500
 POOLS_SHOWN = 8
 WAITING_SHOWN = 8
+ACTIONS_READ = 100
 ACTIONS_SHOWN = 8
 CLASSES_SHOWN = 8
 
@@ -36,14 +37,15 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     if request.permits("GET", "/v1/capacity"):
         capacity = await request.get("/v1/capacity", ends=0, limit=CLASSES_SHOWN)
     if request.permits("GET", "/v1/audit"):
-        actions = (await request.get("/v1/audit", limit=ACTIONS_SHOWN)).entries
+        entries = (await request.get("/v1/audit", limit=ACTIONS_READ)).entries
+        actions = [one for one in entries if not one.action.startswith("session.")]
     return {
         "page": page,
         "alarms": sorted(_alarms(page.pools, groups, request.now), reverse=True),
         "busy": sorted(page.pools, key=_fullness, reverse=True)[:POOLS_SHOWN],
         "waiting": waiting[:WAITING_SHOWN],
         "capacity": capacity,
-        "actions": actions,
+        "actions": actions[:ACTIONS_SHOWN],
     }
 
 

@@ -6,10 +6,10 @@ from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
 from moorage.service.native.pools import shown
 from moorage.service.pages import check_limit
-from moorage.wire.pool_contents import PoolContents, PoolContentsAsked
+from moorage.wire.pool_reports import PoolContents, PoolContentsAsked
 
 
-async def read(request: Request[None, PoolContentsAsked]) -> PoolContents:
+async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
     """Return a pool with its leases and its line."""
     name, asked = request.variables["name"], request.parameters
     roles.check_scope(request.scope, [name])
@@ -36,7 +36,7 @@ ROUTES = (
         scopes=(ScopedRole.GOVERNOR,),
         projects=True,
         summary="Get one pool with its leases and its line, as of one revision.",
-        handler=read,
+        handler=contents,
         parameters=PoolContentsAsked,
         answer=PoolContents,
     ),
