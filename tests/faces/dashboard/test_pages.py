@@ -91,12 +91,12 @@ def test_a_page_shows_only_what_its_reader_may_ask(native: Native, project: str 
 def test_hostile_names_are_shown_as_text(native: Native, text: str) -> None:
     """In labels, reasons and names, on every page that shows them, and in notices."""
     browser, pool = signed_in(native, "admin"), make_pool(native)
-    native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": text[:200]})
+    answer = native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": text[:200]})
+    if not text.isprintable():
+        assert answer.status == 400, "what a terminal or a browser would obey is never stored"
+        return
     labels = {"job": text, "holder": text, "build": text}
     ticket = ask(native, pool, labels=labels)
-    if not text.isprintable():  # it may not be in labels
-        assert ticket.status == 400
-        ticket = ask(native, pool)
     assert ticket.status == 202, ticket
     pages = ["/ui", "/ui/pools", f"/ui/pools/{pool}", f"/ui/leases/{ticket.body['id']}"]
     pages += ["/ui/leases?label=job%3Dx", "/ui/audit", "/ui/changes?kind=lease"]
