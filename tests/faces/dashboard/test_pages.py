@@ -107,9 +107,8 @@ def test_hostile_names_are_shown_as_text(native: Native, text: str) -> None:
         assert "<script>alert" not in page.body
         assert "<img src=x" not in page.body
     for path in ("/ui?notice=", "/ui/fit?resources=", "/ui/leases?owner="):
-        page = Browser(native.url)
-        page.cookies = browser.cookies
-        assert page.get(path + "%3Cscript%3Ealert(1)%3C%2Fscript%3E").document.inline == []
+        page = browser.get(path + "%3Cscript%3Ealert(1)%3C%2Fscript%3E")
+        assert page.document.inline == [], path
     native.ask("DELETE", f"/v1/leases/{ticket.body['id']}")
 
 
