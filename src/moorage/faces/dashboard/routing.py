@@ -49,6 +49,10 @@ class PageRequest:
         """Return this page's address with changed parameters; None removes one."""
         return address_of(self.path, {**self.query, **changes})
 
+    def address_at(self, path: str) -> str:
+        """Return another address with the parameters of this page: of an export."""
+        return address_of(path, self.query)
+
 
 def address_of(path: str, query: Mapping[str, object]) -> str:
     """Return an address; parameters that are None or empty are omitted."""
@@ -72,6 +76,8 @@ class Answer:
     media_type: str
     filename: str | None = None
     """The browser saves it under this name; None: it does not."""
+    compressed: bytes | None = None
+    """The body compressed with gzip, for browsers that accept it."""
 
 
 Read = Callable[[PageRequest], Awaitable[Answer]]
