@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-from moorage.core.ids import is_normal
 from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest, address_of
 from moorage.faces.native_api import RefusedError
 from moorage.wire.fleet import Agent, ManagedClass, PartShown

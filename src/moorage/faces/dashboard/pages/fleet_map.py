@@ -7,28 +7,21 @@ have the same.
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Iterable, Mapping
 from heapq import merge
 from itertools import chain
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from moorage.core.fleet.model import Agent, Liveness, Policy, Readiness, State
+from moorage.core.fleet.model import Agent
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.capacity import capacity, divisor
-from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
-from moorage.core.ledger.model import Provider, ProviderRecord
 from moorage.core.ledger.search.capacity_sums import Snapshot
 from moorage.core.ledger.search.steps import Steps
+from moorage.faces.dashboard.pages.fleet_machines import A_STEP, Machine, condition, machines_of
 
 Grouping = Literal["aggregate", "trait", "agents", "name"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
-
-MACHINES_MAX = 20_000
-"""Machines on one map; it says how many it leaves out."""
 
 GROUPS_MAX = 500
 """Groups on one map: the largest ones; all smaller ones are shown as one."""
@@ -36,153 +29,10 @@ GROUPS_MAX = 500
 GROUPS_FEW = 60
 """With more groups than this, those of one machine are shown as one."""
 
-A_STEP = 128
-"""Machines in one piece of work."""
-
-FULL = 200
-"""A share is counted in half percents: this is all of it."""
-
-NONE = 255
-"""Instead of a share: the machine has nothing of the class."""
-
 NAMES_SHOWN = 3
 """Traits or aggregates in the name of a group; of more it says how many."""
 
 OTHERS = "other groups"
-
-
-class Condition(IntEnum):
-    """What a reader must know of a machine first; the worst one counts."""
-
-    NO_AGENT = 0
-    FINE = 1
-    LATE = 2
-    LOST = 3
-    FAILING = 4
-    DRAINED = 5
-    PREPARING = 6
-    GONE = 7
-
-
-def condition(agent: Agent | None, root: Provider) -> Condition:
-    """Return the condition of a machine."""
-    if agent is None:
-        return Condition.NO_AGENT if root.withheld is None else Condition.DRAINED
-    if agent.state is State.DECOMMISSIONED or agent.policy is Policy.EXPUNGED:
-        return Condition.GONE
-    if agent.liveness is not Liveness.FRESH:
-        return Condition.LATE if agent.liveness is Liveness.LATE else Condition.LOST
-    if agent.failure is not None or agent.readiness in (Readiness.FAILED, Readiness.DEGRADED):
-        return Condition.FAILING
-    if agent.policy is Policy.NO_PROVISION:
-        return Condition.DRAINED
-    return Condition.FINE if agent.readiness is Readiness.READY else Condition.PREPARING
-
-
-@dataclass(slots=True)
-class ClassSum:
-    """What the tree of a machine has of one class. `allowed`: as if all of it were offered."""
-
-    total: int = 0
-    reserved: int = 0
-    units: int = 0
-    used: int = 0
-    allowed: float = 0.0
-
-    def add(self, offer: InventoryFigures, used: int) -> None:
-        """Add the inventory of one provider of the tree."""
-        self.total += offer.total
-        self.reserved += offer.reserved
-        self.units += offer.units
-        self.used += used
-        self.allowed += capacity(offer.total, offer.reserved, offer.allocation_ratio)
-
-
-@dataclass(slots=True)
-class Machine:
-    """A tree of providers."""
-
-    root: Provider
-    classes: dict[str, ClassSum] = field(default_factory=dict)
-    traits: frozenset[str] = frozenset()
-    aggregates: frozenset[str] = frozenset()
-
-    def add(self, record: ProviderRecord, resource_class: str | None) -> None:
-        """Add a provider of the tree."""
-        held, tags = record.inventories, record.tags
-        assert isinstance(held, Inventories)  # those of a catalog are packed
-        for offer, used in zip(held.offers, held.own_figures()[::OWN], strict=True):
-            if resource_class is None or offer.name == resource_class:
-                found = self.classes.get(offer.name)
-                if found is None:
-                    found = self.classes[offer.name] = ClassSum()
-                found.add(offer, used)
-        self.traits = self.traits | tags.traits if self.traits else tags.traits
-        self.aggregates = self.aggregates | tags.aggregates if self.aggregates else tags.aggregates
-
-
-NOTHING = ClassSum()
-
-
-def share(part: float, whole: float) -> int:
-    """Return a share in half percents; only nothing is 0, and only all of it is `FULL`."""
-    if part <= 0:
-        return 0
-    if part >= whole:
-        return FULL
-    return min(FULL - 1, max(1, round(part * FULL / whole)))
-
-
-class Shares(NamedTuple):
-    """The bytes of one machine, in the order of the columns; of several classes the worst."""
-
-    used: int
-    offered: int
-    reserved: int
-
-
-def shares(machine: Machine) -> Shares:
-    """Return the shares of a machine: of its fullest class, of its least offered one, and so on."""
-    held = machine.classes.values()
-    if not held:
-        return Shares(NONE, NONE, NONE)
-    return Shares(
-        max(share(one.used, divisor(one.units)) for one in held),
-        min(share(one.units, max(int(one.allowed), 1)) for one in held),
-        max(share(one.reserved, max(one.total, 1)) for one in held),
-    )
-
-
-def machines_of(
-    records: Snapshot, resource_class: str | None
-) -> Steps[tuple[dict[ProviderId, Machine], int]]:
-    """Return the machines by the UUID of their root, and how many there are beyond the limit."""
-    found: dict[ProviderId, Machine] = {}
-    left_out = done = 0
-    # A tree is never split over chunks: roots first, so that children find theirs.
-    for chunk in records:
-        for record in chain(_roots(chunk), _children(chunk)):
-            provider = record.provider
-            if provider.parent is None:
-                if len(found) < MACHINES_MAX:
-                    found[provider.uuid] = Machine(provider)
-                else:
-                    left_out += 1
-            machine = found.get(provider.root)
-            if machine is not None:
-                machine.add(record, resource_class)
-            done += 1
-            if done % A_STEP == 0:
-                yield
-    return found, left_out
-
-
-def _roots(chunk: list[ProviderRecord | None]) -> Iterator[ProviderRecord]:
-    return (one for one in chunk if one is not None and one.provider.parent is None)
-
-
-def _children(chunk: list[ProviderRecord | None]) -> Iterator[ProviderRecord]:
-    return (one for one in chunk if one is not None and one.provider.parent is not None)
 
 
 def name_prefix(name: str) -> str:
@@ -241,11 +91,11 @@ class Group(msgspec.Struct, array_like=True):
     capacity: int = 0
     used: int = 0
 
-    def add(self, machine: ClassSum) -> None:
+    def add(self, machine: Machine) -> None:
         """Add what a machine has of the chosen class."""
         self.total += machine.total
         self.capacity += machine.units
-        self.used += machine.used
+        self.used += machine.taken
 
 
 class Columns(msgspec.Struct):
@@ -281,9 +131,9 @@ def drawn(
 ) -> Steps[tuple[Columns, Names]]:
     """Return the map. Others have their turn in between; the records are of one moment."""
     machines, left_out = yield from machines_of(records, resource_class)
-    groups = yield from _grouped([*machines.values()], by, agents)
+    groups = yield from _grouped(machines, by, agents)
     shown: list[Group] = []
-    columns = [bytearray() for _ in range(4)]
+    columns = used, offered, reserved, conditions = [bytearray() for _ in range(4)]
     names: list[str] = []
     ids: list[str] = []
     digest = hashlib.sha256()
@@ -291,12 +141,12 @@ def drawn(
         group = Group(label, len(members))
         shown.append(group)
         for machine in members:
-            if resource_class is not None:
-                group.add(machine.classes.get(resource_class, NOTHING))
+            group.add(machine)
             agent = agents.get(machine.root.uuid)
-            figures = (*shares(machine), condition(agent, machine.root))
-            for column, figure in zip(columns, figures, strict=True):
-                column.append(figure)
+            used.append(machine.used)
+            offered.append(machine.offered)
+            reserved.append(machine.reserved)
+            conditions.append(condition(agent, machine.root))
             names.append(machine.root.name)
             ids.append(machine.root.uuid.replace("-", ""))
             digest.update(f"{machine.root.uuid} {machine.root.name}\n".encode())

@@ -9,7 +9,7 @@ const bitmap = document.createElement("canvas");
 const ink = bitmap.getContext("2d");
 
 const FULL = 200, NONE = 255; // as in fleet_map.py
-const TITLE = 2, GAP = 1, WIDER = 1.8; // cells above and between groups; how much wider than high
+const TITLE = 2, GAP = 1, SHAPES = [1, 1.8, 3, 5]; // cells above and between groups; width by height
 const CELL_MAX = 96, NAMED = 44; // pixels of a cell: at most, and with its name
 const REST = 2000; // milliseconds between two readings
 const CONDITIONS = ["none", "fine", "silent", "silent", "failing", "drained", "preparing", "gone"];
@@ -64,44 +64,54 @@ const changed = () => {
   if (!waits && !document.hidden) waits = setTimeout(load, Math.max(0, last + REST - performance.now()));
 };
 
-// Arrangement: groups side by side on shelves, as wide as the canvas.
+// Arrangement: groups side by side on shelves, in the shape in which machines become largest.
 
 const arrange = () => {
-  let area = 0;
-  blocks = data.groups.map(([name, count, total, capacity, used]) => {
-    const wide = Math.max(1, Math.ceil(Math.sqrt(count * WIDER)));
-    const high = Math.ceil(count / wide);
-    area += (wide + GAP) * (high + TITLE + GAP);
-    return { name, count, capacity, used, wide, high };
-  });
-  const aspect = canvas.width / canvas.height;
-  across = Math.max(1, Math.floor(Math.sqrt(area * aspect)), ...blocks.map((one) => one.wide));
-  while (shelve() > across / aspect) across = Math.ceil(across * 1.04);
+  let best = 0, kept;
+  for (const wider of SHAPES) {
+    shape(wider);
+    let limit = Math.max(...blocks.map((one) => one.wide));
+    do {
+      shelve(limit);
+      if (least() > best) [best, kept] = [least(), [wider, limit]];
+      limit = Math.ceil(limit * 1.05);
+    } while (canvas.width / across > canvas.height / down);
+  }
+  shape(kept[0]);
+  shelve(kept[1]);
   place = new Uint32Array(data.used.length);
   grid = new Int32Array(across * down).fill(-1);
-  let machine = 0;
-  for (const one of blocks) {
-    one.first = machine;
+  for (const one of blocks)
     for (let i = 0; i < one.count; i++) {
-      place[machine] = (one.y + Math.floor(i / one.wide)) * across + one.x + (i % one.wide);
-      grid[place[machine]] = machine++;
+      const cell = (one.y + Math.floor(i / one.wide)) * across + one.x + (i % one.wide);
+      grid[(place[one.first + i] = cell)] = one.first + i;
     }
-  }
   bitmap.width = across;
   bitmap.height = down;
   chosen = hovered = -1;
   fit();
 };
 
-const shelve = () => {
+const shape = (wider) => {
+  let first = 0;
+  blocks = data.groups.map(([name, count, , capacity, used]) => {
+    const wide = Math.ceil(Math.sqrt(count * wider));
+    first += count;
+    return { name, count, capacity, used, wide, high: Math.ceil(count / wide), first: first - count };
+  });
+};
+
+const shelve = (limit) => {
   let x = 0, y = 0, tall = 0;
+  across = 1;
   for (const one of blocks) {
-    if (x && x + one.wide > across) [x, y, tall] = [0, y + tall + GAP, 0];
+    if (x && x + one.wide > limit) [x, y, tall] = [0, y + tall + GAP, 0];
     [one.x, one.y] = [x, y + TITLE];
+    across = Math.max(across, x + one.wide);
     x += one.wide + GAP;
     tall = Math.max(tall, one.high + TITLE);
   }
-  return (down = Math.max(1, y + tall));
+  down = Math.max(1, y + tall);
 };
 
 // Colours: those of the style sheet, so that both themes have their own.
@@ -154,24 +164,24 @@ const frame = () => {
     for (let y = y0; y <= y1; y++) paper.fillRect(0, Math.round(top_ + y * scale) - line, width, line);
   }
   paper.textBaseline = "bottom";
-  if (scale * TITLE >= 10 * dense) for (const one of blocks) title(one, width, height);
+  if (scale * TITLE >= 8 * dense) for (const one of blocks) title(one, width, height);
   if (scale >= NAMED * dense) label(x0, y0, x1, y1);
   ring(hovered, 1);
   ring(chosen, 2);
 };
 
-const write = (text, x, y, wide) => {
-  const room = Math.floor(wide / (6 * dense));
-  if (room > 1) paper.fillText(text.length > room ? text.slice(0, room - 1) + "…" : text, x, y);
+const write = (texts, x, y, wide) => {
+  const room = Math.floor(wide / (6 * dense)), text = texts.find((one) => one.length <= room) ?? texts[0].slice(0, room);
+  if (room > 1) paper.fillText(text, x, y);
 };
 
 const title = (one, width, height) => {
   const x = left + one.x * scale, y = top_ + one.y * scale, wide = one.wide * scale;
   if (x > width || x + wide < 0 || y < 0 || y > height + 20) return;
-  paper.font = 11 * dense + "px system-ui, sans-serif";
+  paper.font = Math.min(11 * dense, TITLE * scale) + "px system-ui, sans-serif";
   paper.fillStyle = colours.text;
-  const sum = one.capacity ? " " + Math.round((one.used * 100) / one.capacity) + " %" : "";
-  write(one.name + " · " + one.count + sum, x, y - 2 * dense, wide);
+  const text = one.name + " · " + one.count, sum = Math.round((one.used * 100) / one.capacity);
+  write(one.capacity ? [text + ", " + sum + " % used", text, one.name] : [text, one.name], x, y - dense, wide);
 };
 
 const label = (x0, y0, x1, y1) => {
@@ -184,7 +194,7 @@ const label = (x0, y0, x1, y1) => {
       paper.fillStyle = colours.ground;
       paper.fillRect(at, under - 12 * dense, scale - 2, 13 * dense);
       paper.fillStyle = colours.text;
-      write(names.names[machine] ?? "", at + 2, under, scale - 4);
+      write([names.names[machine] ?? ""], at + 2, under, scale - 4);
     }
 };
 
