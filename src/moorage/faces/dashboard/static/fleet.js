@@ -1,41 +1,38 @@
-// Draws the map of the fleet: a pixel per machine on a small bitmap, scaled to the canvas.
+// Draws the map of the fleet: a pixel per machine on a bitmap that is scaled to the canvas.
 
-const map = document.getElementById("map");
+const [map, canvas, status, revision] = ["map", "canvas", "machine", "map-revision"].map((id) => document.getElementById(id));
 const form = map?.querySelector("form");
-const canvas = document.getElementById("canvas");
-const status = document.getElementById("machine");
 const paper = canvas?.getContext("2d", { alpha: false });
 const bitmap = document.createElement("canvas");
 const ink = bitmap.getContext("2d");
 
 const FULL = 200, NONE = 255; // as in fleet_map.py
-const TITLE = 2, GAP = 1, SHAPES = [1, 1.8, 3, 5]; // cells above and between groups; width by height
-const CELL_MAX = 96, NAMED = 44; // pixels of a cell: at most, and with its name
+const TITLE = 2, GAP = 1, SHAPES = [1, 1.8, 3, 5]; // in cells
+const CELL_MAX = 64; // pixels
 const REST = 2000; // milliseconds between two readings
-const CONDITIONS = ["none", "fine", "silent", "silent", "failing", "drained", "preparing", "gone"];
-const WORDS = ["no agent", "fine", "late", "lost", "failing", "drained", "preparing", "gone"];
+const SHARES = ["used", "offered", "reserved"];
+const CONDITIONS = ["no-agent", "fine", "late", "lost", "failing", "drained", "preparing", "gone"];
 
-let data, names, blocks = [], across = 1, down = 1, place, grid, found; // found: who matches the search
+let data, names, blocks = [], across = 1, down = 1, place, grid, found;
 let scale = 1, left = 0, top_ = 0, dense = 1, chosen = -1, hovered = -1, colours = {};
 let asked = "", waits, last = 0, drawing = false;
 
 const field = (name) => form.elements.namedItem(name).value;
 const bytes = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
-const percent = (share) => (share === NONE ? "none" : share / 2 + " %");
+const percent = (share, what) => (share === NONE ? "none " : share / 2 + " % ") + what;
 
-// Data
+const wanted = () => new URLSearchParams({ group: field("group"), class: field("class") }).toString();
 
 const load = async () => {
   waits = undefined;
   last = performance.now();
-  const query = new URLSearchParams({ group: field("group"), class: field("class") });
-  const key = query.toString();
+  const key = wanted(), query = new URLSearchParams(key);
   if (data && key === asked) query.set("have", data.as_of);
   try {
     const got = await read(map.dataset.columns, query);
-    if (key !== new URLSearchParams({ group: field("group"), class: field("class") }).toString()) return;
+    if (key !== wanted()) return;
     if (got.groups) await take(got, key);
-    document.getElementById("map-revision").textContent = got.as_of;
+    revision.textContent = got.as_of;
   } catch (error) {
     status.textContent = "The map cannot be read: " + error.message;
   }
@@ -50,32 +47,36 @@ const read = async (address, query) => {
 const take = async (got, key) => {
   const moved = got.order !== data?.order || key !== asked;
   if (got.order !== names?.order) names = await read(map.dataset.names, new URLSearchParams(key));
-  for (const name of ["used", "offered", "reserved", "condition"]) got[name] = bytes(got[name]);
+  for (const name of [...SHARES, "condition"]) got[name] = bytes(got[name]);
   data = got;
   asked = key;
-  // A machine came or went in between: soon both are of the same order again.
+  // A machine came or went in between.
   if (names.order !== data.order) changed();
+  await rest();
   if (moved) arrange();
+  await rest();
   search();
   describe();
 };
+
+const rest = () => new Promise((go) => setTimeout(go)); // the browser may answer its user
 
 const changed = () => {
   if (!waits && !document.hidden) waits = setTimeout(load, Math.max(0, last + REST - performance.now()));
 };
 
-// Arrangement: groups side by side on shelves, in the shape in which machines become largest.
+// Groups stand side by side on shelves, in the shape in which machines become largest.
 
 const arrange = () => {
-  let best = 0, kept;
+  let best = -1, kept, shelves;
   for (const wider of SHAPES) {
     shape(wider);
     let limit = Math.max(...blocks.map((one) => one.wide));
     do {
-      shelve(limit);
+      shelves = shelve(limit);
       if (least() > best) [best, kept] = [least(), [wider, limit]];
-      limit = Math.ceil(limit * 1.05);
-    } while (canvas.width / across > canvas.height / down);
+      limit = Math.ceil(limit * 1.1);
+    } while (shelves > 1 && canvas.width / across > canvas.height / down);
   }
   shape(kept[0]);
   shelve(kept[1]);
@@ -102,46 +103,40 @@ const shape = (wider) => {
 };
 
 const shelve = (limit) => {
-  let x = 0, y = 0, tall = 0;
+  let x = 0, y = 0, tall = 0, shelves = 1;
   across = 1;
   for (const one of blocks) {
-    if (x && x + one.wide > limit) [x, y, tall] = [0, y + tall + GAP, 0];
+    if (x && x + one.wide > limit) [x, y, tall, shelves] = [0, y + tall + GAP, 0, shelves + 1];
     [one.x, one.y] = [x, y + TITLE];
     across = Math.max(across, x + one.wide);
     x += one.wide + GAP;
     tall = Math.max(tall, one.high + TITLE);
   }
   down = Math.max(1, y + tall);
+  return shelves;
 };
 
-// Colours: those of the style sheet, so that both themes have their own.
+const css = (name) => getComputedStyle(map).getPropertyValue("--map-" + name);
+const rgb = (name) => [1, 3, 5].map((at) => parseInt(css(name).slice(at, at + 2), 16));
 
-const rgb = (name) => {
-  const text = getComputedStyle(map).getPropertyValue("--map-" + name).trim();
-  return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+const inkOf = (share, kind, low, high) => {
+  if (share === NONE) return rgb("none");
+  if (share === FULL && kind === "used") return rgb("full");
+  return low.map((one, i) => one + ((high[i] - one) * share) / FULL);
 };
-const packed = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-const mixed = (one, other, part) => one.map((value, i) => Math.round(value + (other[i] - value) * part));
 
 const paint = () => {
-  if (!data) return;
-  const kind = field("colour"), ground = rgb("ground"), text = rgb("text");
-  colours = { ground: "rgb(" + ground + ")", text: "rgb(" + text + ")", mark: "rgb(" + rgb("mark") + ")" };
+  if (!grid) return;
+  const kind = field("colour"), low = rgb("low"), high = rgb("high");
   map.dataset.colour = kind;
-  const low = rgb("low"), high = rgb("high"), table = [];
-  for (let share = 0; share < FULL; share++) table[share] = mixed(low, high, share / FULL);
-  [table[FULL], table[NONE]] = [kind === "used" ? rgb("full") : high, rgb("none")];
-  const wanted = kind === "condition" ? CONDITIONS.map(rgb) : table;
-  const bright = Uint32Array.from(wanted, (one) => packed(one ?? ground));
-  const faint = Uint32Array.from(wanted, (one) => packed(mixed(one ?? ground, ground, 0.85)));
-  const image = ink.createImageData(across, down), column = data[kind];
-  const pixels = new Uint32Array(image.data.buffer).fill(packed(ground));
-  for (let i = 0; i < column.length; i++) pixels[place[i]] = (!found || found[i] ? bright : faint)[column[i]];
+  colours = { ground: css("ground"), text: css("text"), mark: css("mark") };
+  const inks = kind === "condition" ? CONDITIONS.map(rgb) : Array.from({ length: 256 }, (_, share) => inkOf(share, kind, low, high));
+  const table = Uint32Array.from(inks, ([red, green, blue]) => (blue << 16) | (green << 8) | red);
+  const image = ink.createImageData(across, down), pixels = new Uint32Array(image.data.buffer);
+  data[kind].forEach((one, i) => (pixels[place[i]] = table[one] | ((!found || found[i] ? 255 : 40) << 24)));
   ink.putImageData(image, 0, 0);
   draw();
 };
-
-// Drawing
 
 const draw = () => {
   if (drawing) return;
@@ -154,7 +149,7 @@ const frame = () => {
   const { width, height } = canvas, line = scale > 14 * dense ? 2 : 1;
   paper.fillStyle = colours.ground;
   paper.fillRect(0, 0, width, height);
-  if (!data) return;
+  if (!grid) return;
   const x0 = Math.max(0, Math.floor(-left / scale)), y0 = Math.max(0, Math.floor(-top_ / scale));
   const x1 = Math.min(across, Math.ceil((width - left) / scale)), y1 = Math.min(down, Math.ceil((height - top_) / scale));
   paper.imageSmoothingEnabled = false;
@@ -164,38 +159,18 @@ const frame = () => {
     for (let y = y0; y <= y1; y++) paper.fillRect(0, Math.round(top_ + y * scale) - line, width, line);
   }
   paper.textBaseline = "bottom";
-  if (scale * TITLE >= 8 * dense) for (const one of blocks) title(one, width, height);
-  if (scale >= NAMED * dense) label(x0, y0, x1, y1);
+  paper.font = Math.min(11 * dense, TITLE * scale) + "px system-ui, sans-serif";
+  paper.fillStyle = colours.text;
+  if (scale * TITLE >= 8 * dense)
+    for (const one of blocks) if (one.x < x1 && one.x + one.wide > x0 && one.y < y1 + TITLE && one.y >= y0) title(one);
   ring(hovered, 1);
   ring(chosen, 2);
 };
 
-const write = (texts, x, y, wide) => {
-  const room = Math.floor(wide / (6 * dense)), text = texts.find((one) => one.length <= room) ?? texts[0].slice(0, room);
-  if (room > 1) paper.fillText(text, x, y);
-};
-
-const title = (one, width, height) => {
-  const x = left + one.x * scale, y = top_ + one.y * scale, wide = one.wide * scale;
-  if (x > width || x + wide < 0 || y < 0 || y > height + 20) return;
-  paper.font = Math.min(11 * dense, TITLE * scale) + "px system-ui, sans-serif";
-  paper.fillStyle = colours.text;
-  const text = one.name + " · " + one.count, sum = Math.round((one.used * 100) / one.capacity);
-  write(one.capacity ? [text + ", " + sum + " % used", text, one.name] : [text, one.name], x, y - dense, wide);
-};
-
-const label = (x0, y0, x1, y1) => {
-  paper.font = 10 * dense + "px ui-monospace, monospace";
-  for (let y = y0; y < y1; y++)
-    for (let x = x0; x < x1; x++) {
-      const machine = grid[y * across + x];
-      if (machine < 0) continue;
-      const at = left + x * scale, under = top_ + (y + 1) * scale - 3 * dense;
-      paper.fillStyle = colours.ground;
-      paper.fillRect(at, under - 12 * dense, scale - 2, 13 * dense);
-      paper.fillStyle = colours.text;
-      write([names.names[machine] ?? ""], at + 2, under, scale - 4);
-    }
+const title = (one) => {
+  const wide = one.wide * scale, room = Math.floor(wide / (6 * dense)), text = one.name + " · " + one.count;
+  const texts = one.capacity ? [text + ", " + Math.round((one.used * 100) / one.capacity) + " % used", text] : [text];
+  paper.fillText(texts.find((some) => some.length <= room) ?? one.name.slice(0, room), left + one.x * scale, top_ + one.y * scale - dense);
 };
 
 const ring = (machine, wide) => {
@@ -206,46 +181,44 @@ const ring = (machine, wide) => {
   paper.strokeRect(left + (cell % across) * scale - 1, top_ + Math.floor(cell / across) * scale - 1, size + 1, size + 1);
 };
 
-// Moving
-
 const least = () => Math.min(canvas.width / across, canvas.height / down);
 
 const hold = () => {
-  const clamp = (at, size, room) => (size < room ? (room - size) / 2 : Math.min(0, Math.max(room - size, at)));
+  const clamp = (at, size, room) => Math.max(Math.min(0, room - size), Math.min(0, at));
   left = clamp(left, across * scale, canvas.width);
   top_ = clamp(top_, down * scale, canvas.height);
-  // On a phone, a finger scrolls the page until the map is zoomed in.
   canvas.toggleAttribute("data-zoomed", scale > least());
+  draw();
 };
 
 const fit = () => {
   scale = least();
   hold();
-  left = 0;
 };
 
-const zoom = (factor, x = canvas.width / 2, y = canvas.height / 2) => {
+const middle = () => [canvas.width / 2, canvas.height / 2];
+const centre = (machine) => [((place[machine] % across) + 0.5) * scale + left, (Math.floor(place[machine] / across) + 0.5) * scale + top_];
+
+const zoom = (factor, x, y) => {
+  if (x === undefined) [x, y] = chosen < 0 ? middle() : centre(chosen);
   const next = Math.min(CELL_MAX * dense, Math.max(least(), scale * factor));
   left = x - ((x - left) * next) / scale;
   top_ = y - ((y - top_) * next) / scale;
   scale = next;
   hold();
-  draw();
 };
 
 const pan = (x, y) => {
   left += x;
   top_ += y;
   hold();
-  draw();
 };
 
-const choose = (machine, centre) => {
+const choose = (machine) => {
   if (machine < 0 || machine >= place.length) return;
   chosen = machine;
-  const x = ((place[machine] % across) + 0.5) * scale + left, y = (Math.floor(place[machine] / across) + 0.5) * scale + top_;
-  const { width, height } = canvas;
-  if (centre || x < 0 || y < 0 || x > width || y > height) pan(width / 2 - x, height / 2 - y);
+  const [x, y] = centre(machine), [halfWide, halfHigh] = middle();
+  if (Math.abs(x - halfWide) > halfWide || Math.abs(y - halfHigh) > halfHigh) pan(halfWide - x, halfHigh - y);
   describe();
   draw();
 };
@@ -259,8 +232,7 @@ const describe = () => {
     return;
   }
   const group = blocks.findLast((one) => one.first <= i);
-  status.textContent = [names.names[i], group.name, percent(data.used[i]) + " used", percent(data.offered[i]) + " offered",
-    percent(data.reserved[i]) + " reserved", WORDS[data.condition[i]]].join(" · ");
+  status.textContent = [names.names[i], group.name, ...SHARES.map((what) => percent(data[what][i], what)), CONDITIONS[data.condition[i]].replace("-", " ")].join(" · ");
 };
 
 const openMachine = () => {
@@ -269,9 +241,11 @@ const openMachine = () => {
   location.href = map.dataset.machine + id.replace(/^(.{8})(....)(....)(....)/, "$1-$2-$3-$4-");
 };
 
+const spot = (event) => [event.offsetX * dense, event.offsetY * dense];
+
 const under = (event) => {
-  const x = Math.floor((event.offsetX * dense - left) / scale), y = Math.floor((event.offsetY * dense - top_) / scale);
-  return x < 0 || y < 0 || x >= across || y >= down || !grid ? -1 : grid[y * across + x];
+  const [x, y] = spot(event), column = Math.floor((x - left) / scale), row = Math.floor((y - top_) / scale);
+  return column < 0 || column >= across ? -1 : grid?.[row * across + column] ?? -1;
 };
 
 const search = () => {
@@ -284,36 +258,46 @@ const search = () => {
   paint();
 };
 
-// Above and below: the nearest machine of that column, across the gaps between groups.
 const beside = (step) => {
-  if (chosen < 0) return 0;
-  for (let at = place[chosen] + step * across; at >= 0 && at < grid.length; at += step * across) if (grid[at] >= 0) return grid[at];
+  for (let at = place[chosen] + step; at >= 0 && at < grid.length; at += step) if (grid[at] >= 0) return grid[at];
   return chosen;
 };
 
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const KEYS = {
-  ArrowLeft: (shift) => (shift ? pan(scale * 8, 0) : choose(Math.max(0, chosen - 1))),
-  ArrowRight: (shift) => (shift ? pan(-scale * 8, 0) : choose(Math.min(place.length - 1, chosen + 1))),
-  ArrowUp: (shift) => (shift ? pan(0, scale * 8) : choose(beside(-1))),
-  ArrowDown: (shift) => (shift ? pan(0, -scale * 8) : choose(beside(1))),
   Home: () => choose(0),
   End: () => choose(place.length - 1),
   Enter: openMachine,
-  "+": () => zoom(1.5),
-  "=": () => zoom(1.5),
-  "-": () => zoom(1 / 1.5),
-  0: () => (fit(), draw()),
+  "+": () => zoom(1.6),
+  "-": () => zoom(1 / 1.6),
+  0: fit,
+};
+
+const pressed = (event) => {
+  const step = STEPS[event.key], act = KEYS[event.key];
+  if (!grid || !(step || act) || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  hovered = -1;
+  if (act) act();
+  else if (event.shiftKey) pan(-8 * scale * step[0], -8 * scale * step[1]);
+  else choose(chosen < 0 ? 0 : step[0] ? chosen + step[0] : beside(step[1] * across));
 };
 
 const resize = () => {
-  dense = window.devicePixelRatio || 1;
-  canvas.width = Math.max(1, Math.round(canvas.clientWidth * dense));
-  canvas.height = Math.max(1, Math.round(canvas.clientHeight * dense));
+  dense = devicePixelRatio;
+  [canvas.width, canvas.height] = [canvas.clientWidth * dense, canvas.clientHeight * dense];
   if (!data) return;
   const kept = chosen;
   arrange();
   choose(kept);
   paint();
+};
+
+const hover = (machine) => {
+  if (machine === hovered || !grid) return;
+  hovered = machine;
+  describe();
+  draw();
 };
 
 const fingers = new Map();
@@ -323,68 +307,58 @@ const dragged = (event) => {
   const before = fingers.get(event.pointerId);
   if (!before) {
     if (event.pointerType === "touch") return;
-    const now = under(event);
-    if (now === hovered) return;
-    hovered = now;
-    describe();
-    draw();
+    hover(under(event));
     return;
   }
-  const now = { x: event.offsetX * dense, y: event.offsetY * dense };
-  const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
-  travelled += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
+  const [x, y] = spot(event), [fromX, fromY] = before;
+  const [other] = [...fingers.values()].filter((one) => one !== before);
+  travelled += Math.abs(x - fromX) + Math.abs(y - fromY);
   if (other) {
-    const far = (at) => Math.max(1, Math.hypot(at.x - other.x, at.y - other.y));
-    zoom(far(now) / far(before), (now.x + other.x) / 2, (now.y + other.y) / 2);
-  } else pan(now.x - before.x, now.y - before.y);
-  fingers.set(event.pointerId, now);
+    const far = (atX, atY) => Math.max(1, Math.hypot(atX - other[0], atY - other[1]));
+    zoom(far(x, y) / far(fromX, fromY), (x + other[0]) / 2, (y + other[1]) / 2);
+  } else pan(x - fromX, y - fromY);
+  fingers.set(event.pointerId, [x, y]);
+};
+
+const ON = {
+  wheel: (event) => {
+    const factor = Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015));
+    if (factor < 1 && scale <= least()) return;
+    event.preventDefault();
+    zoom(factor, ...spot(event));
+  },
+  keydown: pressed,
+  pointerdown: (event) => {
+    if (!fingers.size) travelled = 0;
+    fingers.set(event.pointerId, spot(event));
+    canvas.setPointerCapture(event.pointerId);
+  },
+  pointermove: dragged,
+  pointerup: (event) => {
+    fingers.delete(event.pointerId);
+    if (travelled < 6 * dense) choose(under(event));
+  },
+  pointercancel: (event) => fingers.delete(event.pointerId),
+  pointerleave: () => hover(-1),
+  dblclick: openMachine,
 };
 
 const listen = () => {
-  canvas.addEventListener("wheel", (event) => {
-    const factor = Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015));
-    if (factor < 1 && scale <= least()) return; // then the page scrolls
-    event.preventDefault();
-    zoom(factor, event.offsetX * dense, event.offsetY * dense);
-  }, { passive: false });
-  canvas.addEventListener("keydown", (event) => {
-    const act = KEYS[event.key];
-    if (!act || !data || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    hovered = -1;
-    act(event.shiftKey);
-  });
-  canvas.addEventListener("pointerdown", (event) => {
-    if (!fingers.size) travelled = 0;
-    fingers.set(event.pointerId, { x: event.offsetX * dense, y: event.offsetY * dense });
-    canvas.setPointerCapture(event.pointerId);
-  });
-  canvas.addEventListener("pointermove", dragged);
-  for (const name of ["pointerup", "pointercancel"])
-    canvas.addEventListener(name, (event) => {
-      fingers.delete(event.pointerId);
-      if (name === "pointerup" && travelled < 6 * dense) choose(under(event));
-    });
-  canvas.addEventListener("pointerleave", () => {
-    hovered = -1;
-    if (data) describe();
-    draw();
-  });
-  canvas.addEventListener("dblclick", openMachine);
+  for (const name in ON) canvas.addEventListener(name, ON[name]);
   for (const button of map.querySelectorAll("[data-zoom]"))
-    button.addEventListener("click", () => (button.dataset.zoom === "0" ? KEYS[0]() : zoom(1.6 ** button.dataset.zoom)));
+    button.addEventListener("click", KEYS[button.dataset.zoom]);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const address = new URL(location.href);
-    for (const [name, value] of new FormData(form)) value ? address.searchParams.set(name, value) : address.searchParams.delete(name);
+    for (const [name, value] of new FormData(form)) address.searchParams.set(name, value);
     history.replaceState(null, "", address);
-    if (!data) return;
+    if (!grid) return;
     search();
-    if (found && event.submitter !== undefined) choose(found.indexOf(true), true);
+    if (found) choose(found.indexOf(true));
     load();
   });
   form.elements.namedItem("find").addEventListener("input", () => {
-    if (!data) return;
+    if (!grid) return;
     chosen = -1;
     search();
     describe();
@@ -398,6 +372,5 @@ const listen = () => {
 if (map) {
   map.hidden = false;
   listen();
-  resize();
   load();
 }
