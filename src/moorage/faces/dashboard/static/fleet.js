@@ -158,7 +158,6 @@ const frame = () => {
     for (let x = x0; x <= x1; x++) paper.fillRect(Math.round(left + x * scale) - line, 0, line, height);
     for (let y = y0; y <= y1; y++) paper.fillRect(0, Math.round(top_ + y * scale) - line, width, line);
   }
-  paper.textBaseline = "bottom";
   paper.font = Math.min(11 * dense, TITLE * scale) + "px system-ui, sans-serif";
   paper.fillStyle = colours.text;
   if (scale * TITLE >= 8 * dense)
@@ -168,9 +167,9 @@ const frame = () => {
 };
 
 const title = (one) => {
-  const wide = one.wide * scale, room = Math.floor(wide / (6 * dense)), text = one.name + " · " + one.count;
+  const room = Math.floor((one.wide * scale) / (7 * dense)), text = one.name + " · " + one.count;
   const texts = one.capacity ? [text + ", " + Math.round((one.used * 100) / one.capacity) + " % used", text] : [text];
-  paper.fillText(texts.find((some) => some.length <= room) ?? one.name.slice(0, room), left + one.x * scale, top_ + one.y * scale - dense);
+  paper.fillText(texts.find((some) => some.length <= room) ?? one.name.slice(0, room), left + one.x * scale, top_ + one.y * scale - 3 * dense);
 };
 
 const ring = (machine, wide) => {
