@@ -342,6 +342,9 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     for word in ("pause", "resume"):
         yield asked(word, "POST", f"{pool}:{word}", f"/v1/pools/{POOL}:{word}")
     yield asked("report", "GET", f"{pool}:report", f"/v1/pools/{POOL}:report")
+    contents = f"/v1/pools/{POOL}:contents"
+    yield asked("contents", "GET", f"{pool}:contents", contents)
+    yield asked("most", "GET", f"{pool}:contents", f"{contents}?leases=1000&tickets=1000")
     yield asked("delete", "DELETE", pool, small)
     yield asked("leases", "GET", "/v1/leases", "/v1/leases?limit=1000")
     waiting = f"/v1/leases?limit=1000&pool={quote(POOL, safe='')}&state=waiting"

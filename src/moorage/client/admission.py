@@ -21,7 +21,7 @@ from moorage.wire.admission import (
     Verified,
 )
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.pool_reports import PoolReport
+from moorage.wire.pool_reports import PoolContents, PoolReport
 
 T = TypeVar("T")
 
@@ -70,6 +70,11 @@ class Admission:
     def pool_report(self, name: str, since: float | None = None) -> PoolReport:
         """Return the data for choosing a pool's limit; `since`: seconds up to now."""
         return self._ask(PoolReport, "GET", _address(f"{_pool(name)}:report", since=since))
+
+    def pool_contents(self, name: str, leases: int = 100, tickets: int = 100) -> PoolContents:
+        """Return a pool with its first leases and tickets, as of one revision."""
+        address = _address(f"{_pool(name)}:contents", leases=leases, tickets=tickets)
+        return self._ask(PoolContents, "GET", address)
 
     def slots(self, pool: str) -> Slots:
         """Return the named slots of a pool."""

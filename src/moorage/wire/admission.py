@@ -127,10 +127,14 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPage:
-    """Pools by name, and the cursor of the next page; null: this is the last."""
+    """Pools by name, and the cursor of the next page; null: this is the last.
+
+    `as_of` is the cursor of the revision at which they were read, for `/v1/watch`.
+    """
 
     pools: list[Pool]
     next: str | None
+    as_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

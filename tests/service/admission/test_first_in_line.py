@@ -62,7 +62,7 @@ def test_the_youngest_may_be_first(tmp_path: Path) -> None:
         for n in range(130):
             await ask(admission, f"low-{n}", "p")
         high = await ask(admission, "high", "p", priority=1)
-        (view,), _ = await admission.queries.pools(None, 10)
+        (view,), _, _ = await admission.queries.pools(None, 10)
         assert view.first is not None
         assert view.first.lease == high.lease
         await admission.release(held.lease.id, Proof("me"))

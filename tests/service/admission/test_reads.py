@@ -174,7 +174,7 @@ def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
             return await real(watched(plan, lines), slow=slow)
 
         one.engine.read_aside = counted  # type: ignore[method-assign]  # it passes on
-        pools, _ = await admission.queries.pools(None, 10)
+        pools, _, _ = await admission.queries.pools(None, 10)
         assert lines == [1]
         first = pools[0].first
         assert first is not None

@@ -1,37 +1,53 @@
-"""Exports: what a page shows as a file, JSON as the native API has it, or a table as CSV."""
+"""Tables as CSV and JSON: the rows of a page, in the form of the native API."""
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from moorage.faces.dashboard.routing import Answer
+from moorage.faces.dashboard.routing import Answer, PageRequest
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets take a text that begins with one of these for a formula."""
 
 
-def json_of(answer: Any, filename: str) -> Answer:
-    """Return a value of the native API as a file."""
-    return Answer(msgspec.json.encode(answer), "application/json", filename)
+def exported(
+    request: PageRequest,
+    name: str,
+    rows: Sequence[Any],
+    following: str | None,
+    as_of: str | None = None,
+) -> Answer:
+    """Return rows as CSV or JSON, whichever the address asks for.
 
-
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet would run a cell that begins with one of these."""
-
-
-def csv_of(columns: Sequence[str], rows: Iterable[Iterable[object]], filename: str) -> Answer:
-    """Return a table as a file; no cell is a formula."""
+    Args:
+        request: its path ends with `.csv` or `.json`.
+        name: of the file.
+        rows: values of `wire`, all of one type.
+        following: the cursor of what comes after these rows; None: nothing.
+        as_of: the revision of all rows, if they are of one.
+    """
+    plain = [msgspec.to_builtins(row) for row in rows]
+    revision = {} if as_of is None else {"as_of": as_of}
+    if request.path.endswith(".json"):
+        body = msgspec.json.encode({name: plain, "next": following, **revision})
+        return Answer(msgspec.json.format(body), "application/json", f"{name}.json")
     text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_cell(value) for value in row])
-    return Answer(text.getvalue().encode(), "text/csv; charset=utf-8", filename)
+    writer = csv.writer(text, lineterminator="\r\n")
+    plain = [{**row, **revision} for row in plain]
+    if plain:
+        writer.writerow(plain[0])
+    for row in plain:
+        writer.writerow([_cell(value) for value in row.values()])
+    return Answer(text.getvalue().encode(), "text/csv; charset=utf-8", f"{name}.csv")
 
 
-def _cell(value: object) -> object:
+def _cell(value: Any) -> str:
+    """Return a value as one cell; what a spreadsheet would execute gets an apostrophe before it."""
     if value is None:
         return ""
-    text = value.isoformat() if isinstance(value, datetime) else value
-    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULAS) else text
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(FORMULA) else value
+    return msgspec.json.encode(value).decode()

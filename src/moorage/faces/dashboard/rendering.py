@@ -3,13 +3,17 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from moorage.faces.dashboard.ages import age_text
 from moorage.faces.dashboard.assets import address_of as asset_address
+from moorage.wire.admission import Lease
+from moorage.wire.labels import HOLDER, HOST, JOB, USER, name_of, naming_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -42,9 +46,38 @@ def environment() -> Environment:
         "duration": lambda seconds: "-" if seconds is None else age_text(seconds),
         "count": lambda number: f"{number:,}",
         "percent": percent,
+        "holder": holder,
+        "units": units,
+        "json": json_text,
+        "difference": difference,
     }
     made.globals |= {"asset": asset_address, "form_token": FORM_TOKEN_PLACE}
     return made
+
+
+def holder(lease: Lease) -> str:
+    """Return who holds a lease or waits with a ticket, as reasons name them."""
+    labels = (lease.labels.get(name) for name in (HOLDER, JOB, USER, HOST))
+    return name_of(naming_of(lease.owner, *labels))
+
+
+def units(lease: Lease, pool: str) -> int:
+    """Return how many units of a pool a lease has, or a ticket wants."""
+    return sum(need.units for need in lease.needs if need.pool == pool)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON in one line."""
+    return msgspec.json.encode(value).decode()
+
+
+def difference(states: tuple[Any, Any]) -> str:
+    """Return what an action has changed, in a few words."""
+    before, after = states
+    if isinstance(before, dict) and isinstance(after, dict):
+        changed = [name for name in after if after[name] != before.get(name)]
+        return f"changed: {', '.join(changed)}" if changed else "unchanged"
+    return "details"
 
 
 def percent(part: float, whole: float) -> float:

@@ -47,11 +47,11 @@ class PageRequest:
 
     def address(self, **changes: object) -> str:
         """Return this page's address with changed parameters; None removes one."""
-        return address_of(self.path, {**self.query, **changes})
+        return address_of(self.path, {**self.query, **changes, "notice": None})
 
     def address_at(self, path: str) -> str:
-        """Return another address with the parameters of this page: of an export."""
-        return address_of(path, self.query)
+        """Return another address with this page's parameters."""
+        return address_of(path, {**self.query, "notice": None})
 
 
 def address_of(path: str, query: Mapping[str, object]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from moorage.wire import enums
 
 OPERATIONS = {
+    "contents_pool": "get_pool_contents",
     "alive_agent": "send_sign_of_life",
     "change_lease": "set_lease_hold",
     "desired_agent": "set_agent_desired",
@@ -75,6 +76,8 @@ PARAMETERS = {
     "key_prefix": "Only leases whose key begins with this; needs `owner`.",
     "kinds": "Kinds of changes, separated by commas; null: all.",
     "label": "Only entries with this label, NAME=VALUE; for agents also NAME.",
+    "leases": "The most leases that are returned, at most 1000.",
+    "tickets": "The most tickets that are returned, at most 1000.",
     "limit": "The most entries to return; at most 1000.",
     "liveness": "Only agents with this liveness.",
     "mine": "Only leases of the caller.",

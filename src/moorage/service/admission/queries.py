@@ -26,6 +26,7 @@ from moorage.service.admission.positions import Positions
 from moorage.service.admission.slotted.slots import DRAINED
 from moorage.service.admission.views import (
     Ages,
+    ContentsView,
     LeaseView,
     OutcomeCount,
     PoolView,
@@ -33,10 +34,12 @@ from moorage.service.admission.views import (
     lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.feed.watch import Cursor
 from moorage.service.ids import ids_with
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store import service_clock
 from moorage.store.admission import reads
+from moorage.store.admission.contents import contents_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
 
@@ -93,15 +96,42 @@ class AdmissionQueries:
         pool, when = await self._pool_seen(name)
         return await self._pool_view(pool, when, await self._unheard_at(when))
 
-    async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
-        """Return pools after a name, in order, and the next cursor. Raises INVALID."""
+    async def pools(
+        self, cursor: str | None, limit: int
+    ) -> tuple[list[PoolView], str | None, Cursor]:
+        """Return pools after a name, the next cursor, and their revision. Raises INVALID."""
         rows_max = rows_to_read(limit)
         with errors.translated():
             seen = await self._engine.read(reads.pools_window(cursor or "", rows_max))
         page, following = page_of(seen.pools, limit, lambda one: one.pool.name)
         when = self._when(seen.timeline)
         unheard = await self._unheard_at(when)
-        return [await self._pool_view(one, when, unheard) for one in page], following
+        views = [await self._pool_view(one, when, unheard) for one in page]
+        return views, following, Cursor(seen.epoch, seen.revision)
+
+    async def contents(self, name: str, leases: int, tickets: int) -> ContentsView:
+        """Return a pool, its first leases and tickets, and their sums, as of one revision.
+
+        Raises POOL_NOT_FOUND.
+        """
+        with errors.translated():
+            seen = await self._engine.read_aside(contents_load(name, leases, tickets))
+        if seen is None:
+            raise not_found(name)
+        when = self._when(seen.timeline)
+        views = []
+        for number, lease in enumerate([*seen.leases, *seen.tickets]):
+            if number and number % VIEWS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            views.append(lease_view(lease, when, await self.standing(lease)))
+        return ContentsView(
+            as_of=Cursor(seen.epoch, seen.revision),
+            pool=await self._pool_view(seen.pool, when, await self._unheard_at(when)),
+            leases=views[: len(seen.leases)],
+            tickets=views[len(seen.leases) :],
+            granted=seen.granted,
+            waiting=seen.waiting,
+        )
 
     async def lease(self, lease: LeaseId, *, asking: bool = False) -> LeaseView:
         """Return one lease or ticket; `asking` as in `standing`. Raises LEASE_NOT_FOUND."""

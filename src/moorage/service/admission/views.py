@@ -7,6 +7,8 @@ from moorage.core.admission.model import Lease, Pool, is_unheard, record_age
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
+from moorage.service.feed.watch import Cursor
+from moorage.store.admission.contents import Sum
 
 
 class LeaseView(Struct, frozen=True):
@@ -81,6 +83,17 @@ class ReportView(Struct, frozen=True):
     """Microseconds from the grant to the end."""
     causes: dict[str, int]
     outcomes: list[OutcomeCount]
+
+
+class ContentsView(Struct, frozen=True):
+    """A pool and what is in it, as of one revision."""
+
+    as_of: Cursor
+    pool: PoolView
+    leases: list[LeaseView]
+    tickets: list[LeaseView]
+    granted: Sum
+    waiting: Sum
 
 
 def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> LeaseView:

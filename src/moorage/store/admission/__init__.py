@@ -2,7 +2,7 @@
 
 `rows.py` maps values to rows. `load.py` turns keys into facts and reads lines, `save.py` turns
 changes into rows, `changes.py` writes and reads change rows. `reads.py` answers queries from rows,
-`line_pass.py` reads a whole line to compute positions and waiting times. `check.py` compares every
-column with the bodies, `sums.py` adds up the leases. May import: the root of `store`,
-`core/admission`.
+`contents.py` reads all that is in a pool, `line_pass.py` a whole line to compute positions and
+waiting times. `check.py` compares every column with the bodies, `sums.py` adds up the leases. May
+import: the root of `store`, `core/admission`.
 """

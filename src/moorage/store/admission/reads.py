@@ -37,8 +37,10 @@ class PoolSeen(NamedTuple):
 
 
 class PoolsSeen(NamedTuple):
-    """Pools by name, as of one moment."""
+    """Pools by name, as of one revision."""
 
+    epoch: int
+    revision: int
     timeline: Timeline
     pools: list[PoolSeen]
 
@@ -132,14 +134,18 @@ class SlotCount(NamedTuple):
 
 def pools_window(after: str, rows_max: int) -> Plan[PoolsSeen]:
     """Load the pools whose name comes after `after`, in order, at most `rows_max` of them."""
-    clock, rows = yield [service_clock.LOAD, Query("pools_window", (after, rows_max))]
-    return PoolsSeen(service_clock.timeline_from_rows(clock), [_pool_seen(row) for row in rows])
+    return (yield from _pools(Query("pools_window", (after, rows_max))))
 
 
 def pool_load(name: str) -> Plan[PoolsSeen]:
     """Load one pool; `pools` is empty if it does not exist."""
-    clock, rows = yield [service_clock.LOAD, Query("pool_load", (name,))]
-    return PoolsSeen(service_clock.timeline_from_rows(clock), [_pool_seen(row) for row in rows])
+    return (yield from _pools(Query("pool_load", (name,))))
+
+
+def _pools(query: Query) -> Plan[PoolsSeen]:
+    ((epoch, revision, _),), clock, rows = yield [Query("clock_load"), service_clock.LOAD, query]
+    timeline = service_clock.timeline_from_rows(clock)
+    return PoolsSeen(epoch, revision, timeline, [pool_from_row(row) for row in rows])
 
 
 def lease_load(lease: LeaseId) -> Plan[LeaseSeen | None]:
@@ -262,7 +268,7 @@ def slots_window(pool: str, after: str, rows_max: int) -> Plan[SlotsSeen]:
         Query("pool_load", (pool,)),
         Query("slots_window", (pool, after, rows_max)),
     ]
-    found = _pool_seen(pools[0]).pool if pools else None
+    found = pool_from_row(pools[0]).pool if pools else None
     return SlotsSeen(service_clock.timeline_from_rows(clock), found, _slots_seen(rows))
 
 
@@ -322,6 +328,7 @@ def _by_rate(starts: Sequence[Row], outcomes: Sequence[Row]) -> list[OutcomeCoun
     return [OutcomeCount(*key, *counts[key]) for key in ordered]
 
 
-def _pool_seen(row: Row) -> PoolSeen:
+def pool_from_row(row: Row) -> PoolSeen:
+    """Return the pool of a row, and its slots in groups."""
     body, slots = row
     return PoolSeen(pool_from_body(body), groups_from_text(slots))

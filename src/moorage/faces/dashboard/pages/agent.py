@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest, address_of
+from moorage.faces.dashboard.actions import done
+from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.fleet import Agent, ManagedClass, PartShown
 
@@ -74,7 +75,7 @@ def _seconds(text: str) -> float:
 
 
 def _back(request: PageRequest, notice: str) -> str:
-    return address_of(f"{ROOT}/agents/{request.variables['id']}", {"notice": notice})
+    return done(f"{ROOT}/agents/{request.variables['id']}", notice)
 
 
 AGENT = f"{ROOT}/agents/{{id}}"

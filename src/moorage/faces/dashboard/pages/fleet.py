@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.faces.dashboard.exports import csv_of, json_of
+from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.pages import fleet_data, fleet_map
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
-from moorage.wire.capacity import Capacity, CapacityLine
-from moorage.wire.fleet import Agent, AgentPage
+from moorage.wire.capacity import Capacity
+from moorage.wire.fleet import AgentPage
 
 LINES_SHOWN = 100
 ENDS_SHOWN = 2
@@ -97,16 +97,9 @@ async def _agents(request: PageRequest, limit: int) -> AgentPage:
 
 # Exports
 
-CAPACITY_COLUMNS = (
-    *("resource_class", "group", "providers", "total", "reserved", "capacity", "used", "free"),
-)
-AGENT_COLUMNS = (
-    *("id", "hostname", "group", "state", "policy", "policy_reason", "policy_until", "readiness"),
-    *("liveness", "heard_at", "offered", "withheld", "failure", "root"),
-)
 
-
-async def _sums(request: PageRequest) -> Capacity:
+async def capacity_export(request: PageRequest) -> Answer:
+    """Return the sums of the page, as of one revision."""
     sums: Capacity = await request.get(
         "/v1/capacity",
         by=request.query.get("by", "class"),
@@ -114,52 +107,23 @@ async def _sums(request: PageRequest) -> Capacity:
         ends=1,
         limit=EXPORTED_MAX,
     )
-    return sums
+    return exported(request, "capacity", sums.lines, None, sums.as_of)
 
 
-async def capacity_json(request: PageRequest) -> Answer:
-    """Return the answer of `/v1/capacity`."""
-    return json_of(await _sums(request), "capacity.json")
-
-
-async def capacity_csv(request: PageRequest) -> Answer:
-    """Return the sums as a table, with their revision in each row."""
-    sums = await _sums(request)
-    rows = [(*_cells(line), sums.as_of) for line in sums.lines]
-    return csv_of((*CAPACITY_COLUMNS, "as_of"), rows, "capacity.csv")
-
-
-def _cells(line: CapacityLine) -> list[object]:
-    return [getattr(line, name) for name in CAPACITY_COLUMNS]
-
-
-async def agents_json(request: PageRequest) -> Answer:
-    """Return the answer of `/v1/agents`; its `next` is the cursor of what did not fit."""
-    return json_of(await _agents(request, EXPORTED_MAX), "agents.json")
-
-
-async def agents_csv(request: PageRequest) -> Answer:
-    """Return the agents as a table."""
+async def agents_export(request: PageRequest) -> Answer:
+    """Return the agents of the page from the cursor on, and the cursor of what did not fit."""
     page = await _agents(request, EXPORTED_MAX)
-    return csv_of(AGENT_COLUMNS, map(_agent_cells, page.agents), "agents.csv")
-
-
-def _agent_cells(agent: Agent) -> list[object]:
-    special = {
-        "hostname": "" if agent.facts is None else agent.facts.hostname,
-        "failure": "" if agent.failure is None else agent.failure.code,
-    }
-    return [special[name] if name in special else getattr(agent, name) for name in AGENT_COLUMNS]
+    return exported(request, "agents", page.agents, page.next)
 
 
 FLEET = f"{ROOT}/fleet"
 
 ENTRIES = (
     Page(path=FLEET, title="Fleet", template="fleet.html", show=show, needs="/v1/capacity"),
-    Data(path=f"{FLEET}/capacity.csv", read=capacity_csv),
-    Data(path=f"{FLEET}/capacity.json", read=capacity_json),
-    Data(path=f"{FLEET}/agents.csv", read=agents_csv),
-    Data(path=f"{FLEET}/agents.json", read=agents_json),
+    Data(path=f"{FLEET}/capacity.csv", read=capacity_export),
+    Data(path=f"{FLEET}/capacity.json", read=capacity_export),
+    Data(path=f"{FLEET}/agents.csv", read=agents_export),
+    Data(path=f"{FLEET}/agents.json", read=agents_export),
     Data(path=f"{FLEET}/map.json", read=fleet_data.columns),
     Data(path=f"{FLEET}/names.json", read=fleet_data.names),
 )

@@ -41,7 +41,7 @@ async def create(
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
     )
-    return StatusAnswer(STATUSES[view.lease.state], _shown(request, view))
+    return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
@@ -68,7 +68,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]
-    return wire.LeasePage(leases=[_shown(request, view) for view in views], next=following)
+    return wire.LeasePage(leases=[lease_shown(request, view) for view in views], next=following)
 
 
 async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
@@ -89,14 +89,14 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     elif view.lease.state == "waiting" and (mine or wait):
         pull = view.lease.pull
         view = await admission.waited(lease, wait, request.disconnected, pull=pull)
-    return _shown(request, view)
+    return lease_shown(request, view)
 
 
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
     proof = _proof(request, request.body.token)
-    return _shown(request, await request.service.admission.renew(lease, proof))
+    return lease_shown(request, await request.service.admission.renew(lease, proof))
 
 
 async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
@@ -105,7 +105,7 @@ async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     view = await request.service.admission.release(
         lease, _proof(request, wanted.token), _stead(request), version=wanted.record_version
     )
-    return _shown(request, view)
+    return lease_shown(request, view)
 
 
 async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
@@ -115,7 +115,7 @@ async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
     view = await request.service.admission.record(
         lease, proof, text, wanted.version, _stead(request)
     )
-    return _shown(request, view)
+    return lease_shown(request, view)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
@@ -125,7 +125,7 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     view = await request.service.admission.hold(
         lease_id(request), _proof(request, wanted.token), hold, _stead(request)
     )
-    return _shown(request, view)
+    return lease_shown(request, view)
 
 
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
@@ -144,14 +144,16 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
         requeue=wanted.requeue,
         version=wanted.record_version,
     )
-    return StatusAnswer(STATUSES[view.lease.state], _shown(request, view))
+    return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
     reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
     lease = await _lease(request)
-    return _shown(request, await request.service.admission.revoke(lease, reason, by=request.actor))
+    return lease_shown(
+        request, await request.service.admission.revoke(lease, reason, by=request.actor)
+    )
 
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
@@ -164,7 +166,7 @@ async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
         check_text("detail", outcome.detail, DETAIL_LENGTH_MAX),
         _stead(request),
     )
-    return _shown(request, view)
+    return lease_shown(request, view)
 
 
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
@@ -359,5 +361,6 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     return view.lease.owner == request.owner
 
 
-def _shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
+def lease_shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
+    """Convert a lease to its wire form: with its token and record for its owner and operators."""
     return shown(view, _operates(request) or _is_owner(request, view))

@@ -17,9 +17,11 @@ GOVERNORS = (ScopedRole.GOVERNOR,)
 async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
     """Return a page of pools, ordered by name; with a scope only those within it."""
     asked, scope = request.parameters, request.scope
-    pools, following = await request.service.admission.queries.pools(asked.cursor, asked.limit)
+    pools, following, as_of = await request.service.admission.queries.pools(
+        asked.cursor, asked.limit
+    )
     seen = [one for one in pools if scope is None or scope.covers(one.pool.name)]
-    return wire.PoolPage(pools=[shown(pool) for pool in seen], next=following)
+    return wire.PoolPage(pools=[shown(pool) for pool in seen], next=following, as_of=str(as_of))
 
 
 async def read(request: Request[None, None]) -> wire.Pool:

@@ -187,3 +187,23 @@ DELETE FROM lease_need;
 
 -- name: outcomes_wipe --
 DELETE FROM outcome;
+
+-- The live leases of a pool, in the order of their grants.
+-- name: pool_leases --
+SELECT lease.body, lease_due.heard_until
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease_need.pool = $1 AND lease_need.state = 'granted'
+ORDER BY lease_need.granted_at, lease_need.arrival, lease_need.lease LIMIT $2;
+
+-- The tickets of a pool, in the order of its line.
+-- name: pool_tickets --
+SELECT lease.body, lease_due.heard_until
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
+ORDER BY lease_need.rank, lease_need.arrival, lease_need.lease LIMIT $2;
+
+-- name: pool_sums --
+SELECT state, COUNT(*), SUM(units)::bigint FROM lease_need
+WHERE pool = $1 AND state IN ('granted', 'waiting') GROUP BY state;

@@ -1,0 +1,43 @@
+"""What is in a pool: its leases and its line, as of one revision."""
+
+from moorage.faces.v1 import roles
+from moorage.faces.v1.admission.leases import lease_shown
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.native.pools import shown
+from moorage.service.pages import check_limit
+from moorage.wire.pool_reports import PoolContents, PoolContentsAsked
+
+
+async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
+    """Return a pool with its leases and its line."""
+    name, asked = request.variables["name"], request.parameters
+    roles.check_scope(request.scope, [name])
+    check_limit(asked.leases)
+    check_limit(asked.tickets)
+    view = await request.service.admission.queries.contents(name, asked.leases, asked.tickets)
+    return PoolContents(
+        as_of=str(view.as_of),
+        pool=shown(view.pool),
+        leases=[lease_shown(request, one) for one in view.leases],
+        tickets=[lease_shown(request, one) for one in view.tickets],
+        granted=view.granted.number,
+        granted_units=view.granted.units,
+        waiting=view.waiting.number,
+        waiting_units=view.waiting.units,
+    )
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/pools/{name+}:contents",
+        role=Role.READER,
+        scopes=(ScopedRole.GOVERNOR,),
+        projects=True,
+        summary="Get one pool with its leases and its line, as of one revision.",
+        handler=contents,
+        parameters=PoolContentsAsked,
+        answer=PoolContents,
+    ),
+)
