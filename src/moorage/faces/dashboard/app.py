@@ -132,7 +132,7 @@ class DashboardFace:
         assert match is not None
         request = self._request(scope, reader, path, match.variables)
         if isinstance(entry, Data):
-            return _data(await entry.read(request))
+            return _data(await entry.read(request), headers)
         if isinstance(entry, Action):
             return await self._act(entry, request, headers, receive, reader)
         if entry.live and EVENTS in headers.get("accept", ""):
@@ -308,11 +308,15 @@ def _static(name: str, headers: Mapping[str, str]) -> tuple[int, head.Headers, b
     return HTTPStatus.OK, more, asset.plain
 
 
-def _data(answer: Answer) -> tuple[int, head.Headers, bytes]:
+def _data(answer: Answer, headers: Mapping[str, str]) -> tuple[int, head.Headers, bytes]:
     more: list[tuple[bytes, bytes]] = []
     if answer.filename is not None:
         more.append((b"content-disposition", f'attachment; filename="{answer.filename}"'.encode()))
-    return HTTPStatus.OK, head.head(answer.media_type, *more), answer.body
+    body = answer.body
+    if answer.compressed is not None and "gzip" in headers.get("accept-encoding", ""):
+        body = answer.compressed
+        more.append((b"content-encoding", b"gzip"))
+    return HTTPStatus.OK, head.head(answer.media_type, *more), body
 
 
 def _redirect(target: str) -> tuple[int, head.Headers, bytes]:

@@ -13,7 +13,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Spreadsheets take a text that begins with one of these for a formula."""
 
 
-def exported(request: PageRequest, name: str, rows: Sequence[Any], following: str | None) -> Answer:
+def exported(
+    request: PageRequest,
+    name: str,
+    rows: Sequence[Any],
+    following: str | None,
+    as_of: str | None = None,
+) -> Answer:
     """Return rows as CSV or JSON, whichever the address asks for.
 
     Args:
@@ -21,13 +27,16 @@ def exported(request: PageRequest, name: str, rows: Sequence[Any], following: st
         name: of the file.
         rows: values of `wire`, all of one type.
         following: the cursor of what comes after these rows; None: nothing.
+        as_of: the revision of all rows, if they are of one.
     """
     plain = [msgspec.to_builtins(row) for row in rows]
+    revision = {} if as_of is None else {"as_of": as_of}
     if request.path.endswith(".json"):
-        body = msgspec.json.encode({name: plain, "next": following})
+        body = msgspec.json.encode({name: plain, "next": following, **revision})
         return Answer(msgspec.json.format(body), "application/json", f"{name}.json")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
+    plain = [{**row, **revision} for row in plain]
     if plain:
         writer.writerow(plain[0])
     for row in plain:

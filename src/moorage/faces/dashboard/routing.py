@@ -92,6 +92,8 @@ class Answer:
     media_type: str
     filename: str | None = None
     """The browser saves it under this name; None: it does not."""
+    compressed: bytes | None = None
+    """The body compressed with gzip, for browsers that accept it."""
 
 
 Read = Callable[[PageRequest], Awaitable[Answer]]

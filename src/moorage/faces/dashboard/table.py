@@ -1,12 +1,25 @@
 """The table of all pages, actions and data, joined from the modules of `pages/`."""
 
-from moorage.faces.dashboard.pages import audit, changes, fit, leases, overview, pools
+from moorage.faces.dashboard.pages import (
+    agent,
+    audit,
+    changes,
+    fit,
+    fleet,
+    leases,
+    machine,
+    overview,
+    pools,
+)
 from moorage.faces.dashboard.routing import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     *overview.ENTRIES,
     *pools.ENTRIES,
     *leases.ENTRIES,
+    *fleet.ENTRIES,
+    *machine.ENTRIES,
+    *agent.ENTRIES,
     *fit.ENTRIES,
     *audit.ENTRIES,
     *changes.ENTRIES,

@@ -1,0 +1,87 @@
+"""One agent: what its machine should have, has and offers, and the buttons of operators."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from moorage.faces.dashboard.actions import done
+from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest
+from moorage.faces.native_api import RefusedError
+from moorage.wire.fleet import Agent, ManagedClass, PartShown
+
+LASTING = {"": "until resumed", "3600": "1 hour", "14400": "4 hours", "86400": "1 day"}
+"""How long a drain lasts: seconds, and what the choice is called."""
+
+
+class ClassBars(NamedTuple):
+    """A class of a part, and the length that all its bars share, so that none exceeds it."""
+
+    part: PartShown
+    name: str
+    managed: ManagedClass
+    whole: int
+
+
+async def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the page of an agent."""
+    path = _path(request)
+    agent: Agent = await request.get(path)
+    moves = [name for name in ("drain", "resume") if _useful(name, agent)]
+    return {
+        "agent": agent,
+        "name": agent.id if agent.facts is None else agent.facts.hostname,
+        "bars": [
+            _bars(part, name, one) for part in agent.parts for name, one in part.classes.items()
+        ],
+        "moves": [name for name in moves if request.permits("POST", f"{path}/{name}")],
+        "lasting": LASTING,
+    }
+
+
+def _bars(part: PartShown, name: str, one: ManagedClass) -> ClassBars:
+    return ClassBars(part, name, one, max(one.eligible, one.desired, one.actual, one.used, 1))
+
+
+def _useful(move: str, agent: Agent) -> bool:
+    if agent.state != "active" or agent.policy == "expunged":
+        return False
+    return move == ("drain" if agent.policy == "in_service" else "resume")
+
+
+def _path(request: PageRequest) -> str:
+    return f"/v1/agents/{request.variables['id']}"
+
+
+async def drain(request: PageRequest) -> str:
+    """Place nothing new on the machine."""
+    lasts = request.form.get("lasts", "")
+    wanted: dict[str, Any] = {"reason": request.form.get("reason", "")}
+    if lasts:
+        wanted["lasts"] = _seconds(lasts)
+    await request.ask("POST", f"{_path(request)}/drain", body=wanted)
+    return _back(request, "Drained: nothing new is placed on this machine.")
+
+
+async def resume(request: PageRequest) -> str:
+    """Use the machine again."""
+    wanted = {"reason": request.form.get("reason", "")}
+    await request.ask("POST", f"{_path(request)}/resume", body=wanted)
+    return _back(request, "In service again.")
+
+
+def _seconds(text: str) -> float:
+    if text not in LASTING:
+        raise RefusedError(400, "invalid", "Choose one of the durations that the form offers.")
+    return float(text)
+
+
+def _back(request: PageRequest, notice: str) -> str:
+    return done(f"{ROOT}/agents/{request.variables['id']}", notice)
+
+
+AGENT = f"{ROOT}/agents/{{id}}"
+
+ENTRIES = (
+    Page(path=AGENT, title="Agent", template="agent.html", show=show, needs="/v1/agents"),
+    Action(path=f"{AGENT}/drain", act=drain),
+    Action(path=f"{AGENT}/resume", act=resume),
+)

@@ -1,0 +1,129 @@
+"""The fleet: what there is of each class, which agents need attention, the map of all machines."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.faces.dashboard.exports import exported
+from moorage.faces.dashboard.pages import fleet_data, fleet_map
+from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
+from moorage.wire.capacity import Capacity
+from moorage.wire.fleet import AgentPage
+
+LINES_SHOWN = 100
+ENDS_SHOWN = 2
+AGENTS_SHOWN = 50
+GROUPS_SHOWN = 100
+EXPORTED_MAX = 1_000
+"""Rows of one export; the native API has the rest."""
+
+FILTERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "all": ("All", {}),
+    "late": ("Late", {"liveness": "late", "state": "active"}),
+    "lost": ("Lost", {"liveness": "lost", "state": "active"}),
+    "failed": ("Failed", {"readiness": "failed", "state": "active"}),
+    "degraded": ("Degraded", {"readiness": "degraded", "state": "active"}),
+    "drained": ("Drained", {"policy": "no_provision", "state": "active"}),
+    "closed": ("Offering nothing", {"offered": "false", "state": "active"}),
+}
+"""The lists of agents: the text of the link, and parameters of `/v1/agents`."""
+
+COLOURS = {
+    "used": "Used",
+    "offered": "Offered",
+    "reserved": "Reserved",
+    "condition": "Condition",
+}
+MAP_GROUPS: Mapping[fleet_map.Grouping, str] = {
+    "aggregate": "Aggregate",
+    "trait": "Traits",
+    "agents": "Agent group",
+    "name": "Name prefix (rack)",
+}
+
+
+async def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the page."""
+    by = request.query.get("by", "class")
+    capacity: Capacity = await request.get(
+        "/v1/capacity",
+        by=by,
+        resource_class=request.query.get("resource_class") or None,
+        ends=ENDS_SHOWN,
+        limit=LINES_SHOWN,
+    )
+    chosen = request.query.get("agents", "all")
+    agents = groups = None
+    if request.permits("GET", "/v1/agents"):
+        agents = await _agents(request, AGENTS_SHOWN)
+        groups = (await request.get("/v1/groups", limit=GROUPS_SHOWN)).groups
+    mapped = request.permits("GET", fleet_data.NEEDS)
+    return {
+        "by": by,
+        "capacity": capacity,
+        "agents": agents,
+        "groups": groups,
+        "filters": [
+            (text, request.address(agents=name, cursor=None), name == chosen)
+            for name, (text, _) in FILTERS.items()
+        ],
+        "mapped": mapped,
+        "classes": await _classes(request) if mapped else [],
+        "map_groups": MAP_GROUPS,
+        "colours": COLOURS,
+        "chosen": {
+            "group": request.query.get("group", fleet_map.GROUPINGS[0]),
+            "class": request.query.get("class", ""),
+            "colour": request.query.get("colour", "used"),
+            "find": request.query.get("find", ""),
+        },
+    }
+
+
+async def _classes(request: PageRequest) -> list[str]:
+    """Return the classes by which the map can be coloured."""
+    sums: Capacity = await request.get("/v1/capacity", ends=0, limit=EXPORTED_MAX)
+    return [line.resource_class for line in sums.lines]
+
+
+async def _agents(request: PageRequest, limit: int) -> AgentPage:
+    """Return the agents that the address asks for; an unknown filter shows all."""
+    _, wanted = FILTERS.get(request.query.get("agents", "all"), FILTERS["all"])
+    group, cursor = request.query.get("agent_group"), request.query.get("cursor")
+    page: AgentPage = await request.get(
+        "/v1/agents", **wanted, group=group or None, cursor=cursor or None, limit=limit
+    )
+    return page
+
+
+# Exports
+
+
+async def capacity_export(request: PageRequest) -> Answer:
+    """Return the sums of the page, as of one revision."""
+    sums: Capacity = await request.get(
+        "/v1/capacity",
+        by=request.query.get("by", "class"),
+        resource_class=request.query.get("resource_class") or None,
+        ends=1,
+        limit=EXPORTED_MAX,
+    )
+    return exported(request, "capacity", sums.lines, None, sums.as_of)
+
+
+async def agents_export(request: PageRequest) -> Answer:
+    """Return the agents of the page from the cursor on, and the cursor of what did not fit."""
+    page = await _agents(request, EXPORTED_MAX)
+    return exported(request, "agents", page.agents, page.next)
+
+
+FLEET = f"{ROOT}/fleet"
+
+ENTRIES = (
+    Page(path=FLEET, title="Fleet", template="fleet.html", show=show, needs="/v1/capacity"),
+    Data(path=f"{FLEET}/capacity.csv", read=capacity_export),
+    Data(path=f"{FLEET}/capacity.json", read=capacity_export),
+    Data(path=f"{FLEET}/agents.csv", read=agents_export),
+    Data(path=f"{FLEET}/agents.json", read=agents_export),
+    Data(path=f"{FLEET}/map.json", read=fleet_data.columns),
+    Data(path=f"{FLEET}/names.json", read=fleet_data.names),
+)

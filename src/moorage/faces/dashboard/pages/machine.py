@@ -1,0 +1,89 @@
+"""Machines as a table, by UUID, and one machine with all providers of its tree."""
+
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.compact_inventories import OWN, Inventories
+from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.search import Catalog
+from moorage.faces.dashboard.pages.fleet_data import NEEDS, as_of
+from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
+from moorage.faces.native_api import RefusedError
+
+MACHINES_SHOWN = 50
+TREE_SHOWN_MAX = 200
+"""Providers of one machine that its page shows."""
+
+
+class Held(NamedTuple):
+    """The inventory of one class at one provider."""
+
+    resource_class: str
+    total: int
+    reserved: int
+    capacity: int
+    used: int
+
+
+class Shown(NamedTuple):
+    """A provider of the machine, with what it has."""
+
+    record: ProviderRecord
+    held: list[Held]
+
+
+async def page(request: PageRequest) -> Mapping[str, Any]:
+    """Return a window of all providers."""
+    found = await request.get(
+        NEEDS, cursor=request.query.get("cursor") or None, limit=MACHINES_SHOWN
+    )
+    catalog = await request.service.index.current()
+    uuids = [ProviderId(one.uuid) for one in found.providers]
+    return {"as_of": as_of(request.service), "shown": _shown(catalog, uuids), "next": found.next}
+
+
+async def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return one machine: the whole tree of a provider. Raises RefusedError."""
+    catalog = await request.service.index.current()
+    asked = ProviderId(request.variables["id"])
+    tree = catalog.tree_of(asked)
+    record = catalog.record(tree[0]) if tree else None
+    if record is None:
+        raise RefusedError(HTTPStatus.NOT_FOUND, "not_found", f"There is no provider {asked}.")
+    root = catalog.record(record.provider.root)
+    assert root is not None
+    shown = _shown(catalog, tree[:TREE_SHOWN_MAX])
+    agents = (one.record.provider.agent for one in shown)
+    return {
+        "as_of": as_of(request.service),
+        "root": root,
+        "shown": shown,
+        "left_out": max(0, len(tree) - TREE_SHOWN_MAX),
+        "agent": next((agent for agent in agents if agent is not None), None),
+    }
+
+
+def _shown(catalog: Catalog, uuids: Iterable[ProviderId]) -> list[Shown]:
+    records = [record for uuid in uuids if (record := catalog.record(uuid)) is not None]
+    return [Shown(record, _held(record)) for record in records]
+
+
+def _held(record: ProviderRecord) -> list[Held]:
+    packed = record.inventories
+    assert isinstance(packed, Inventories)  # those of a catalog are packed
+    found = zip(packed.offers, packed.own_figures()[::OWN], strict=True)
+    return sorted(
+        Held(offer.name, offer.total, offer.reserved, offer.units, used) for offer, used in found
+    )
+
+
+MACHINES = f"{ROOT}/fleet/machines"
+
+ENTRIES = (
+    Page(path=MACHINES, title="Machines", template="machines.html", show=page, needs=NEEDS),
+    Page(
+        path=f"{MACHINES}/{{id}}", title="Machine", template="machine.html", show=show, needs=NEEDS
+    ),
+)
