@@ -28,14 +28,15 @@ SAFE = {
 
 
 def addresses(native: Native) -> dict[str, str]:
-    """Return an address of each page, of a server with a pool, a lease and a ticket."""
+    """Return an address of each page, of a server with a pool, a ticket and a host."""
     pool = make_pool(native)
     ticket = waiting_ticket(native, pool).body["id"]
+    host = native.provider(pool.replace("/", "-"))
     found = {}
     for page in ENTRIES:
         if isinstance(page, Page):
             address = page.path.replace("{name+}", pool)
-            found[page.path] = address.replace("{id}", ticket)
+            found[page.path] = address.replace("{id}", host if "machines" in address else ticket)
     return found
 
 

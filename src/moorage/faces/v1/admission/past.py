@@ -2,14 +2,13 @@
 
 from moorage.core.admission.requests import check_duration
 from moorage.core.errors import Code, Error
+from moorage.core.limits import SCENES_MAX
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.native.bounds import microseconds
 from moorage.service.native.pools import history_shown, rehearsal_shown, scene_of
 from moorage.service.pages import check_limit
 from moorage.wire.pool_reports import HistoryAsked, PoolHistory, Rehearsal, RehearsalWanted
-
-SCENES_MAX = 8
 
 
 async def history(request: Request[None, HistoryAsked]) -> PoolHistory:
