@@ -56,3 +56,15 @@ def waiting(client: Client, pool: str) -> Lease:
             if found.state == "waiting" and found.needs[0].pool == pool:
                 return found
     raise AssertionError("the watch ended")
+
+
+def waited_for(client: Client, pool: str, ticket: str, by_a_program: bool) -> None:
+    """Return when a program waits for a ticket that keeps its place, or none does any more.
+
+    To ask for the ticket would count as waiting, to ask for a list does not.
+    """
+    while True:
+        for found in client.admission.leases(pool=pool, state="waiting"):
+            assert found.waiting is not None
+            if found.id == ticket and (found.waiting.code != "absent") is by_a_program:
+                return

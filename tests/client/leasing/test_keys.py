@@ -15,7 +15,7 @@ from moorage.client import (
 )
 from moorage.client.leasing.options import KEPT_SECONDS
 from moorage.wire.admission import LeaseWanted, NeedWanted
-from tests.client.leasing.pools import in_thread, leases, pool_made, waiting
+from tests.client.leasing.pools import in_thread, leases, pool_made, waited_for, waiting
 from tests.client.single import ROOT
 
 SECONDS = 30.0
@@ -39,16 +39,17 @@ def test_a_place_in_line_outlasts_a_try(client: Client, served: tuple[str, str],
     in between. Without a key the place is lost (the control).
     """
     with client.lease(pool):
-        for key in ("restarted", None):
+        for key in (pool, None):
             with pytest.raises(NotInTimeError, match="held by"):
                 client.lease(pool, wait="300ms", key=key).acquire()
         (kept,) = leases(client, pool, "waiting")
-        assert kept.key == "restarted"
+        assert kept.key == pool
         thread, later = in_thread(client.lease(pool))
-        waiting(client, pool)
-        again, first = in_thread(Client(*served).lease(pool, key="restarted"))
-        while position(client, kept.id) != 1 or len(leases(client, pool, "waiting")) < 2:
+        while len(leases(client, pool, "waiting")) < 2:
             pass
+        waited_for(client, pool, kept.id, False)
+        again, first = in_thread(Client(*served).lease(pool, key=pool))
+        waited_for(client, pool, kept.id, True)
     again.join(SECONDS)
     (holding,) = first
     assert isinstance(holding, Holding)
@@ -64,7 +65,7 @@ def test_nobody_waits_for_a_program_that_is_away(client: Client, pool: str) -> N
     """A unit that becomes free goes to the next one, and the place of the absent one is kept."""
     with client.lease(pool):
         with pytest.raises(NotInTimeError):
-            client.lease(pool, wait=0, key="away").acquire()
+            client.lease(pool, wait=0, key=pool).acquire()
         (kept,) = leases(client, pool, "waiting")
         thread, later = in_thread(client.lease(pool))
         while len(leases(client, pool, "waiting")) < 2:
@@ -74,7 +75,7 @@ def test_nobody_waits_for_a_program_that_is_away(client: Client, pool: str) -> N
     assert isinstance(holding, Holding), holding
     assert position(client, kept.id) == 1
     holding.release()
-    with client.lease(pool, wait=0, key="away") as lease:
+    with client.lease(pool, wait=0, key=pool) as lease:
         assert lease.id == kept.id
 
 
@@ -82,10 +83,10 @@ def test_how_long_a_place_is_kept(client: Client, pool: str) -> None:
     """It is as long as the page says: the server accepts a repetition only with this time."""
     page = (ROOT / "docs/howto/python-client.md").read_text()
     assert f"for {KEPT_SECONDS / 60:g} minutes" in page
-    wanted = {"needs": [NeedWanted(pool=pool)], "key": "kept", "pull": True}
+    wanted = {"needs": [NeedWanted(pool=pool)], "pull": True}
     with client.lease(pool):
         for silence, kept in (("60s", KEPT_SECONDS), ("10m", 630.0), ("2h", 3600.0)):
-            key = f"kept/{silence}"
+            key = f"{pool}/{silence}"
             with pytest.raises(NotInTimeError):
                 client.lease(
                     pool, wait=0, key=key, about=False, unreachable_after=silence
@@ -99,8 +100,8 @@ def test_how_long_a_place_is_kept(client: Client, pool: str) -> None:
 
 def test_a_lease_is_found_again(client: Client, served: tuple[str, str], pool: str) -> None:
     """Who asks again while it has the lease gets the same one, with the same token."""
-    first = client.lease(pool, key="crashed").acquire()
-    with Client(*served).lease(pool, wait=0, key="crashed") as again:
+    first = client.lease(pool, key=pool).acquire()
+    with Client(*served).lease(pool, wait=0, key=pool) as again:
         assert (again.id, again.token) == (first.id, first.token)
     with pytest.raises(NotInTimeError), client.lease(pool):
         client.lease(pool, wait=0).acquire()
@@ -111,18 +112,18 @@ def test_a_key_can_be_used_again(client: Client, pool: str) -> None:
     """After the release the key gets a new lease, also with other arguments; before, other
     arguments are refused.
     """
-    with client.lease(pool, key="nightly") as first:
+    with client.lease(pool, key=pool) as first:
         with pytest.raises(RefusedError) as refused:
-            client.lease(pool, key="nightly", priority=1).acquire()
+            client.lease(pool, key=pool, priority=1).acquire()
         assert refused.value.code == "key_reused"
         assert first.lost is None
-    with client.lease(pool, key="nightly", priority=1) as second:
+    with client.lease(pool, key=pool, priority=1) as second:
         assert second.id != first.id
     with client.lease(pool), pytest.raises(NotInTimeError):
-        client.lease(pool, wait=0, key="nightly").acquire()
+        client.lease(pool, wait=0, key=pool).acquire()
     (ticket,) = leases(client, pool, "waiting")
     client.admission.revoke(ticket.id, "away for too long")
-    with client.lease(pool, key="nightly") as third:
+    with client.lease(pool, key=pool) as third:
         assert third.id not in (first.id, second.id, ticket.id)
 
 
@@ -131,9 +132,9 @@ def test_two_live_programs_with_one_key(client: Client, served: tuple[str, str],
     pool_made(client, pool, limit=2)
     with (
         pytest.raises(LeaseLostError, match="released"),
-        client.lease(pool, key="both") as lease,
+        client.lease(pool, key=pool) as lease,
     ):
-        with Client(*served).lease(pool, key="both") as other:
+        with Client(*served).lease(pool, key=pool) as other:
             assert other.id == lease.id
             assert client.admission.pool(pool).occupied == 1
             assert (lease.lost, other.lost) == (None, None)
@@ -141,10 +142,10 @@ def test_two_live_programs_with_one_key(client: Client, served: tuple[str, str],
             pass
 
 
-@pytest.mark.parametrize("key", ["restarted", None])
-def test_a_cancelled_task(served: tuple[str, str], pool: str, key: str | None) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_a_cancelled_task(served: tuple[str, str], pool: str, named: bool) -> None:
     """A task that is cancelled while it waits keeps its place if it has a key, and only then."""
-    aclient = AsyncClient(*served)
+    aclient, key = AsyncClient(*served), pool if named else None
 
     async def wanting() -> None:
         async with aclient.lease(pool, key=key):

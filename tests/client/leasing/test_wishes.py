@@ -124,7 +124,7 @@ def test_a_key_stands_for_the_request_without_these_labels(client: Client, pool:
     with client.lease(pool):
         for labels in ({"pid": "1"}, {"pid": "2"}):
             with pytest.raises(NotInTimeError):
-                client.lease(pool, wait=0, key="restarted", labels=labels).acquire()
+                client.lease(pool, wait=0, key=pool, labels=labels).acquire()
         assert len(leases(client, pool, "waiting")) == 1
 
 
@@ -176,4 +176,4 @@ def test_one_list_of_arguments() -> None:
     for name in [*one.parameters][1:]:
         assert re.search(rf"(?m)^\s+{name}: ", Client.lease.__doc__), name
     with pytest.raises(TypeError, match="wiat"):
-        Client("http://127.0.0.1:1", "t").lease("a", wiat=1)
+        Client("http://127.0.0.1:1", "t").lease("a", wiat=1)  # type: ignore[call-arg] # as above
