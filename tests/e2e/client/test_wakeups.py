@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from uuid import uuid4
@@ -41,7 +41,8 @@ async def polling(aclient: AsyncClient) -> AsyncIterator[None]:
     wanted = LeaseWanted(needs=[NeedWanted(pool=POOL)], key=str(uuid4()), patience=SECONDS)
     lease = await asyncio.to_thread(admission.ask, wanted)
     while lease.state == "waiting":
-        await asyncio.sleep(POLL_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), POLL_SECONDS)
         lease = await asyncio.to_thread(admission.lease, lease.id)
     try:
         yield
