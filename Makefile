@@ -228,10 +228,9 @@ $(PROMTOOL): scripts/promtool
 $(KUBECTL): scripts/kubectl
 	scripts/kubectl $@
 
-# If it is only linked, its own file is older than the script.
+# What is only linked is older than the script, so it is linked again each time.
 $(OLDEST_PYTHON): scripts/oldest-python
 	scripts/oldest-python $@
-	@touch -h $@
 
 $(ORIGINAL_VENV)/stamp: bench/requirements.lock scripts/environment
 	scripts/environment $(ORIGINAL_VENV) bench/requirements.lock
