@@ -91,7 +91,7 @@ class Fleet:
         }
         self._ask("POST", f"{address}/register", body)
         desired = {"resource_class": PAGES, "amount": 192, "reason": "demo"}
-        self._ask("PUT", f"{address}/desired", desired)
+        self._ask("POST", f"{address}/desired", desired)
         self._report(host)
 
     def _report(self, host: Host) -> None:
