@@ -111,7 +111,7 @@ class Fleet:
                 "next_retry_in": 30.0,
                 "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             }
-        orders = self._ask("POST", f"/v1/agents/{host.uuid}/report", body)
+        orders = self._ask("PUT", f"/v1/agents/{host.uuid}/report", body)
         self._signs[host.uuid] = time.monotonic() + orders["next_in"]
 
     def _alive(self, host: Host, now: float) -> None:
