@@ -86,7 +86,7 @@ def test_a_release_wakes_the_next(url: str) -> None:
 
 
 def test_lowered_and_made_first_at_the_same_moment(url: str) -> None:
-    """Two operators' moves in one batch: the later one holds, also for the ticket that was first."""
+    """Two moves in one batch: the later one holds, also for the ticket that was first."""
 
     async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
