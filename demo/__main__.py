@@ -67,7 +67,7 @@ def served(folder: Path, listen: str) -> Iterator[str]:
     """Start a server with an empty database in a folder, and return its address."""
     database = f"sqlite:///{folder / 'demo.sqlite'}"
     command = [sys.executable, "-m", "moorage", "serve", "--listen", listen]
-    command += ["--database", database, "--no-access-log", "--log-level", "warning"]
+    command += ["--database", database, "--no-access-log", "--log-level", "error"]
     # A session of its own: Ctrl-C reaches this process, which then stops the server.
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, start_new_session=True
