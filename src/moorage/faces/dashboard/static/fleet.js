@@ -33,6 +33,7 @@ const load = async () => {
     if (key !== wanted()) return;
     if (got.groups) await take(got, key);
     revision.textContent = got.as_of;
+    if (got.as_of !== document.querySelector("[data-revision]").textContent) changed();
   } catch (error) {
     status.textContent = "The map cannot be read: " + error.message;
   }
@@ -40,7 +41,7 @@ const load = async () => {
 
 const read = async (address, query) => {
   const answer = await fetch(address + "?" + query, { redirect: "error" });
-  if (!answer.ok) throw new Error("the server answered " + answer.status + ".");
+  if (!answer.ok) throw new Error("status " + answer.status);
   return answer.json();
 };
 
@@ -224,9 +225,9 @@ const choose = (machine) => {
 const describe = () => {
   const i = hovered < 0 ? chosen : hovered;
   if (i < 0) {
-    const count = found ? found.reduce((sum, one) => sum + one, 0) + " of " : "";
-    const more = data.left_out ? ", " + data.left_out + " more are not on the map" : "";
-    status.textContent = count + data.used.length + " machines in " + blocks.length + " groups" + more + ".";
+    const count = found ? found.filter(Boolean).length + " of " : "";
+    const more = data.left_out ? ", " + data.left_out + " are left out" : "";
+    status.textContent = count + data.used.length + " machines in " + blocks.length + " groups" + more;
     return;
   }
   const group = blocks.findLast((one) => one.first <= i);
