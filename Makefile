@@ -12,6 +12,9 @@ IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
 GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
+BROWSER_VENV := .venv-browser
+BROWSER_NODE := .node-browser
+CHROMIUM := .chromium/chromium
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
 SOURCES := src tests bench
@@ -23,7 +26,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare generators alerts baremetal gate reporters metal3
+E2E := osc-placement nova compare browser generators alerts baremetal gate reporters metal3
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -44,7 +47,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova generators alerts baremetal gate reporters metal3 compare environments check bench bench-nova soak mutate \
+.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova browser generators alerts baremetal gate reporters metal3 compare environments check bench bench-nova soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -83,6 +86,10 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
+
+browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) ## Look at every page of the dashboard in a real browser
+	MOORAGE=$(abspath $(BIN)/moorage) CHROMIUM=$(abspath $(CHROMIUM)) AXE=$(abspath $(BROWSER_NODE)/node_modules/axe-core/axe.min.js) \
+		$(BROWSER_VENV)/bin/python -m pytest --confcutdir tests/browser -p no:cacheprovider -q -n $(BUSY_WORKERS) tests/browser $(ARGS)
 
 # Tests what three generators make from the OpenAPI description of the native API.
 generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
@@ -130,7 +137,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
-		$(PROMTOOL) $(KUBECTL)
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -173,7 +180,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .promtool .kubectl .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .chromium .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -213,6 +220,17 @@ $(GENERATORS_VENV)/stamp: tests/generators/requirements.lock scripts/environment
 $(GENERATORS_NODE)/stamp: tests/generators/package-lock.json tests/generators/package.json scripts/node-packages
 	scripts/node-packages $(GENERATORS_NODE) tests/generators/package-lock.json
 	@touch $@
+
+$(BROWSER_VENV)/stamp: tests/browser/requirements.lock scripts/environment
+	scripts/environment $(BROWSER_VENV) tests/browser/requirements.lock
+	@touch $@
+
+$(BROWSER_NODE)/stamp: tests/browser/package-lock.json tests/browser/package.json scripts/node-packages
+	scripts/node-packages $(BROWSER_NODE) tests/browser/package-lock.json
+	@touch $@
+
+$(CHROMIUM): scripts/chromium
+	scripts/chromium $@
 
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
 	scripts/environment $(METAL3_VENV) tests/metal3/requirements.lock

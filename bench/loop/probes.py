@@ -345,6 +345,10 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     contents = f"/v1/pools/{POOL}:contents"
     yield asked("contents", "GET", f"{pool}:contents", contents)
     yield asked("most", "GET", f"{pool}:contents", f"{contents}?leases=1000&tickets=1000")
+    history = f"/v1/pools/{POOL}:history?points=1000"
+    yield asked("history", "GET", f"{pool}:history", history)
+    scenes = {"scenes": [{"limit": 1}, {"limit": 9, "pacing": None}]}
+    yield asked("rehearse", "POST", f"{pool}:rehearse", f"/v1/pools/{POOL}:rehearse", scenes)
     yield asked("delete", "DELETE", pool, small)
     yield asked("leases", "GET", "/v1/leases", "/v1/leases?limit=1000")
     waiting = f"/v1/leases?limit=1000&pool={quote(POOL, safe='')}&state=waiting"

@@ -111,9 +111,12 @@ def test_no_file_is_in_both() -> None:
     client, server = modules("moorage_client"), modules("moorage")
     assert not client & server
     sources = ROOT / "src"
-    kinds = {".py", ".sh", ".sql", ".yaml", ".typed"}
-    expected = {str(path.relative_to(sources)) for path in sources.rglob("*.*")}
-    assert client | server == {one for one in expected if Path(one).suffix in kinds}
+    kinds = {".css", ".html", ".js", ".py", ".sh", ".sql", ".svg", ".yaml", ".typed"}
+    assert client | server == {
+        str(path.relative_to(sources))
+        for path in sources.rglob("*")
+        if path.suffix in kinds or (path.is_file() and path.parent.name == "vendor")
+    }
     assert {one.split("/")[1] for one in client if one.count("/") > 1} == {"client", "wire"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert f"moorage-client=={__version__}" in project["dependencies"]

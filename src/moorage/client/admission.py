@@ -21,7 +21,13 @@ from moorage.wire.admission import (
     Verified,
 )
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.pool_reports import PoolContents, PoolReport
+from moorage.wire.pool_reports import (
+    PoolContents,
+    PoolHistory,
+    PoolReport,
+    Rehearsal,
+    RehearsalWanted,
+)
 
 T = TypeVar("T")
 
@@ -75,6 +81,17 @@ class Admission:
         """Return a pool with its first leases and tickets, as of one revision."""
         address = _address(f"{_pool(name)}:contents", leases=leases, tickets=tickets)
         return self._ask(PoolContents, "GET", address)
+
+    def pool_history(
+        self, name: str, since: float | None = None, points: int | None = None
+    ) -> PoolHistory:
+        """Return occupied units and waiting tickets of a pool over the last `since` seconds."""
+        address = _address(f"{_pool(name)}:history", since=since, points=points)
+        return self._ask(PoolHistory, "GET", address)
+
+    def rehearse(self, name: str, wanted: RehearsalWanted) -> Rehearsal:
+        """Replay the past jobs of a pool with other limits and pacings; it changes nothing."""
+        return self._ask(Rehearsal, "POST", f"{_pool(name)}:rehearse", asdict(wanted))
 
     def slots(self, pool: str) -> Slots:
         """Return the named slots of a pool."""

@@ -119,6 +119,9 @@ LEASES_KEPT_HOURS_MIN = 1
 REPORT_LEASES_MAX = 50_000
 """Ended leases that a report covers, the newest ones; and starts from which it knows rates."""
 
+SCENES_MAX = 8
+"""Limits and pacings that one rehearsal of a pool tries."""
+
 OUTCOMES_KEPT_DAYS = 90
 """How long recorded outcomes are kept."""
 

@@ -1,6 +1,7 @@
 """The pages of the fleet: totals at the revision they print, the map, hostile names, roles."""
 
 import base64
+import json
 import random
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -8,7 +9,8 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 
 from moorage.faces.dashboard.assets import assets
-from tests.faces.dashboard.reader import Page, Reader
+from tests.faces.dashboard.browserless import Browser, Page, signed_in
+from tests.faces.dashboard.elements import every
 from tests.faces.v1.native import Native
 
 KINDS = ("VCPU", "MEMORY_MB", "CUSTOM_WIDE")
@@ -30,9 +32,9 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def reader(native: Native) -> Reader:
+def reader(native: Native) -> Browser:
     """Return somebody with the rights of an administrator."""
-    return Reader(native.url, native.secret)
+    return signed_in(native, "admin")
 
 
 def listed(native: Native) -> tuple[str, list[dict[str, Any]]]:
@@ -56,7 +58,7 @@ def expected(providers: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 def shown(page: Page) -> dict[str, list[int]]:
     """Return physical, offered and used by class, as the page shows them."""
-    (table,) = page.all("table", class_="capacity")
+    (table,) = every(page, "table", class_="capacity")
     rows = [row for row in table.all("tr") if row.all("td")]
     sums = {}
     for row in rows:
@@ -69,7 +71,7 @@ def shown(page: Page) -> dict[str, list[int]]:
 
 def revision(page: Page) -> str:
     """Return the revision that the page prints."""
-    return next(one.text for one in page.all("code") if "data-revision" in one.attributes)
+    return next(one.text for one in every(page, "code") if "data-revision" in one.attributes)
 
 
 def machine(number: int, dice: random.Random) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def created(native: Native, *providers: dict[str, Any]) -> None:
     assert answer.body["created"] == len(providers), answer
 
 
-def test_totals_are_those_of_the_revision(native: Native, reader: Reader) -> None:
+def test_totals_are_those_of_the_revision(native: Native, reader: Browser) -> None:
     """In random states, all figures equal sums of the list of providers at that revision."""
     dice = random.Random(18)
     seen = set()
@@ -117,14 +119,12 @@ def test_totals_are_those_of_the_revision(native: Native, reader: Reader) -> Non
         assert revision(page) == as_of
         assert shown(page) == expected(providers) != expected(providers[1:])
         seen.add(as_of)
-        widths = [
-            float(one.attributes["width"]) for one in page.all("rect") if "width" in one.attributes
-        ]
-        assert max(widths) <= 100
+        bars = [one.attributes.get("width", "0") for one in every(page, "rect")]
+        assert max(map(float, bars)) <= 100
     assert len(seen) == STATES
 
 
-def columns(native: Native, reader: Reader, query: str) -> dict[str, Any]:
+def columns(native: Native, reader: Browser, query: str) -> dict[str, Any]:
     """Return the map of the present revision with its columns decoded.
 
     It may be somewhat older at first: no reader makes the server draw it again and again.
@@ -132,7 +132,7 @@ def columns(native: Native, reader: Reader, query: str) -> dict[str, Any]:
     for _ in range(TRIES):
         page = reader.get(f"/ui/fleet/map.json?{query}")
         assert page.status == 200, page
-        answer: dict[str, Any] = page.json
+        answer: dict[str, Any] = json.loads(page.body)
         if answer["as_of"] == native.ask("GET", "/v1/providers?limit=1").body["as_of"]:
             for name in ("used", "offered", "reserved", "condition"):
                 answer[name] = base64.b64decode(answer[name])
@@ -140,13 +140,13 @@ def columns(native: Native, reader: Reader, query: str) -> dict[str, Any]:
     raise AssertionError(f"the map stays at {answer['as_of']}")
 
 
-def test_the_map_has_each_machine_once_with_its_shares(native: Native, reader: Reader) -> None:
+def test_the_map_has_each_machine_once_with_its_shares(native: Native, reader: Browser) -> None:
     """Groups, sums and bytes of the map are those of the list of providers."""
     created(native, *(machine(number, random.Random(number)) for number in range(60)))
     _, providers = listed(native)
     for group in ("aggregate", "trait", "agents", "name"):
         drawn = columns(native, reader, f"group={group}&class=VCPU")
-        names = reader.get(f"/ui/fleet/names.json?group={group}&class=VCPU").json
+        names = json.loads(reader.get(f"/ui/fleet/names.json?group={group}&class=VCPU").body)
         assert names["order"] == drawn["order"]
         by_id = {one["uuid"].replace("-", ""): one for one in providers}
         ids = [names["ids"][at : at + 32] for at in range(0, len(names["ids"]), 32)]
@@ -169,7 +169,7 @@ def test_the_map_has_each_machine_once_with_its_shares(native: Native, reader: R
     assert sum(count for name, count in groups.items() if "CUSTOM_A" in name) == len(with_a)
 
 
-def test_a_machine_is_its_whole_tree(native: Native, reader: Reader) -> None:
+def test_a_machine_is_its_whole_tree(native: Native, reader: Browser) -> None:
     """The figures of children count for their root, and children are no machines."""
     root, child = machine(1, random.Random(1)), machine(2, random.Random(2))
     root["inventories"] = {"VCPU": {"total": 10}}
@@ -182,44 +182,44 @@ def test_a_machine_is_its_whole_tree(native: Native, reader: Reader) -> None:
     gained = [sum(one[2] for one in answer["groups"]) for answer in (before, after)]
     assert gained[1] - gained[0] == 40
     page = reader.get(f"/ui/fleet/machines/{child['uuid']}")
-    assert page.all("h1")[0].text == root["name"]
-    assert child["name"] in [one.text for one in page.all("h2")]
+    assert every(page, "h1")[0].text == root["name"]
+    assert child["name"] in [one.text for one in every(page, "h2")]
 
 
-def test_what_the_script_has_is_not_sent_again(native: Native, reader: Reader) -> None:
+def test_what_the_script_has_is_not_sent_again(native: Native, reader: Browser) -> None:
     """With the revision that it has, the script gets only the revision."""
     drawn = columns(native, reader, "group=trait")
-    again = reader.get(f"/ui/fleet/map.json?group=trait&have={drawn['as_of']}").json
+    again = json.loads(reader.get(f"/ui/fleet/map.json?group=trait&have={drawn['as_of']}").body)
     assert again == {"as_of": drawn["as_of"]}
-    assert "groups" in reader.get("/ui/fleet/map.json?group=trait&have=1.0").json
+    assert "groups" in json.loads(reader.get("/ui/fleet/map.json?group=trait&have=1.0").body)
 
 
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [("group=colour", 400, "group must be one of"), ("class=CUSTOM_NONE", 404, "no such resource")],
 )
-def test_a_wrong_address_is_explained(reader: Reader, query: str, status: int, words: str) -> None:
+def test_a_wrong_address_is_explained(reader: Browser, query: str, status: int, words: str) -> None:
     """The answer says what is wrong."""
     page = reader.get(f"/ui/fleet/map.json?{query}")
-    assert (page.status, words in page.text) == (status, True)
+    assert (page.status, words in page.body) == (status, True)
 
 
-def test_hostile_names_stay_text(native: Native, reader: Reader) -> None:
+def test_hostile_names_stay_text(native: Native, reader: Browser) -> None:
     """Names are shown as they are, and none becomes an element."""
     inventories = {"CUSTOM_HOSTILE": {"total": 1}}
     for name in HOSTILE:
         wanted = {"uuid": str(uuid4()), "name": name, "inventories": inventories}
         created(native, {**wanted, "traits": [], "aggregates": []})
         page = reader.get(f"/ui/fleet/machines/{wanted['uuid']}")
-        assert page.all("h1")[0].text == name
-        assert not page.all("img", src="x")
+        assert every(page, "h1")[0].text == name
+        assert not every(page, "img", src="x")
     columns(native, reader, "group=name")
-    names = reader.get("/ui/fleet/names.json?group=name").json["names"]
+    names = json.loads(reader.get("/ui/fleet/names.json?group=name").body)["names"]
     assert set(HOSTILE) <= set(names)
     page = reader.get("/ui/fleet?resource_class=CUSTOM_HOSTILE")
-    assert {one.text for one in page.all("a")} & set(HOSTILE)
-    assert all(one.attributes.get("src") for one in page.all("script"))
-    assert not page.all("img", src="x")
+    assert {one.text for one in every(page, "a")} & set(HOSTILE)
+    assert all(one.attributes.get("src") for one in every(page, "script"))
+    assert not every(page, "img", src="x")
 
 
 class Agent:
@@ -260,11 +260,11 @@ def agent(native: Native) -> Agent:
     return Agent(native, "<i>host</i>")
 
 
-def test_the_page_of_an_agent(native: Native, reader: Reader, agent: Agent) -> None:
+def test_the_page_of_an_agent(native: Native, reader: Browser, agent: Agent) -> None:
     """It shows desired, actual, offered and used, and the failure as text."""
     page = reader.get(f"/ui/agents/{agent.uuid}")
-    assert page.all("h1")[0].text == "<i>host</i>"
-    row = page.all("table", class_="capacity")[0].all("tr")[1]
+    assert every(page, "h1")[0].text == "<i>host</i>"
+    row = every(page, "table", class_="capacity")[0].all("tr")[1]
     cells = {one.attributes["data-label"]: one.text for one in row.all("td", class_="number")}
     assert cells == {
         "Eligible": "64",
@@ -273,10 +273,11 @@ def test_the_page_of_an_agent(native: Native, reader: Reader, agent: Agent) -> N
         "Offered": "20",
         "Used": "0",
     }
-    assert "<b>20 of 48</b>" in page.all("p", class_="alarm")[0].text
+    assert "<b>20 of 48</b>" in every(page, "p", class_="alarm")[0].text
     degraded = reader.get("/ui/fleet?agents=degraded")
-    assert "<i>host</i>" in [one.text for one in degraded.all("a")]
-    assert "<i>host</i>" not in [one.text for one in reader.get("/ui/fleet?agents=lost").all("a")]
+    assert "<i>host</i>" in [one.text for one in every(degraded, "a")]
+    lost = reader.get("/ui/fleet?agents=lost")
+    assert "<i>host</i>" not in [one.text for one in every(lost, "a")]
     drawn = columns(native, reader, "group=agents")
     assert [count for name, count, *_ in drawn["groups"] if name == "north"] == [1]
     assert 4 in drawn["condition"]
@@ -285,48 +286,50 @@ def test_the_page_of_an_agent(native: Native, reader: Reader, agent: Agent) -> N
 def test_only_operators_have_buttons(native: Native, agent: Agent) -> None:
     """A reader's page has no button, and its form is refused; an operator drains and resumes."""
     path = f"/ui/agents/{agent.uuid}"
-    reading = Reader(native.url, native.token("reader"))
-    assert not [one for one in reading.get(path).all("form") if path in one.attributes["action"]]
-    refused = reading.submit(f"{path}/drain", reason="no")
+    reading = signed_in(native, "reader")
+    assert not [one for one in every(reading.get(path), "form") if path in one.attributes["action"]]
+    token = reading.get(path).document.forms[0].fields
+    refused = reading.ask("POST", f"{path}/drain", {**token, "reason": "no"})
     assert refused.status == 403
     assert native.ask("GET", agent.path).body["policy"] == "in_service"
-    operating = Reader(native.url, native.token("operator"))
-    assert operating.get(path).all("form", action=f"{path}/drain")
-    assert operating.submit(f"{path}/drain", reason="<u>firmware</u>", lasts="3600").status == 303
+    operating = signed_in(native, "operator")
+    wanted = {"reason": "<u>firmware</u>", "lasts": "3600"}
+    assert operating.submit(path, f"{path}/drain", **wanted).status == 303
     drained = native.ask("GET", agent.path).body
     assert (drained["policy"], drained["policy_reason"]) == ("no_provision", "<u>firmware</u>")
     assert drained["policy_until"] is not None
     page = operating.get(path)
-    assert "<u>firmware</u>" in page.all("dl", class_="facts")[0].text
-    assert not page.all("form", action=f"{path}/drain")
-    assert operating.submit(f"{path}/drain", lasts="7").status == 400
-    assert operating.submit(f"{path}/resume", reason="done").status == 303
+    assert "<u>firmware</u>" in every(page, "dl", class_="facts")[0].text
+    assert not every(page, "form", action=f"{path}/drain")
+    wrong = {**page.document.forms[0].fields, "lasts": "7"}
+    assert operating.ask("POST", f"{path}/drain", wrong).status == 400
+    assert operating.submit(path, f"{path}/resume", reason="done").status == 303
     assert native.ask("GET", agent.path).body["policy"] == "in_service"
 
 
-def test_every_agent_is_on_one_page(native: Native, reader: Reader) -> None:
+def test_every_agent_is_on_one_page(native: Native, reader: Browser) -> None:
     """The links to the next page lead through all agents, each once."""
     for _ in range(60):
         native.ask("PUT", f"/v1/agents/{uuid4()}", {"group": "many"})
     address, found, pages = "/ui/fleet?agent_group=many", [], 0
     while address:
         page = reader.get(address)
-        (table,) = page.all("table", class_="agents")
+        (table,) = every(page, "table", class_="agents")
         found += [one.attributes["href"] for one in table.all("a")]
-        following = page.all("a", rel="next")
+        following = every(page, "a", rel="next")
         address, pages = (following[0].attributes["href"] if following else ""), pages + 1
     assert (len(found), len(set(found)), pages) == (60, 60, 2)
 
 
-def test_exports_are_the_answers_of_the_native_api(native: Native, reader: Reader) -> None:
+def test_exports_are_the_answers_of_the_native_api(native: Native, reader: Browser) -> None:
     """JSON has the lines of `/v1/capacity` with their revision, CSV the same in rows."""
-    exported = reader.get("/ui/fleet/capacity.json?by=trait").json
+    exported = json.loads(reader.get("/ui/fleet/capacity.json?by=trait").body)
     asked = native.ask("GET", "/v1/capacity?by=trait&ends=1&limit=1000").body
     assert (exported["capacity"], exported["as_of"]) == (asked["lines"], asked["as_of"])
-    table = reader.get("/ui/fleet/capacity.csv?by=trait").text.splitlines()
+    table = reader.get("/ui/fleet/capacity.csv?by=trait").body.splitlines()
     assert len(table) == len(asked["lines"]) + 1
     assert all(line.endswith(asked["as_of"]) for line in table[1:])
-    agents = reader.get("/ui/fleet/agents.json?agents=degraded").json["agents"]
+    agents = json.loads(reader.get("/ui/fleet/agents.json?agents=degraded").body)["agents"]
     assert {one["readiness"] for one in agents} == {"degraded"}
 
 

@@ -56,6 +56,8 @@ CELLS: dict[str, set[str]] = {
     "PUT /v1/pools/{name+}:slots/{slot}/labels": OPERATORS,
     "DELETE /v1/pools/{name+}:slots/{slot}": OPERATORS,
     "GET /v1/pools/{name+}:contents": ALL | GOVERNOR,
+    "GET /v1/pools/{name+}:history": ALL,
+    "POST /v1/pools/{name+}:rehearse": ALL,
     "GET /v1/pools/{name+}:report": ALL,
     "GET /v1/pools/{name+}": ALL | GOVERNOR,
     "PUT /v1/pools/{name+}": OPERATORS,

@@ -22,6 +22,7 @@ from moorage.faces.dashboard.assets import tag as assets_tag
 from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.navigation import navigation
 from moorage.faces.dashboard.readers import Reader, Readers, SignInError
+from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.dashboard.rendering import FORM_TOKEN_PLACE, FRAGMENT, WHOLE, environment
 from moorage.faces.dashboard.routing import (
     ROOT,
@@ -80,6 +81,7 @@ class DashboardFace:
         self._limits = limits
         self._readers = Readers(service, authenticator, api)
         self._live = Live(service)
+        self._answers = RecentAnswers()
         self._table: Table[Page | Action | Data] = Table(ENTRIES)
         self._templates = environment()
 
@@ -133,7 +135,7 @@ class DashboardFace:
             return _data(await entry.read(request), headers)
         if isinstance(entry, Action):
             return await self._act(entry, request, headers, receive, reader)
-        if EVENTS in headers.get("accept", ""):
+        if entry.live and EVENTS in headers.get("accept", ""):
             return self._stream(scope, entry, request, reader)
         return await self._page(entry, request, reader)
 
@@ -158,6 +160,7 @@ class DashboardFace:
             variables=variables,
             query=dict(query_parse(scope["query_string"], self._limits)),
             now=self._now(),
+            answers=self._answers,
         )
 
     def _now(self) -> datetime:
@@ -179,7 +182,7 @@ class DashboardFace:
                 HTTPStatus.FORBIDDEN, "forbidden", "This page needs a token with more rights."
             )
         shown = await page.show(request)
-        return {**self._common(request, page.title), "live": True, **shown}
+        return {**self._common(request, page.title), "live": page.live, **shown}
 
     def _common(self, request: PageRequest, title: str) -> dict[str, Any]:
         return {
@@ -204,12 +207,8 @@ class DashboardFace:
         async def signed_in() -> bool:
             return await self._readers.find(reader.secret, client, used=False) is not None
 
-        caller = reader.caller
-        view = View(
-            request.path,
-            tuple(sorted(request.query.items())),
-            (caller.user_id, caller.project_id, caller.roles, caller.scope, caller.foreign),
-        )
+        query = tuple(sorted(request.query.items()))
+        view = View(request.path, query, request.reader_key)
         pieces = self._live.events(view, render, signed_in)
         return Stream(EVENTS, _with_form_tokens(pieces, reader))
 

@@ -60,10 +60,8 @@ class Readers:
         if caller is None:
             raise SignInError("This token is not valid.")
         attempts.succeeded(source)
-        if not self._api.permits(caller, "GET", READ):
-            raise SignInError(
-                "This token may not read pools. Use one of the role reader or higher."
-            )
+        if caller.scope is not None or not self._api.permits(caller, "GET", READ):
+            raise SignInError("This token may not see pages: use one of the role reader or higher.")
         return await self._open(caller, credential, source)
 
     async def _open(self, caller: Caller, credential: Mapping[str, str], source: str) -> str:

@@ -47,6 +47,7 @@ def environment() -> Environment:
         "count": lambda number: f"{number:,}",
         "percent": percent,
         "holder": holder,
+        "clock": lambda at: at.astimezone(UTC).strftime("%H:%M"),
         "units": units,
         "json": json_text,
         "difference": difference,

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.native_api import NativeApi, Query
 from moorage.faces.web import Caller
 from moorage.service.app import Service
@@ -27,6 +28,7 @@ class PageRequest:
     query: Mapping[str, str]
     """Parameters of the address; of a repeated one the last counts."""
     now: datetime
+    answers: RecentAnswers
     form: Mapping[str, str] = field(default_factory=dict)
     """Fields of the submitted form; empty unless it is an action."""
 
@@ -40,6 +42,20 @@ class PageRequest:
         """Read from the native API; parameters that are None are omitted. Raises RefusedError."""
         query = [(name, str(value)) for name, value in parameters.items() if value is not None]
         return await self.ask("GET", path, query)
+
+    async def recent(self, method: str, path: str, query: Query = ()) -> Any:
+        """As `ask`, but the answer may be some seconds old: for what is slow and changes slowly.
+
+        Raises RefusedError.
+        """
+        key = (self.reader_key, method, path, *query)
+        return await self.answers.of(key, lambda: self.ask(method, path, query))
+
+    @property
+    def reader_key(self) -> tuple[object, ...]:
+        """Everything of the reader that answers depend on."""
+        one = self.caller
+        return (one.user_id, one.project_id, one.roles, one.scope, one.foreign, one.system_scope)
 
     def permits(self, method: str, path: str) -> bool:
         """Return whether the reader may call a route: a page shows no other buttons."""
@@ -93,6 +109,8 @@ class Page:
     title: str
     template: str
     show: Show
+    live: bool = True
+    """Whether it is rendered again when something changes."""
     needs: str = "/v1/pools"
     """The route that a reader must be permitted to GET."""
     method: str = "GET"

@@ -6,6 +6,7 @@ from moorage.wire import enums
 
 OPERATIONS = {
     "contents_pool": "get_pool_contents",
+    "history_pool": "get_pool_history",
     "alive_agent": "send_sign_of_life",
     "change_lease": "set_lease_hold",
     "desired_agent": "set_agent_desired",
@@ -76,6 +77,7 @@ PARAMETERS = {
     "key_prefix": "Only leases whose key begins with this; needs `owner`.",
     "kinds": "Kinds of changes, separated by commas; null: all.",
     "label": "Only entries with this label, NAME=VALUE; for agents also NAME.",
+    "points": "The number of equal parts of the time, at most 1000.",
     "leases": "The most leases that are returned, at most 1000.",
     "tickets": "The most tickets that are returned, at most 1000.",
     "limit": "The most entries to return; at most 1000.",
@@ -133,6 +135,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PinsWanted": {"nodes": [_NODE], "member": "reporter-1"},
     "PolicyRequest": {"reason": "broken disk"},
     "PoolWanted": {"limit": 10, "hold": 3600.0},
+    "RehearsalWanted": {"scenes": [{"limit": 30}, {"limit": 50, "pacing": None}]},
     "ProvidersWanted": {
         "providers": [{"uuid": _NODE, "name": "node-1", "inventories": _GOLD}],
         "create_vocabulary": True,

@@ -1,7 +1,8 @@
 """Use cases of admission: pools, leases and waiting lines.
 
 `service.py` is the interface for faces. `pool_cases.py`, `lease_cases.py` and, for operators,
-`line_cases.py` are the requests that change something, `queries.py` those that read,
+`line_cases.py` are the requests that change something, `queries.py` those that read, `past.py`
+those about the past,
 `key_ranges.py` the keys that have a prefix, `lease_requests.py` what is asked for and what its key
 stands for, `lease_filter.py` which leases a list has; `views.py` has their results, `positions.py`
 the positions of tickets in line. `slotted/` is about single slots. `waiters.py` wakes long polls.

@@ -22,6 +22,7 @@ from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
 from moorage.service.admission.lease_log import LeaseLog
 from moorage.service.admission.lease_requests import LeaseRequest, ask_of
 from moorage.service.admission.member_limits import MemberLimits
+from moorage.service.admission.past import PoolPast
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.slotted.slots import Slots
 from moorage.service.admission.sweeper import Sweeper
@@ -60,6 +61,7 @@ class Admission:
         self._transactor = transactor
         self.queries = AdmissionQueries(engine, service_clock, self._ended)
         """Reads of pools and leases; none of them is a poll."""
+        self.past = PoolPast(engine, service_clock, self._ended)
         self.slots = Slots(engine, transactor, service_clock)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()

@@ -3,15 +3,25 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.forecast.simulate import Summary
+from moorage.core.admission.model import Pacing, PoolSpec, pacing_default
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
+from moorage.service.admission.past import HistoryView, RehearsalView, Scene
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.native import leases
 from moorage.service.native.bounds import microseconds, microseconds_or_none
 from moorage.service.native.encoding import seconds_of, time_of, time_or_none
 from moorage.wire import admission as wire
-from moorage.wire.pool_reports import OutcomeLine, PoolReport
+from moorage.wire.pool_reports import (
+    HistoryPoint,
+    OutcomeLine,
+    PoolHistory,
+    PoolReport,
+    Rehearsal,
+    RehearsedScene,
+    SceneWanted,
+)
 
 
 def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
@@ -117,6 +127,68 @@ def report_shown(view: ReportView) -> PoolReport:
         held=_all_seconds(view.held),
         causes=view.causes,
         outcomes=[_outcome_shown(one) for one in view.outcomes],
+    )
+
+
+def history_shown(pool: str, view: HistoryView) -> PoolHistory:
+    """Convert a history to its wire form."""
+    return PoolHistory(
+        as_of=str(view.as_of),
+        pool=pool,
+        units=view.units,
+        asked_seconds=view.asked / SECOND,
+        covered_seconds=view.covered / SECOND,
+        cut=view.cut,
+        step_seconds=view.step / SECOND,
+        points=[
+            HistoryPoint(
+                at=time_of(one.begins),
+                occupied_low=one.occupied_low,
+                occupied_high=one.occupied_high,
+                waiting=one.waiting,
+                granted=one.granted,
+            )
+            for one in view.buckets
+        ],
+    )
+
+
+def scene_of(wanted: SceneWanted, limit: int, hold: int | None) -> Scene:
+    """Convert a scene to the service's type. Raises `Error`: INVALID."""
+    units = limit if wanted.limit is None else wanted.limit
+    if units < 1:
+        raise Error(Code.INVALID, "The limit of a scene must be at least 1.")
+    if wanted.pacing == "auto":
+        return Scene(units, pacing_default(units, hold))
+    return Scene(units, _pacing(wanted.pacing))
+
+
+def rehearsal_shown(pool: str, scenes: Iterable[Scene], view: RehearsalView) -> Rehearsal:
+    """Convert a rehearsal to its wire form."""
+    return Rehearsal(
+        as_of=str(view.as_of),
+        pool=pool,
+        covered_seconds=view.covered / SECOND,
+        cut=view.cut,
+        actual=_scene_shown(None, None, view.actual),
+        scenes=[
+            _scene_shown(scene.limit, scene.pacing, one)
+            for scene, one in zip(scenes, view.scenes, strict=True)
+        ],
+    )
+
+
+def _scene_shown(limit: int | None, pacing: Pacing | None, one: Summary) -> RehearsedScene:
+    return RehearsedScene(
+        limit=limit,
+        pacing=None if pacing is None else _pacing_shown(pacing),
+        jobs=one.jobs,
+        never=one.never,
+        starts_per_minute=one.starts_per_minute,
+        running=one.running,
+        waiting=one.waiting,
+        last_start_seconds=one.last_start / SECOND,
+        waited=_all_seconds(one.waited),
     )
 
 

@@ -1,8 +1,10 @@
-"""Reads everything that is in a pool, in one snapshot: its leases, its line, and their sums."""
+"""Reads everything that is or was in a pool, in one snapshot: leases, line, sums, past leases."""
 
 from typing import NamedTuple
 
+from moorage.core.admission.forecast.past import PastLease
 from moorage.core.admission.model import Lease
+from moorage.core.clock import Instant
 from moorage.core.service_time import Timeline
 from moorage.store import service_clock
 from moorage.store.admission.reads import PoolSeen, pool_from_row
@@ -55,4 +57,41 @@ def contents_load(pool: str, leases_max: int, tickets_max: int) -> Plan[Contents
         tickets=leases_from_rows(tickets),
         granted=by_state.get("granted", Sum()),
         waiting=by_state.get("waiting", Sum()),
+    )
+
+
+class PastSeen(NamedTuple):
+    """A pool and the leases that it has or had, as of one revision."""
+
+    epoch: int
+    revision: int
+    timeline: Timeline
+    pool: PoolSeen
+    past: list[PastLease]
+    cut: bool
+    """There were more ends than were asked for: these are the newest."""
+
+
+def past_load(pool: str, since: Instant, ends_max: int) -> Plan[PastSeen | None]:
+    """Load a pool with its live leases and tickets, and those that have ended since a time.
+
+    None: no such pool. Use `read_aside`.
+    """
+    clock, timeline, pools, past = yield [
+        Query("clock_load"),
+        service_clock.LOAD,
+        Query("pool_load", (pool,)),
+        Query("pool_past", (pool, since, ends_max + 1)),
+    ]
+    if not pools:
+        return None
+    found = [PastLease(*row) for row in past]
+    cut = sum(one.ended_at is not None for one in found) > ends_max
+    return PastSeen(
+        epoch=clock[0][0],
+        revision=clock[0][1],
+        timeline=service_clock.timeline_from_rows(timeline),
+        pool=pool_from_row(pools[0]),
+        past=found[:-1] if cut else found,
+        cut=cut,
     )

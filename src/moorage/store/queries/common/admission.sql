@@ -207,3 +207,12 @@ ORDER BY lease_need.rank, lease_need.arrival, lease_need.lease LIMIT $2;
 -- name: pool_sums --
 SELECT state, COUNT(*), SUM(units)::bigint FROM lease_need
 WHERE pool = $1 AND state IN ('granted', 'waiting') GROUP BY state;
+
+-- The live leases and tickets of a pool, and those that have ended since a time, newest first.
+-- name: pool_past --
+SELECT asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
+WHERE pool = $1 AND state IN ('granted', 'waiting')
+UNION ALL
+SELECT * FROM (
+    SELECT asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
+    WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at DESC LIMIT $3) AS past;

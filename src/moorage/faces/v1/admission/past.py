@@ -1,0 +1,59 @@
+"""The past of a pool: counts over time, and rehearsals of other limits on its own jobs."""
+
+from moorage.core.admission.requests import check_duration
+from moorage.core.errors import Code, Error
+from moorage.core.limits import SCENES_MAX
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role
+from moorage.service.native.bounds import microseconds
+from moorage.service.native.pools import history_shown, rehearsal_shown, scene_of
+from moorage.service.pages import check_limit
+from moorage.wire.pool_reports import HistoryAsked, PoolHistory, Rehearsal, RehearsalWanted
+
+
+async def history(request: Request[None, HistoryAsked]) -> PoolHistory:
+    """Return occupied units and waiting tickets over time."""
+    name, asked = request.variables["name"], request.parameters
+    since = microseconds("since", asked.since)
+    check_duration("since", since)
+    check_limit(asked.points)
+    past = request.service.admission.past
+    return history_shown(name, await past.history(name, since, asked.points))
+
+
+async def rehearse(request: Request[RehearsalWanted, None]) -> Rehearsal:
+    """Replay the jobs of a pool with other limits and pacings."""
+    name, wanted = request.variables["name"], request.body
+    since = microseconds("since", wanted.since)
+    check_duration("since", since)
+    if not 1 <= len(wanted.scenes) <= SCENES_MAX:
+        raise Error(Code.INVALID, f"scenes must have 1 to {SCENES_MAX} entries.")
+    admission = request.service.admission
+    view = await admission.queries.pool(name)
+    hold, units = view.pool.spec.hold, view.figures.units
+    scenes = [scene_of(one, units, hold) for one in wanted.scenes]
+    return rehearsal_shown(name, scenes, await admission.past.rehearse(name, since, scenes))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/pools/{name+}:history",
+        role=Role.READER,
+        projects=True,
+        summary="Return occupied units and waiting tickets of a pool over time.",
+        handler=history,
+        parameters=HistoryAsked,
+        answer=PoolHistory,
+    ),
+    Route(
+        method="POST",
+        path="/v1/pools/{name+}:rehearse",
+        role=Role.READER,
+        projects=True,
+        summary="Replay the past jobs of a pool with other limits and pacings; changes nothing.",
+        handler=rehearse,
+        body=RehearsalWanted,
+        answer=Rehearsal,
+    ),
+)

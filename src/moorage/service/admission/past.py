@@ -1,0 +1,150 @@
+"""The past of pools: counts over time, and rehearsals of other limits on the same jobs."""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from moorage.core.admission.forecast.past import Bucket, PastLease, buckets_of, jobs_of
+from moorage.core.admission.forecast.simulate import Summary, simulate_pool, summary
+from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.pools import not_found
+from moorage.core.admission.units import figures_of
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.limits import REPORT_LEASES_MAX
+from moorage.core.service_time import When
+from moorage.service import errors
+from moorage.service.admission.ended import EndedLeases
+from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.feed.watch import Cursor
+from moorage.store import service_clock
+from moorage.store.admission.contents import PastSeen, past_load
+from moorage.store.api import Engine
+
+REHEARSED_MAX = 4_000
+"""The newest jobs that a rehearsal replays: each takes about 0.2 ms for each scene."""
+
+REHEARSALS_WAITING_MAX = 8
+"""Rehearsals that run or wait for their turn; only one runs at a time."""
+
+
+class HistoryView(Struct, frozen=True):
+    """A pool's counts over time, as of one revision. Times are by the wall clock."""
+
+    as_of: Cursor
+    units: int
+    asked: int
+    covered: int
+    """How far back they are complete, in microseconds."""
+    cut: bool
+    step: int
+    """Microseconds of each bucket."""
+    buckets: list[Bucket]
+
+
+class Scene(Struct, frozen=True):
+    """A limit and a pacing to rehearse."""
+
+    limit: int
+    pacing: Pacing | None
+
+
+class RehearsalView(Struct, frozen=True):
+    """What has happened, and what each scene would have made of the same jobs."""
+
+    as_of: Cursor
+    covered: int
+    cut: bool
+    actual: Summary
+    scenes: list[Summary]
+
+
+class PoolPast:
+    """Answers queries about the past. Raises `Error`: POOL_NOT_FOUND, UNAVAILABLE."""
+
+    def __init__(self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases) -> None:
+        self._engine = engine
+        self._service_clock = service_clock
+        self._ended = ended
+        self._rehearsing = asyncio.Lock()
+        self._rehearsals = 0
+
+    async def history(self, pool: str, since: int, points: int) -> HistoryView:
+        """Return a pool's counts over the last `since` microseconds, in `points` equal parts."""
+        seen, when = await self._seen(pool, since, REPORT_LEASES_MAX)
+        at = when.moment.at
+        covered = self._covered(seen, at, since)
+        back = when.wall - at
+        begins = Instant(at - covered)
+        buckets = await asyncio.to_thread(buckets_of, seen.past, begins, at, points)
+        return HistoryView(
+            as_of=Cursor(seen.epoch, seen.revision),
+            units=figures_of(seen.pool.pool, seen.pool.slots, at).units,
+            asked=since,
+            covered=covered,
+            cut=seen.cut,
+            step=covered // points,
+            buckets=[one._replace(begins=Instant(one.begins + back)) for one in buckets],
+        )
+
+    async def rehearse(self, pool: str, since: int, scenes: Sequence[Scene]) -> RehearsalView:
+        """Replay a pool's jobs of the last `since` microseconds with other limits and pacings.
+
+        Raises OVERLOADED: too many rehearsals wait; INVALID: there are no jobs to replay.
+        """
+        if self._rehearsals >= REHEARSALS_WAITING_MAX:
+            raise Error(Code.OVERLOADED, "Too many rehearsals are waiting; try later.")
+        self._rehearsals += 1
+        try:
+            async with self._rehearsing:
+                seen, when = await self._seen(pool, since, REHEARSED_MAX)
+                actual, found = await asyncio.to_thread(
+                    _rehearsed, pool, seen.pool.pool.spec, seen.past, scenes
+                )
+        finally:
+            self._rehearsals -= 1
+        return RehearsalView(
+            as_of=Cursor(seen.epoch, seen.revision),
+            covered=self._covered(seen, when.moment.at, since),
+            cut=seen.cut,
+            actual=actual,
+            scenes=found,
+        )
+
+    async def _seen(self, pool: str, since: int, ends_max: int) -> tuple[PastSeen, When]:
+        with errors.translated():
+            before = self._service_clock.estimate(
+                await self._engine.read(service_clock.timeline_load())
+            )
+            first = Instant(before.moment.at - since)
+            seen = await self._engine.read_aside(past_load(pool, first, ends_max), slow=True)
+        if seen is None:
+            raise not_found(pool)
+        return seen, self._service_clock.estimate(seen.timeline)
+
+    def _covered(self, seen: PastSeen, at: Instant, since: int) -> int:
+        """Return how far back all leases are known."""
+        known = min(since, at - self._ended.since(at))
+        if seen.cut:
+            oldest = min(
+                (one.ended_at for one in seen.past if one.ended_at is not None), default=at
+            )
+            known = min(known, at - oldest)
+        return max(1, known)
+
+
+def _rehearsed(
+    pool: str, spec: PoolSpec, past: Sequence[PastLease], scenes: Sequence[Scene]
+) -> tuple[Summary, list[Summary]]:
+    jobs, stays = jobs_of(past)
+    if not jobs:
+        raise Error(
+            Code.INVALID, f"No lease of pool '{pool}' has ended yet: there is nothing to replay."
+        )
+    plain = structs.replace(spec, per_member=None, member_group=None, native_slots=False)
+    found = []
+    for scene in scenes:
+        wanted = structs.replace(plain, limit=scene.limit, pacing=scene.pacing)
+        found.append(summary(simulate_pool(pool, wanted, jobs)))
+    return summary(stays), found

@@ -1,0 +1,74 @@
+"""A real Chromium, and a server whose every page has something to show."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from tests.browser.harbor import Harbor
+from tests.browser.watched import Watched
+from tests.e2e.support.server import serve
+from tests.faces.v1.native import Native
+
+Open = Callable[..., Watched]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Return the browser that `make browser` provides."""
+    with sync_playwright() as playwright:
+        # Chromium refuses to run as root with its sandbox, and tests may run as root.
+        started = playwright.chromium.launch(
+            executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"]
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def harbor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbor]:
+    """Return a server with something on every page."""
+    database = tmp_path_factory.mktemp("harbor") / "moorage.sqlite"
+    moorage = [os.environ["MOORAGE"]]
+    with serve(database, "--no-access-log", moorage=moorage) as server:
+        yield Harbor(Native(server.url, database))
+
+
+@pytest.fixture(scope="session")
+def secrets(harbor: Harbor) -> dict[str, str]:
+    """Return a token of each role."""
+    return {role: harbor.native.token(role) for role in ("reader", "operator", "admin")}
+
+
+@pytest.fixture
+def open_page(
+    browser: Browser, harbor: Harbor, secrets: dict[str, str], tmp_path: Path
+) -> Iterator[Open]:
+    """Return a function that opens a page as a reader with a role who is signed in."""
+    contexts: list[BrowserContext] = []
+
+    def opened(
+        path: str,
+        role: str = "admin",
+        *,
+        theme: str = "light",
+        width: int = 1440,
+        script: bool = True,
+    ) -> Watched:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if theme == "dark" else "light",
+            java_script_enabled=script,
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        watched = Watched(context.new_page(), harbor.url)
+        watched.sign_in(secrets[role])
+        watched.go(path)
+        return watched
+
+    yield opened
+    for context in contexts:
+        context.close()

@@ -1,0 +1,89 @@
+"""A small ledger in which something is on every page, always the same."""
+
+from uuid import UUID
+
+from tests.faces.v1.native import Native
+
+HOSTS = 60
+AGENT = str(UUID(int=77, version=4))
+POOL = "install/azure"
+BOOT = str(UUID(int=5, version=4))
+
+
+class Harbor:
+    """A server with pools, leases, a line, hosts and an agent."""
+
+    def __init__(self, native: Native) -> None:
+        self.native = native
+        self.url = native.url
+        self._ok("PUT", f"/v1/pools/{POOL}", {"limit": 6, "hold": 1200, "pacing": None})
+        self._ok("PUT", "/v1/pools/gpu", {"limit": 3, "pacing": None})
+        self._ok("PUT", "/v1/pools/install/aws", {"limit": 10, "pacing": None})
+        self._ok("POST", "/v1/pools/install/aws:pause", {"reason": "the account is over its quota"})
+        self.leases = [self._job(number) for number in range(14)]
+        self._hosts()
+        self._agent()
+        self.ticket = self.leases[-1]
+        self.pages = {
+            "overview": "/ui",
+            "pools": "/ui/pools",
+            "pool": f"/ui/pools/{POOL}",
+            "what-if": f"/ui/pools/{POOL}:what-if?limit=9",
+            "leases": "/ui/leases",
+            "ticket": f"/ui/leases/{self.ticket}",
+            "lease": f"/ui/leases/{self.leases[0]}",
+            "fleet": "/ui/fleet",
+            "agent": f"/ui/agents/{AGENT}",
+            "fit": "/ui/fit?resources=VCPU:4,CUSTOM_BAREMETAL:2&required=CUSTOM_NVME",
+            "audit": "/ui/audit",
+            "changes": "/ui/changes",
+        }
+
+    def _ok(self, method: str, path: str, body: object) -> dict[str, object]:
+        answer = self.native.ask(method, path, body)
+        assert answer.status < 300, (method, path, answer)
+        return answer.body or {}
+
+    def _job(self, number: int) -> str:
+        pool = "gpu" if number % 3 == 2 else POOL
+        labels = {"job": str(4700 + number), "host": f"runner-{number % 4}", "user": "ci"}
+        needs = [{"pool": pool, "units": 1 + number % 2}]
+        body = {"needs": needs, "key": f"job-{number}", "ttl": 3600, "patience": 3600}
+        return str(self._ok("POST", "/v1/leases", {**body, "labels": labels})["id"])
+
+    def _hosts(self) -> None:
+        hosts = [
+            {
+                "uuid": str(UUID(int=1000 + number, version=4)),
+                "name": f"rack{number // 20:02d}-node{number % 20:02d}",
+                "inventories": {
+                    "CUSTOM_BAREMETAL": {"total": 1, "reserved": int(number % 9 == 0)},
+                    "VCPU": {"total": 64},
+                },
+                "traits": ["CUSTOM_NVME"] if number % 3 else [],
+                "aggregates": [str(UUID(int=number // 20 + 1, version=4))],
+            }
+            for number in range(HOSTS)
+        ]
+        self._ok("POST", "/v1/providers:bulk", {"providers": hosts, "create_vocabulary": True})
+        for number in range(25):
+            groups = [{"resources": {"VCPU": 8 * (1 + number % 5)}}]
+            self._ok(
+                "POST",
+                "/v1/claims",
+                {"groups": groups, "project_id": "p", "user_id": "u", "choose": "pack"},
+            )
+
+    def _agent(self) -> None:
+        self._ok("PUT", f"/v1/agents/{AGENT}", {"group": "rack-1", "labels": {"row": "7"}})
+        part = {
+            "provider": AGENT,
+            "name": "memory",
+            "classes": {"MEMORY_MB": {"eligible": 65536}},
+        }
+        facts = {"hostname": "sled-7", "kernel": "6.1", "version": "1"}
+        self._ok(
+            "POST",
+            f"/v1/agents/{AGENT}/register",
+            {"boot_id": BOOT, "facts": facts, "parts": [part]},
+        )

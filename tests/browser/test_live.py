@@ -1,0 +1,72 @@
+"""An open page stays current, and what its reader is doing stays as it is."""
+
+from tests.browser.conftest import Open
+from tests.browser.harbor import POOL, Harbor
+
+
+def test_changes_appear_in_place(open_page: Open, harbor: Harbor) -> None:
+    """Figures change; typed text, the focus and opened details stay."""
+    watched = open_page(f"/ui/pools/{POOL}", "operator")
+    watched.live()
+    page = watched.page
+    page.fill("input[name=reason]", "half a sent")
+    harbor.native.ask("PUT", f"/v1/pools/{POOL}", {"limit": 7, "hold": 1200, "pacing": None})
+    page.wait_for_function("() => document.querySelector('[data-sum=units]').textContent === '7'")
+    page.keyboard.type("ence")
+    assert page.input_value("input[name=reason]") == "half a sentence"
+    harbor.native.ask("PUT", f"/v1/pools/{POOL}", {"limit": 6, "hold": 1200, "pacing": None})
+    page.wait_for_function("() => document.querySelector('[data-sum=units]').textContent === '6'")
+    assert page.input_value("input[name=reason]") == "half a sentence"
+    assert watched.problems == []
+
+
+def test_open_details_stay_open(open_page: Open, harbor: Harbor) -> None:
+    """On a page whose rows move."""
+    watched = open_page("/ui/audit")
+    watched.live()
+    details = watched.page.locator("details").first
+    details.locator("summary").click()
+    row = details.locator("xpath=ancestor::tr").get_attribute("id")
+    harbor.native.token("reader")
+    watched.page.wait_for_function(
+        "(row) => document.querySelector('tbody tr').id !== row", arg=row
+    )
+    assert watched.page.locator(f"#{row} details").get_attribute("open") is not None
+
+
+def test_ages_tick(open_page: Open, harbor: Harbor) -> None:
+    """They are those of the command line, in the browser as on the server."""
+    watched = open_page(f"/ui/leases/{harbor.ticket}")
+    watched.live()
+    texts = watched.page.evaluate(
+        """async (seconds) => {
+            const { ageText } = await import(
+                document.querySelector("script[type=module]").src.replace("live.js", "ages.js")
+            );
+            return seconds.map(ageText);
+        }""",
+        [0, 59, 60, 61, 3599, 3600, 3660, 86399, 86400, 90000, 10**7],
+    )
+    assert texts == [
+        "0s", "59s", "1m", "1m01s", "59m59s", "1h", "1h01m", "23h59m", "1d", "1d01h", "115d17h",
+    ]  # fmt: skip
+    before = watched.page.locator("time").first.inner_text()
+    watched.page.wait_for_function(
+        "(text) => document.querySelector('time').textContent !== text", arg=before
+    )
+
+
+def test_a_page_works_by_keyboard(open_page: Open, harbor: Harbor) -> None:
+    """The first stop skips to the content; a form can be filled in and sent."""
+    watched = open_page(f"/ui/leases/{harbor.ticket}", "operator")
+    page = watched.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.locator("input[name=priority]").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("3")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**notice=*")
+    assert "priority is 3" in page.locator("[role=status]").first.inner_text()

@@ -1,0 +1,82 @@
+"""Every page, in both themes, at three widths, with and without JavaScript."""
+
+import pytest
+
+from tests.browser.conftest import Open
+from tests.browser.harbor import Harbor
+
+PAGES = (
+    "overview",
+    "pools",
+    "pool",
+    "what-if",
+    "leases",
+    "ticket",
+    "lease",
+    "fleet",
+    "agent",
+    "fit",
+    "audit",
+    "changes",
+)
+WIDTHS = (360, 768, 1440)
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_is_accessible_and_fits(
+    open_page: Open, harbor: Harbor, name: str, theme: str
+) -> None:
+    """axe-core finds nothing, nothing is wider than the window, and no error is reported."""
+    watched = open_page(harbor.pages[name], theme=theme, width=WIDTHS[-1])
+    if name != "what-if":
+        watched.live()
+    for width in WIDTHS:
+        watched.page.set_viewport_size({"width": width, "height": 900})
+        assert watched.overflow() == [], width
+        if width != 768:
+            assert watched.violations() == [], width
+    assert watched.problems == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_works_without_javascript(open_page: Open, harbor: Harbor, name: str) -> None:
+    """Its text is there, and its links and buttons are real ones."""
+    watched = open_page(harbor.pages[name], script=False)
+    assert watched.page.locator("h1").inner_text()
+    assert watched.page.locator("main").inner_text().strip()
+    assert watched.page.locator("#connection").inner_text() == "Reload to refresh."
+    for link in watched.page.locator("main a").all():
+        assert link.get_attribute("href")
+    assert watched.problems == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_sign_in_page_is_accessible(open_page: Open, harbor: Harbor, theme: str) -> None:
+    """Also with an error on it."""
+    watched = open_page("/ui", theme=theme)
+    watched.page.click("text=Sign out")
+    watched.page.wait_for_url(f"{harbor.url}/ui/sign-in")
+    watched.page.fill("#token", "wrong")
+    watched.page.press("#token", "Enter")
+    assert "not valid" in watched.page.locator("[role=alert]").inner_text()
+    assert watched.violations() == []
+    assert watched.overflow() == []
+
+
+def test_the_checks_find_faults(open_page: Open) -> None:
+    """The control: a fault of contrast, one of width, and a missing label are found."""
+    watched = open_page("/ui")
+    watched.page.evaluate(
+        """() => {
+            const faint = document.createElement("p");
+            faint.textContent = "faint";
+            faint.style.color = "#ddd";
+            faint.style.width = "3000px";
+            document.querySelector("main").append(faint, document.createElement("input"));
+        }"""
+    )
+    found = " ".join(watched.violations())
+    assert "color-contrast" in found
+    assert "label" in found
+    assert watched.overflow() != []

@@ -1,0 +1,54 @@
+"""Open pages stay current, and end with their session."""
+
+import re
+
+from tests.faces.dashboard.browserless import Document, signed_in
+from tests.faces.v1.leasing import ask, make_pool
+from tests.faces.v1.native import Native
+
+
+def test_a_page_is_sent_again_when_something_changes(peers: list[Native]) -> None:
+    """Also if another process has changed it; the fragment is what the page has in `main`."""
+    here, there = peers[0], peers[-1]
+    pool = make_pool(here, limit=5)
+    browser = signed_in(here, "reader")
+    events = browser.events(f"/ui/pools/{pool}")
+    name, text = next(events)
+    assert name == "main"
+    assert Document(text).figures["occupied"] == ["0"]
+    whole = browser.get(f"/ui/pools/{pool}").body
+    main = re.search(r'<main id="main"[^>]*>\n(.*)</main>', whole, re.DOTALL)
+    assert main
+    assert without_ages(main[1]) == without_ages(text)
+    for occupied in ("1", "2"):
+        assert ask(there, pool).status == 201
+        document = Document(next(events)[1])
+        while document.figures["occupied"] != [occupied]:
+            document = Document(next(events)[1])
+
+
+def without_ages(text: str) -> str:
+    """Return a fragment without what depends on the time and on white space."""
+    return re.sub(r"<time.*?</time>|\s+", " ", text).strip()
+
+
+def test_a_stream_ends_with_the_token(native: Native) -> None:
+    """At the next change at the latest."""
+    browser = signed_in(native, "service")
+    events = browser.events("/ui/pools")
+    assert next(events)[0] == "main"
+    tokens = native.ask("GET", "/v1/tokens").body["tokens"]
+    (token_id,) = [one["id"] for one in tokens if one["name"] == "service"]
+    assert native.ask("DELETE", f"/v1/tokens/{token_id}").status == 204
+    make_pool(native)
+    assert [name for name, _ in events][-1] == "signed-out"
+
+
+def test_a_stream_does_not_keep_a_session(native: Native) -> None:
+    """Signing out ends it."""
+    browser = signed_in(native, "reader")
+    events = browser.events("/ui/pools")
+    assert next(events)[0] == "main"
+    assert browser.submit("/ui", "/ui/sign-out").status == 303
+    make_pool(native)
+    assert [name for name, _ in events][-1] == "signed-out"

@@ -1,0 +1,135 @@
+"""All pages: who may see them, their headers, and what is never in them."""
+
+import pytest
+
+from moorage.faces.dashboard.routing import Page
+from moorage.faces.dashboard.table import ENTRIES
+from tests.faces.dashboard.browserless import Browser, signed_in
+from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
+from tests.faces.v1.native import Native
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "{{ 7 * 7 }}",
+    "javascript:alert(1)",
+    "https://x.example/\"onclick='alert(1)'",
+    "\u202eevil\u202c",
+    "\U0001f4a9" * 40,
+    "x" * 250,
+)
+SAFE = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+def addresses(native: Native) -> dict[str, str]:
+    """Return an address of each page, of a server with a pool, a ticket and a host."""
+    pool = make_pool(native)
+    ticket = waiting_ticket(native, pool).body["id"]
+    host = native.provider(pool.replace("/", "-"))
+    found = {}
+    for page in ENTRIES:
+        if isinstance(page, Page):
+            address = page.path.replace("{name+}", pool)
+            found[page.path] = address.replace("{id}", host if "machines" in address else ticket)
+    return found
+
+
+def test_every_page_is_safe_and_well_formed(native: Native) -> None:
+    """Pages have the policy, no inline script or style, and well-formed elements."""
+    browser = signed_in(native, "admin")
+    for path, address in addresses(native).items():
+        if "agents" in path:
+            continue  # there are none here; see test_fleet.py
+        page = browser.get(address)
+        assert page.status == 200, (address, page.body)
+        assert page.document.inline == [], address
+        policy = page.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert {name: page.headers[name] for name in SAFE} == SAFE
+
+
+def test_errors_have_the_same_headers(native: Native) -> None:
+    """Also what is answered without a session, and files."""
+    browser = signed_in(native, "reader")
+    for address, status in (
+        ("/ui/nothing", 404),
+        ("/ui/pools/there/is/none", 404),
+        ("/ui/leases/none", 404),
+        ("/ui/leases?older=x", 400),
+        ("/ui/static/x/none.js", 404),
+        ("/ui/static/x/../../app.py", 404),
+        ("/ui/%00", 400),
+    ):
+        page = browser.get(address.replace("%00", "\0"))
+        assert page.status == status, (address, page.body)
+        assert {name: page.headers[name] for name in SAFE} == SAFE
+    assert browser.ask("DELETE", "/ui/pools").status == 405
+    assert browser.ask("HEAD", "/ui/pools").body == ""
+
+
+@pytest.mark.parametrize("project", [None, "p1"])
+def test_a_page_shows_only_what_its_reader_may_ask(native: Native, project: str | None) -> None:
+    """Links lead only to pages that the reader may see; those of a project see no audit log."""
+    browser = signed_in(native, "reader", project)
+    overview = browser.get("/ui").document
+    for link in overview.links:
+        if link.startswith("/ui"):
+            assert browser.get(link).status == 200, link
+    assert ("/ui/audit" in overview.links) == (
+        native.ask("GET", "/v1/audit", token=native.token("reader", project)).status == 200
+    )
+    assert browser.get("/ui/audit").status == (200 if "/ui/audit" in overview.links else 403)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_are_shown_as_text(native: Native, text: str) -> None:
+    """In labels, reasons and names, on every page that shows them, and in notices."""
+    browser, pool = signed_in(native, "admin"), make_pool(native)
+    answer = native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": text[:200]})
+    if not text.isprintable():
+        assert answer.status == 400, "what a terminal or a browser would obey is never stored"
+        return
+    labels = {"job": text, "holder": text, "build": text}
+    ticket = ask(native, pool, labels=labels)
+    assert ticket.status == 202, ticket
+    pages = ["/ui", "/ui/pools", f"/ui/pools/{pool}", f"/ui/leases/{ticket.body['id']}"]
+    pages += ["/ui/leases?label=job%3Dx", "/ui/audit", "/ui/changes?kind=lease"]
+    for path in pages:
+        page = browser.get(path)
+        assert page.status == 200, path
+        assert page.document.inline == [], path
+        assert "<script>alert" not in page.body
+        assert "<img src=x" not in page.body
+    for path in ("/ui?notice=", "/ui/fit?resources=", "/ui/leases?owner="):
+        page = browser.get(path + "%3Cscript%3Ealert(1)%3C%2Fscript%3E")
+        assert page.document.inline == [], path
+    native.ask("DELETE", f"/v1/leases/{ticket.body['id']}")
+
+
+def test_exports_execute_nothing(native: Native) -> None:
+    """A cell that a spreadsheet would take for a formula is text."""
+    browser, pool = signed_in(native, "admin"), make_pool(native)
+    ask(native, pool, key="=HYPERLINK(1)")
+    table = browser.get(f"/ui/leases.csv?pool={pool}")
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    assert table.headers["content-disposition"] == 'attachment; filename="leases.csv"'
+    assert ",'=HYPERLINK(1)," in table.body
+    assert '"key": "=HYPERLINK(1)"' in browser.get(f"/ui/leases.json?pool={pool}").body
+
+
+def test_without_the_dashboard_there_is_none(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`--no-ui` leaves the address to Placement, which has no such resource."""
+    from tests.e2e.support.server import serve
+
+    database = tmp_path_factory.mktemp("without") / "moorage.sqlite"
+    with serve(database, "--no-ui", "--no-access-log") as server:
+        native = Native(server.url, database)
+        assert Browser(native.url).get("/ui").status == 401
+        assert native.ask("GET", "/ui").status == 404
