@@ -15,7 +15,9 @@ SCRIPT_BYTES_MAX = 11_000
 STYLE_BYTES_MAX = 4_500
 INLINE = re.compile(r"<style|\sstyle\s*=|\son[a-z]+\s*=|javascript:|<script(?![^>]*\ssrc=)")
 ELSEWHERE = re.compile(r"""(?:src|href|action)="(?:https?:)?//""")
-UNSAFE = re.compile(r"\.innerHTML|\.outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function")
+UNSAFE = re.compile(
+    r"\.innerHTML|\.outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+)
 
 
 def size(suffix: str) -> int:

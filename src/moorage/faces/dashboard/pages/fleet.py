@@ -67,7 +67,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
             for name, (text, _) in FILTERS.items()
         ],
         "mapped": mapped,
-        "classes": await _classes(request) if mapped else [],
+        "classes": sorted(request.service.index.catalog.summaries.classes) if mapped else [],
         "map_groups": MAP_GROUPS,
         "colours": COLOURS,
         "chosen": {
@@ -77,12 +77,6 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
             "find": request.query.get("find", ""),
         },
     }
-
-
-async def _classes(request: PageRequest) -> list[str]:
-    """Return the classes by which the map can be coloured."""
-    sums: Capacity = await request.get("/v1/capacity", ends=0, limit=EXPORTED_MAX)
-    return [line.resource_class for line in sums.lines]
 
 
 async def _agents(request: PageRequest, limit: int) -> AgentPage:

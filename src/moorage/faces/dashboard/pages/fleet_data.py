@@ -20,7 +20,7 @@ NEEDS = "/v1/providers"
 """The route that a reader must be permitted to GET: the map shows what it lists."""
 
 SHARE_MAX = 0.05
-"""The share of a core that each map may use: the longer it takes, the older it may be."""
+"""The share of a core that all maps may use: the longer one takes, the older it may be."""
 
 MAPS_MAX = 8
 """Maps that are kept, by grouping and class."""
@@ -54,20 +54,32 @@ class Maps:
             newer = self._made.get(key)
             task = None if newer is task else newer
         if task is None:
-            task = self._made[key] = asyncio.ensure_future(_make(service, key))
-            self._made.move_to_end(key)
-            while len(self._made) > MAPS_MAX:
-                self._made.popitem(last=False)
+            task = asyncio.ensure_future(_make(service, key, SHARE_MAX / (1 + self._busy())))
+        self._made[key] = task  # others may have pushed it out
+        self._made.move_to_end(key)
+        while len(self._made) > MAPS_MAX:
+            self._made.popitem(last=False)
         return await asyncio.shield(task)
 
+    def _busy(self) -> int:
+        """Return how many maps are being made, or were made a moment ago."""
+        now = perf_counter()
+        done = [task for task in self._made.values() if task.done()]
+        fresh = [task for task in done if _succeeded(task) and now < task.result().until]
+        return len(self._made) - len(done) + len(fresh)
+
     async def _serves(self, service: Service, task: asyncio.Task[Made]) -> bool:
-        if task.cancelled() or task.exception() is not None:
+        if not _succeeded(task):
             return False
         made = task.result()
         if perf_counter() < made.until:
             return True
         await service.index.current()
         return made.as_of == as_of(service)
+
+
+def _succeeded(task: asyncio.Task[Made]) -> bool:
+    return not task.cancelled() and task.exception() is None
 
 
 _MAPS: WeakKeyDictionary[Index, Maps] = WeakKeyDictionary()
@@ -113,7 +125,7 @@ def grouping_of(request: PageRequest) -> Grouping:
     )
 
 
-async def _make(service: Service, key: Key) -> Made:
+async def _make(service: Service, key: Key, share: float) -> Made:
     catalog = await service.index.current()
     # The event loop does not run in between, so all is as of the same revision.
     records = snapshot(catalog)
@@ -125,7 +137,7 @@ async def _make(service: Service, key: Key) -> Made:
     shown, named = await service.searches.reading(drawn(records, agents, revision, *key))
     made = await asyncio.to_thread(lambda: (_answer(encoded(shown)), _answer(encoded(named))))
     spent = perf_counter() - begun
-    return Made(revision, *made, perf_counter() + spent / SHARE_MAX)
+    return Made(revision, *made, perf_counter() + spent / share)
 
 
 def _answer(body: bytes) -> Answer:

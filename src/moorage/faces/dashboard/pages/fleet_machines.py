@@ -62,18 +62,22 @@ def share(part: float, whole: float) -> int:
 
 
 class ClassSum:
-    """What the tree of a machine has of one class. `allowed`: as if all of it were offered."""
+    """What the tree of a machine has of one class. `held_back` are its reserved units.
 
-    __slots__ = ("allowed", "reserved", "total", "units", "used")
+    `allowed` is its capacity as if all of it were offered.
+    """
+
+    __slots__ = ("allowed", "held_back", "total", "units", "used")
 
     def __init__(self) -> None:
-        self.total = self.reserved = self.units = self.used = 0
+        self.total = self.held_back = self.units = self.used = 0
         self.allowed = 0.0
 
     def add(self, offer: InventoryFigures, used: int) -> None:
         """Add the inventory of one provider of the tree."""
+        held_back = offer.reserved
         self.total += offer.total
-        self.reserved += offer.reserved
+        self.held_back += held_back
         self.units += offer.units
         self.used += used
         self.allowed += capacity(offer.total, offer.reserved, offer.allocation_ratio)
@@ -116,7 +120,7 @@ def _machine(root: Provider, tree: list[ProviderRecord], wanted: str | None) -> 
     for one in sums.values():
         used = max(used, share(one.used, divisor(one.units)))
         offered = min(offered, share(one.units, max(int(one.allowed), 1)))
-        reserved = max(reserved, share(one.reserved, max(one.total, 1)))
+        reserved = max(reserved, share(one.held_back, max(one.total, 1)))
     chosen = ClassSum() if wanted is None else sums.get(wanted, ClassSum())
     figures = (used, offered, reserved, chosen.total, chosen.units, chosen.used)
     return Machine(root, *figures, traits, aggregates)

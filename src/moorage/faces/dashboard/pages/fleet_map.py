@@ -1,8 +1,7 @@
 """The fleet as columns for the canvas: a byte per machine and figure, as of one revision.
 
 A machine is the root of a tree of providers; its figures are those of its whole tree. It stands in
-one group, so whoever is in several aggregates, or has several traits, is grouped with those that
-have the same.
+one group: machines in several aggregates, or with several traits, with those that have the same.
 """
 
 import base64

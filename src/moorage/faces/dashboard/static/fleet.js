@@ -33,6 +33,7 @@ const load = async () => {
     if (key !== wanted()) return;
     if (got.groups) await take(got, key);
     revision.textContent = got.as_of;
+    if (got.as_of !== document.querySelector("[data-revision]").textContent) changed();
   } catch (error) {
     status.textContent = "The map cannot be read: " + error.message;
   }
@@ -40,7 +41,7 @@ const load = async () => {
 
 const read = async (address, query) => {
   const answer = await fetch(address + "?" + query, { redirect: "error" });
-  if (!answer.ok) throw new Error("the server answered " + answer.status + ".");
+  if (!answer.ok) throw new Error("status " + answer.status);
   return answer.json();
 };
 
@@ -50,7 +51,6 @@ const take = async (got, key) => {
   for (const name of [...SHARES, "condition"]) got[name] = bytes(got[name]);
   data = got;
   asked = key;
-  // A machine came or went in between.
   if (names.order !== data.order) changed();
   await rest();
   if (moved) arrange();
@@ -65,7 +65,7 @@ const changed = () => {
   if (!waits && !document.hidden) waits = setTimeout(load, Math.max(0, last + REST - performance.now()));
 };
 
-// Groups stand side by side on shelves, in the shape in which machines become largest.
+// Groups stand on shelves, in the shape in which machines become largest.
 
 const arrange = () => {
   let best = -1, kept, shelves;
@@ -169,15 +169,15 @@ const frame = () => {
 const title = (one) => {
   const room = Math.floor((one.wide * scale) / (7 * dense)), text = one.name + " · " + one.count;
   const texts = one.capacity ? [text + ", " + Math.round((one.used * 100) / one.capacity) + " % used", text] : [text];
-  paper.fillText(texts.find((some) => some.length <= room) ?? one.name.slice(0, room), left + one.x * scale, top_ + one.y * scale - 3 * dense);
+  paper.fillText(texts.find((some) => some.length <= room) ?? one.name.slice(0, room), left + one.x * scale, top_ + one.y * scale - 2 * dense);
 };
 
 const ring = (machine, wide) => {
   if (machine < 0) return;
-  const cell = place[machine], size = Math.max(scale, 5 * dense);
+  const [x, y] = corner(machine), size = Math.max(scale, 5 * dense) + 1;
   paper.lineWidth = wide * dense;
   paper.strokeStyle = colours.mark;
-  paper.strokeRect(left + (cell % across) * scale - 1, top_ + Math.floor(cell / across) * scale - 1, size + 1, size + 1);
+  paper.strokeRect(x - 1, y - 1, size, size);
 };
 
 const least = () => Math.min(canvas.width / across, canvas.height / down);
@@ -196,10 +196,10 @@ const fit = () => {
 };
 
 const middle = () => [canvas.width / 2, canvas.height / 2];
-const centre = (machine) => [((place[machine] % across) + 0.5) * scale + left, (Math.floor(place[machine] / across) + 0.5) * scale + top_];
+const corner = (machine) => [left + (place[machine] % across) * scale, top_ + Math.floor(place[machine] / across) * scale];
 
 const zoom = (factor, x, y) => {
-  if (x === undefined) [x, y] = chosen < 0 ? middle() : centre(chosen);
+  if (x === undefined) [x, y] = chosen < 0 ? middle() : corner(chosen);
   const next = Math.min(CELL_MAX * dense, Math.max(least(), scale * factor));
   left = x - ((x - left) * next) / scale;
   top_ = y - ((y - top_) * next) / scale;
@@ -216,7 +216,7 @@ const pan = (x, y) => {
 const choose = (machine) => {
   if (machine < 0 || machine >= place.length) return;
   chosen = machine;
-  const [x, y] = centre(machine), [halfWide, halfHigh] = middle();
+  const [x, y] = corner(machine), [halfWide, halfHigh] = middle();
   if (Math.abs(x - halfWide) > halfWide || Math.abs(y - halfHigh) > halfHigh) pan(halfWide - x, halfHigh - y);
   describe();
   draw();
@@ -225,9 +225,9 @@ const choose = (machine) => {
 const describe = () => {
   const i = hovered < 0 ? chosen : hovered;
   if (i < 0) {
-    const count = found ? found.reduce((sum, one) => sum + one, 0) + " of " : "";
-    const more = data.left_out ? ", " + data.left_out + " more are not on the map" : "";
-    status.textContent = count + data.used.length + " machines in " + blocks.length + " groups" + more + ".";
+    const count = found ? found.filter(Boolean).length + " of " : "";
+    const more = data.left_out ? ", " + data.left_out + " are left out" : "";
+    status.textContent = count + data.used.length + " machines in " + blocks.length + " groups" + more;
     return;
   }
   const group = blocks.findLast((one) => one.first <= i);
