@@ -48,7 +48,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser generators alerts baremetal gate reporters metal3 oldest-python compare environments check bench bench-nova soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 oldest-python compare environments check bench bench-nova soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -94,6 +94,9 @@ nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) ## Look at every page of the dashboard in a real browser
 	MOORAGE=$(abspath $(BIN)/moorage) CHROMIUM=$(abspath $(CHROMIUM)) AXE=$(abspath $(BROWSER_NODE)/node_modules/axe-core/axe.min.js) \
 		$(BROWSER_VENV)/bin/python -m pytest --confcutdir tests/browser -p no:cacheprovider -q -n $(BUSY_WORKERS) tests/browser $(ARGS)
+
+screenshots: $(VENV)/run.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Take the pictures of README.md and docs/ from the example of `make demo`
+	CHROMIUM=$(abspath $(CHROMIUM)) $(BROWSER_VENV)/bin/python -m tests.browser.screenshots --python $(abspath $(BIN)/python) $(ARGS)
 
 # Tests what three generators make from the OpenAPI description of the native API.
 generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp

@@ -25,6 +25,10 @@ ANSWER_BYTES_MAX = 256 << 20
 LINE_BYTES_MAX = 32 << 20
 """Bytes in one line of a stream."""
 
+PAGES = "/ui"
+PAGES_LINK = f"<{PAGES}>;"
+"""How the header `Link` begins if the server has pages for people."""
+
 UNAUTHORIZED = 401
 NOT_FOUND = 404
 UNROUTED = ("unrouted", "unknown")
@@ -101,6 +105,8 @@ class Transport:
         self._certificate = certificate
         self.server_time: datetime | None = None
         """The time of the newest answer by the server's clock, to the second; None: unknown."""
+        self.pages: str | None = None
+        """The address of the server's pages for people, by its newest answer; None: it has none."""
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
     def request(
@@ -192,6 +198,8 @@ class Transport:
             response = connection.getresponse()
             raw = _whole(response, self._answer_bytes_max)
             self.server_time = _time(response.getheader("Date")) or self.server_time
+            has_pages = response.getheader("Link", "").startswith(PAGES_LINK)
+            self.pages = f"{self.url}{PAGES}" if has_pages else None
             return response.status, raw, response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"no answer from {self._where}: {error}") from error

@@ -91,7 +91,9 @@ def compose(
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     plain_agents = settings.insecure_agents
-    faces["v1"] = V1Face(service, authenticator, limits, plain_agents=plain_agents)
+    faces["v1"] = V1Face(
+        service, authenticator, limits, plain_agents=plain_agents, pages=settings.ui
+    )
     if settings.ui:
         api = InProcessApi(service)
         faces["ui"] = DashboardFace(service, authenticator, api, limits)

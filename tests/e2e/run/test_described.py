@@ -99,7 +99,8 @@ def test_a_waiting_job_reads_who_holds_the_unit(port: Harbour) -> None:
             by = f"job 4711 on {HOST} (admin)"
             assert said == (
                 f"moorage: ticket {ticket.id} waits in line of {pool}: place 1;"
-                f" first in line; limit: 1 of 1 unit of {pool} is held by {by}\n"
+                f" first in line; limit: 1 of 1 unit of {pool} is held by {by};"
+                f" see {port.server.url}/ui/leases/{ticket.id}\n"
             )
             assert ticket.waiting.reason.endswith(by)
             assert by not in ticket.labels.values()

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moorage.core.clock import HOUR, MINUTE, SECOND
-from moorage.service.access import sessions as sessions_module
 from moorage.service.access.sessions import IDLE, LIFE, NOTED_EVERY, OF_TOKEN_MAX
 from moorage.service.access.sign_in_attempts import FAILURES_MAX, SOURCES_MAX, SignInAttempts
-from moorage.service.access.token import Token
+from moorage.service.access.token import Token, digest_of
 from moorage.service.app import Service
+from moorage.store.access.sessions import session_by_sha256
 from moorage.store.open import open_engine
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, fatal
 from tests.support import cluster
@@ -111,9 +111,7 @@ def test_uses_are_written_once_a_minute(url: str) -> None:
         for _ in range(3 * NOTED_EVERY // SECOND):
             clock.at += SECOND
             assert await sessions.find(secret) is not None
-            plan = sessions_module.sessions_store.session_by_sha256(
-                sessions_module.digest_of(secret)
-            )
+            plan = session_by_sha256(digest_of(secret))
             row = await services[0].engine.read(plan)
             assert row is not None
             stored.append(row.used_at)

@@ -34,6 +34,11 @@ class LocalServer:
         """Send one request; see `Transport.request`."""
         return self._transport().request(method, path, body, seconds_max=seconds_max)
 
+    @property
+    def pages(self) -> str | None:
+        """The address of the pages of the server that has answered last."""
+        return None if self._known is None else self._known[1].pages
+
     def _transport(self) -> Transport:
         try:
             found = self._files.announced(with_token=self._token is not None)

@@ -113,14 +113,18 @@ def standing_of(
     return f"waiting for {pools}: {'; '.join(parts)} ({spoken(waited)} so far)"
 
 
-def ticket_of(ticket: str, pools: str, waiting: Waiting) -> str:
-    """Return the first standing of a ticket as text for people, with its id for other commands."""
+def ticket_of(ticket: str, pools: str, waiting: Waiting, pages: str | None = None) -> str:
+    """Return the first standing of a ticket as text for people, with its id for other commands.
+
+    `pages`: the address of the server's pages for people; None: it has none.
+    """
     text = f"ticket {ticket} waits in line of {pools}: place {waiting.position}"
     if waiting.overdue:
         text += f", {OVERDUE}"
     elif waiting.eta_seconds is not None:
         text += f", expected in {eta_spoken(*waiting.eta_seconds)}"
-    return f"{text}; {waiting.reason}" if waiting.reason else text
+    text = f"{text}; {waiting.reason}" if waiting.reason else text
+    return text if pages is None else f"{text}; see {pages}/leases/{ticket}"
 
 
 def _eta(earliest: float, latest: float) -> str:

@@ -17,7 +17,7 @@ from moorage.faces.json_decoding import decoded
 from moorage.faces.path_table import Table
 from moorage.faces.streaming import Stream, stream_send
 from moorage.faces.v1 import problems, roles
-from moorage.faces.v1.answers import answered, head_of, messages_of
+from moorage.faces.v1.answers import Headers, answered, head_of, messages_of
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
@@ -43,6 +43,9 @@ from moorage.faces.web import (
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
 
+PAGES_LINK = b'</ui>; rel="alternate"; type="text/html"'
+"""The header `Link` of every answer if there are pages for people. Source: RFC 8288."""
+
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
 log = logging.getLogger("moorage.v1")
@@ -56,6 +59,7 @@ class V1Face:
         authenticator: identifies callers.
         limits: limits on the size of requests.
         plain_agents: whether agents may use unencrypted connections from other hosts.
+        pages: whether the server has pages for people; its answers then link to them.
     """
 
     def __init__(
@@ -65,7 +69,9 @@ class V1Face:
         limits: Limits,
         *,
         plain_agents: bool = False,
+        pages: bool = False,
     ) -> None:
+        self._pages: Headers = [(b"link", PAGES_LINK)] if pages else []
         self._service = service
         self._authenticator = authenticator
         self._limits = limits
@@ -75,7 +81,7 @@ class V1Face:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request_id = request_id_new()
-        head = head_of(request_id)
+        head = head_of(request_id) + self._pages
         try:
             route, variables = self._route(scope)
             if route.routine:

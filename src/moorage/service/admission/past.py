@@ -74,7 +74,7 @@ class PoolPast:
         """Return a pool's counts over the last `since` microseconds, in `points` equal parts."""
         seen, when = await self._seen(pool, since, REPORT_LEASES_MAX)
         at = when.moment.at
-        covered = self._covered(seen, at, since)
+        covered = self._covered(seen, when, since)
         back = when.wall - at
         begins = Instant(at - covered)
         buckets = await asyncio.to_thread(buckets_of, seen.past, begins, at, points)
@@ -106,7 +106,7 @@ class PoolPast:
             self._rehearsals -= 1
         return RehearsalView(
             as_of=Cursor(seen.epoch, seen.revision),
-            covered=self._covered(seen, when.moment.at, since),
+            covered=self._covered(seen, when, since),
             cut=seen.cut,
             actual=actual,
             scenes=found,
@@ -123,9 +123,10 @@ class PoolPast:
             raise not_found(pool)
         return seen, self._service_clock.estimate(seen.timeline)
 
-    def _covered(self, seen: PastSeen, at: Instant, since: int) -> int:
-        """Return how far back all leases are known."""
-        known = min(since, at - self._ended.since(at))
+    def _covered(self, seen: PastSeen, when: When, since: int) -> int:
+        """Return how far back all leases are known; before its creation a pool had none."""
+        at = when.moment.at
+        known = min(since, at - self._ended.since(at), when.wall - seen.pool.pool.created_at)
         if seen.cut:
             oldest = min(
                 (one.ended_at for one in seen.past if one.ended_at is not None), default=at

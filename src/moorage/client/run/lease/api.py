@@ -24,6 +24,11 @@ class Requests(Protocol):
         """See `Transport.request`."""
         ...
 
+    @property
+    def pages(self) -> str | None:
+        """See `Transport.pages`."""
+        ...
+
 
 class Leases:
     """Leases at one server.
@@ -33,6 +38,11 @@ class Leases:
 
     def __init__(self, transport: Requests) -> None:
         self._transport = transport
+
+    @property
+    def pages(self) -> str | None:
+        """The address of the server's pages for people; None: it has none, or it is unknown."""
+        return self._transport.pages
 
     def ask(self, wish: LeaseRequest, key: str, seconds_max: float = ANSWER_SECONDS) -> Lease:
         """Request units; the same key and wish return the same lease again.

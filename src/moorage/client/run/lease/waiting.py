@@ -101,7 +101,7 @@ def _show(acquiring: Acquiring, notices: Progress, shown: list[str]) -> None:
     lease = acquiring.lease
     if lease is not None and lease.waiting is not None and lease.id not in shown:
         shown.append(lease.id)
-        text = ticket_of(lease.id, acquiring.wish.pools, lease.waiting)
+        text = ticket_of(lease.id, acquiring.wish.pools, lease.waiting, acquiring.leases.pages)
         notices.first_standing(text, elapsed())
     else:
         notices.standing(_standing(acquiring), elapsed())
