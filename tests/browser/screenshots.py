@@ -37,7 +37,7 @@ class Picture(NamedTuple):
 PICTURES = (
     Picture("overview", "/ui"),
     Picture("pool", "/ui/pools/install/azure?since=3600"),
-    Picture("fleet", "/ui/fleet", "dark"),
+    Picture("fleet", "/ui/fleet?group=rack", "dark", 1100),
     Picture("fit", "/ui/fit?resources=VCPU:96,CUSTOM_GPU_A100:5&required=CUSTOM_WATER_COOLED"),
 )
 
@@ -57,6 +57,7 @@ def main() -> int:
             _take(url, token, words.folder)
         finally:
             demo.send_signal(signal.SIGINT)
+            demo.communicate()
     return 0
 
 

@@ -22,7 +22,7 @@ def test_a_pool_is_made_with_its_pacing(cli: Cli) -> None:
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "install/azure-4"))
     assert (shown["limit"], shown["hold"], shown["pacing"]) == ("50", "20m", "24sx5")
     listed = [line.split("\t") for line in cli.lines("pool", "list")]
-    assert listed[0][:3] == ["pool", "limit", "occupied"]
+    assert listed[0][:3] == ["pool", "limit", "in use"]
     assert ["plain", "3", "0", "0", "3", "-", "none", "open"] in listed
 
 

@@ -39,7 +39,7 @@ from moorage.wire.pool_reports import PoolReport
 COLUMNS = (
     Column("pool"),
     Column("limit", dropped=3, right=True),
-    Column("occupied", right=True),
+    Column("in use", right=True),
     Column("waiting", right=True),
     Column("free", dropped=2, right=True),
     Column("hold", dropped=4),

@@ -7,7 +7,7 @@ from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.lease_text import eta_text
 from moorage.cli.support.views.pool_text import state_of
 from moorage.core.counting import counted
-from moorage.wire.admission import Lease, Pool
+from moorage.wire.admission import Pool
 from moorage.wire.labels import holder_of
 
 COLUMNS = (
@@ -43,7 +43,7 @@ def rows(pools: Iterable[Pool]) -> list[Row]:
             f"{pool.occupied}/{pool.units}",
             str(pool.waiting),
             state_cell(state_of(pool)),
-            *_first(pool.first),
+            *_first(pool),
         ]
         for pool in pools
     ]
@@ -61,10 +61,14 @@ def totals(pools: Sequence[Pool]) -> str:
     return f"{text}; {unheard} unheard" if unheard else text
 
 
-def _first(ticket: Lease | None) -> list[str]:
-    """Return a ticket's owner and key, when it may be granted, and why it waits."""
+def _first(pool: Pool) -> list[str]:
+    """Return the first ticket's owner and key, when it may be granted, and why it waits.
+
+    Without a ticket: why the pool is paused.
+    """
+    ticket = pool.first
     if ticket is None or ticket.waiting is None:
-        return ["-", "-", "-"]
+        return ["-", "-", pool.pause_reason or "-"]
     waiting = ticket.waiting
     return [
         f"{holder_of(ticket.owner, ticket.labels)} {ticket.labels.get('verb') or ticket.key}",
