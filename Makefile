@@ -17,7 +17,8 @@ BROWSER_NODE := .node-browser
 CHROMIUM := .chromium/chromium
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
-SOURCES := src tests bench
+OLDEST_PYTHON := .oldest-python/python3.9
+SOURCES := src tests bench demo
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
 # `make soak` and `make compare` have one worker per core.
 WORKERS ?= 3
@@ -26,7 +27,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare browser generators alerts baremetal gate reporters metal3
+E2E := osc-placement nova compare browser generators alerts baremetal gate reporters metal3 oldest-python
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -47,7 +48,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres ironic gated-ironic test e2e osc-placement nova browser generators alerts baremetal gate reporters metal3 compare environments check bench bench-nova soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser generators alerts baremetal gate reporters metal3 oldest-python compare environments check bench bench-nova soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -59,6 +60,9 @@ run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its databa
 
 run-postgres: $(VENV)/dev.stamp ## Start Moorage with its own PostgreSQL, in ./moorage-postgres
 	@exec $(CLUSTER) moorage-postgres $(BIN)/moorage serve $(ARGS)
+
+demo: $(VENV)/run.stamp ## Serve an example with 2,000 machines and 300 jobs, to look at in a browser (ARGS="--help")
+	@exec $(BIN)/python -m demo $(ARGS)
 
 ironic: $(IRONIC_VENV)/stamp ## Start a real OpenStack Ironic with 50 fake nodes (ARGS="--nodes 10"; ARGS="--help")
 	@exec $(IRONIC_VENV)/bin/python -m tests.baremetal.serve $(ARGS)
@@ -110,6 +114,9 @@ reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report n
 metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an operator work with the double of a Kubernetes API server
 	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
 
+oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.9, the oldest that it supports
+	MOORAGE_TEST_PYTHON=$(abspath $(OLDEST_PYTHON)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/client/run tests/client/leasing/test_pythons.py tests/client/test_distributions.py
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -137,7 +144,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL)
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(OLDEST_PYTHON)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -180,9 +187,9 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .chromium .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/run.stamp: requirements.lock pyproject.toml setup.py scripts/environment
 	scripts/environment $(VENV) requirements.lock .
@@ -241,6 +248,10 @@ $(PROMTOOL): scripts/promtool
 
 $(KUBECTL): scripts/kubectl
 	scripts/kubectl $@
+
+# What is only linked is older than the script, so it is linked again each time.
+$(OLDEST_PYTHON): scripts/oldest-python
+	scripts/oldest-python $@
 
 $(ORIGINAL_VENV)/stamp: bench/requirements.lock scripts/environment
 	scripts/environment $(ORIGINAL_VENV) bench/requirements.lock

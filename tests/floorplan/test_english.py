@@ -8,7 +8,7 @@ from tests.floorplan.tidy import Source, sources
 
 def test_no_old_habits() -> None:
     """The package, its tests and its benchmarks use none of the words."""
-    trees = [source for folder in ("src", "tests", "bench") for source in sources(folder)]
+    trees = [source for folder in ("src", "tests", "bench", "demo") for source in sources(folder)]
     assert [line for source in trees for line in dialect(source)] == []
 
 

@@ -60,7 +60,7 @@ def complaints(rule: Callable[[Source], Iterable[str]], among: list[Source]) -> 
 def test_sizes_only_shrink() -> None:
     """Files have at most 400 lines and functions at most 60, except for the listed ones."""
     found: dict[str, int] = {}
-    for source in sources("src", "tests", "bench"):
+    for source in sources("src", "tests", "bench", "demo"):
         found |= tidy.oversize(source)
     assert found == OVERSIZE_ALLOWED
 
@@ -110,7 +110,7 @@ def test_statements_are_named_alike() -> None:
 
 def test_exceptions_have_reasons() -> None:
     """Every comment that silences a check gives the reason on the same line."""
-    assert complaints(tidy.unexplained_exceptions, sources("src", "tests", "bench")) == []
+    assert complaints(tidy.unexplained_exceptions, sources("src", "tests", "bench", "demo")) == []
 
 
 def test_tests_do_not_sleep() -> None:
@@ -134,7 +134,7 @@ def test_every_package_has_a_door_sign() -> None:
 
 def test_folders_are_small() -> None:
     """No folder of the package, the tests or the benchmarks has more than 20 Python files."""
-    files = Counter(str(Path(s.path).parent) for s in sources("src", "tests", "bench"))
+    files = Counter(str(Path(s.path).parent) for s in sources("src", "tests", "bench", "demo"))
     assert list(tidy.crowded(files)) == []
     assert list(tidy.crowded({"a": 21, "b": 20})) == ["a: 21 files, at most 20"]
 

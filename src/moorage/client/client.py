@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
 from moorage.client.leasing.asynchronous import LEASES_MAX, AsyncHolding, Places
 from moorage.client.leasing.errors import ConfigurationError
 from moorage.client.leasing.holding import Holding
-from moorage.client.leasing.options import UNREACHABLE_AFTER, WAIT, Duration, OnLost, options_of
+from moorage.client.leasing.options import HoldingOptions, options_of
+from moorage.client.leasing.signature import taking
 from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
 from moorage.client.run.lease.api import Leases
@@ -60,21 +60,8 @@ class Client:
         self.reporting = Reporting(transport)
         self._leases = Leases(transport)
 
-    def lease(
-        self,
-        pool: str | Mapping[str, int],
-        units: int = 1,
-        *,
-        hold: Duration | None = None,
-        wait: Duration = WAIT,
-        ttl: Duration | None = None,
-        priority: int = 0,
-        labels: Mapping[str, str] | None = None,
-        unreachable_after: Duration = UNREACHABLE_AFTER,
-        patient: bool = False,
-        outcome: bool = False,
-        on_lost: OnLost | None = None,
-    ) -> Holding:
+    @taking(options_of)
+    def lease(self, options: HoldingOptions) -> Holding:  # noqa: D417 # the arguments are those of options_of
         """Return a lease for a `with` block, or for `acquire` and `release`.
 
         Durations are seconds, or text such as `90s`, `20m`, `1h30m`.
@@ -82,6 +69,8 @@ class Client:
         Args:
             pool: its name, or several pools with their units: all are granted at once, or none.
             units: of the pool.
+            slot: labels that the slots must have, of a pool with named slots; for several pools by
+                pool. `slots` of the lease has their names.
             hold: the server ends the lease this long after granting it; by default that of the
                 pool.
             wait: how long to wait in line; 0: one try.
@@ -89,6 +78,12 @@ class Client:
                 that keeps Python's other threads from running must let go within half of it.
             priority: higher goes first.
             labels: shown with the lease.
+            about: add labels that describe the program: host, user, pid, command and CI job, as
+                `moorage run` does; those in `labels` win. `MOORAGE_LABELS=0` adds none.
+            key: names what the lease is for. A program that asks again with the same key and
+                arguments, after a crash or a restart, gets its lease or its place in line again.
+                The place is kept for 5 minutes while no program waits. Two programs must not use
+                one key at the same time: they would share the lease.
             unreachable_after: how long to try while no server answers.
             patient: the lease is lost only if the server says so, never because the server does not
                 answer.
@@ -98,19 +93,6 @@ class Client:
         Raises:
             ValueError: an argument is not valid.
         """
-        options = options_of(
-            pool,
-            units,
-            hold=hold,
-            wait=wait,
-            ttl=ttl,
-            priority=priority,
-            labels=labels,
-            unreachable_after=unreachable_after,
-            patient=patient,
-            outcome=outcome,
-            on_lost=on_lost,
-        )
         return Holding(self._leases, options)
 
 
@@ -135,39 +117,13 @@ class AsyncClient:
         self.client = Client(url, token, certificate=certificate)
         self._places = Places(leases_max)
 
-    def lease(
-        self,
-        pool: str | Mapping[str, int],
-        units: int = 1,
-        *,
-        hold: Duration | None = None,
-        wait: Duration = WAIT,
-        ttl: Duration | None = None,
-        priority: int = 0,
-        labels: Mapping[str, str] | None = None,
-        unreachable_after: Duration = UNREACHABLE_AFTER,
-        patient: bool = False,
-        outcome: bool = False,
-        on_lost: OnLost | None = None,
-    ) -> AsyncHolding:
+    @taking(options_of)
+    def lease(self, options: HoldingOptions) -> AsyncHolding:
         """Return a lease for an `async with` block; the arguments are those of `Client.lease`.
 
         The block raises TooManyLeasesError if `leases_max` are in use. If the lease is lost, the
         task is cancelled and the block ends with LeaseLostError.
         """
-        options = options_of(
-            pool,
-            units,
-            hold=hold,
-            wait=wait,
-            ttl=ttl,
-            priority=priority,
-            labels=labels,
-            unreachable_after=unreachable_after,
-            patient=patient,
-            outcome=outcome,
-            on_lost=on_lost,
-        )
         return AsyncHolding(self.client._leases, options, self._places)
 
 

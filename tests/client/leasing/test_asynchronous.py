@@ -2,22 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from moorage.client import AsyncClient, LeaseLostError, NotInTimeError, TooManyLeasesError
-from moorage.wire.admission import Lease, PoolWanted
-from tests.e2e.support.server import serve
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Return the URL of a server and its administrator's token."""
-    database = tmp_path_factory.mktemp("leasing") / "moorage.sqlite"
-    with serve(database, "--no-access-log") as server:
-        yield server.url, Path(f"{database}.token").read_text().strip()
+from moorage.wire.admission import Lease
+from tests.client.leasing.pools import leases, pool_made
 
 
 @pytest.fixture
@@ -26,27 +16,16 @@ def aclient(served: tuple[str, str]) -> AsyncClient:
     return AsyncClient(*served)
 
 
-def pool_made(aclient: AsyncClient, name: str, **wanted: object) -> str:
-    """Create a pool with one unit; return its name."""
-    aclient.client.admission.pool_put(name, PoolWanted(**{"limit": 1, **wanted}))  # type: ignore[arg-type] # as the test says
-    return name
-
-
-def leases(aclient: AsyncClient, pool: str, state: str | None = None) -> list[Lease]:
-    """Return leases and tickets of a pool, oldest first."""
-    return [*aclient.client.admission.leases(pool=pool, state=state)]
-
-
 async def waiting(aclient: AsyncClient, pool: str, count: int = 1) -> list[Lease]:
     """Wait until a pool has this many tickets; return them."""
-    while len(found := await asyncio.to_thread(leases, aclient, pool, "waiting")) < count:
+    while len(found := await asyncio.to_thread(leases, aclient.client, pool, "waiting")) < count:
         pass
     return found
 
 
 def test_a_block_has_a_lease(aclient: AsyncClient) -> None:
     """The block has the lease; while it waits, other tasks run; after it the unit is free."""
-    pool = pool_made(aclient, "block")
+    pool = pool_made(aclient.client, "block")
     order: list[str] = []
 
     async def second(first_is_there: asyncio.Event) -> None:
@@ -66,14 +45,14 @@ def test_a_block_has_a_lease(aclient: AsyncClient) -> None:
         await task
 
     asyncio.run(main())
-    assert [one.token for one in leases(aclient, pool)] == order
-    assert [one.cause for one in leases(aclient, pool)] == ["released", "released"]
-    assert leases(aclient, pool)[1].outcome == "ok"
+    assert [one.token for one in leases(aclient.client, pool)] == order
+    assert [one.cause for one in leases(aclient.client, pool)] == ["released", "released"]
+    assert leases(aclient.client, pool)[1].outcome == "ok"
 
 
 def test_cancelling_a_wait(aclient: AsyncClient) -> None:
     """A task that is cancelled while it waits leaves no ticket behind."""
-    pool = pool_made(aclient, "cancelled")
+    pool = pool_made(aclient.client, "cancelled")
 
     async def wanting() -> None:
         async with aclient.lease(pool):
@@ -86,7 +65,7 @@ def test_cancelling_a_wait(aclient: AsyncClient) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert leases(aclient, pool)[1].cause == "withdrawn"
+            assert leases(aclient.client, pool)[1].cause == "withdrawn"
             with pytest.raises(NotInTimeError):
                 async with aclient.lease(pool, wait=0):
                     raise AssertionError("granted")
@@ -96,7 +75,7 @@ def test_cancelling_a_wait(aclient: AsyncClient) -> None:
 
 def test_cancelling_at_any_moment(aclient: AsyncClient) -> None:
     """Whenever a task is cancelled on its way to a lease, neither ticket nor lease is left."""
-    pool = pool_made(aclient, "moments", limit=100)
+    pool = pool_made(aclient.client, "moments", limit=100)
 
     async def holding(started: asyncio.Event) -> None:
         started.set()
@@ -113,17 +92,17 @@ def test_cancelling_at_any_moment(aclient: AsyncClient) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        while await asyncio.to_thread(leases, aclient, pool, "granted"):
+        while await asyncio.to_thread(leases, aclient.client, pool, "granted"):
             pass
-        assert not leases(aclient, pool, "waiting")
+        assert not leases(aclient.client, pool, "waiting")
 
     asyncio.run(main())
-    assert {one.cause for one in leases(aclient, pool)} <= {"released", "withdrawn"}
+    assert {one.cause for one in leases(aclient.client, pool)} <= {"released", "withdrawn"}
 
 
 def test_cancelling_a_holder(aclient: AsyncClient) -> None:
     """A holder that is cancelled releases its lease, and stays cancelled."""
-    pool = pool_made(aclient, "holder")
+    pool = pool_made(aclient.client, "holder")
 
     async def holding(there: asyncio.Event) -> None:
         async with aclient.lease(pool):
@@ -139,12 +118,12 @@ def test_cancelling_a_holder(aclient: AsyncClient) -> None:
             await task
 
     asyncio.run(main())
-    assert leases(aclient, pool)[0].cause == "released"
+    assert leases(aclient.client, pool)[0].cause == "released"
 
 
 def test_a_loss_cancels_the_block(aclient: AsyncClient) -> None:
     """A block that waits for something else ends as soon as its lease is revoked."""
-    pool = pool_made(aclient, "revoked")
+    pool = pool_made(aclient.client, "revoked")
 
     async def main() -> None:
         with pytest.raises(LeaseLostError, match="maintenance"):
@@ -160,7 +139,7 @@ def test_a_loss_cancels_the_block(aclient: AsyncClient) -> None:
 
 def test_the_limit_of_leases(aclient: AsyncClient, served: tuple[str, str]) -> None:
     """A client holds and waits for at most `leases_max` leases; the error names the option."""
-    pool = pool_made(aclient, "limited", limit=5)
+    pool = pool_made(aclient.client, "limited", limit=5)
     small = AsyncClient(*served, leases_max=1)
 
     async def main() -> None:

@@ -2,83 +2,27 @@
 
 import os
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from moorage.client import (
     Client,
     ConfigurationError,
-    Holding,
     LeaseLostError,
-    MoorageError,
     NotGrantedError,
     NotInTimeError,
     RefusedError,
     UnreachableError,
 )
-from moorage.wire.admission import Lease, PoolWanted
-from tests.e2e.support.server import serve
+from tests.client.leasing.pools import in_thread, leases, pool_made, waiting
 
 SECONDS = 30.0
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Return the URL of a server and its administrator's token."""
-    database = tmp_path_factory.mktemp("leasing") / "moorage.sqlite"
-    with serve(database, "--no-access-log") as server:
-        yield server.url, Path(f"{database}.token").read_text().strip()
-
-
-@pytest.fixture
-def client(served: tuple[str, str]) -> Client:
-    """Return the administrator's client."""
-    return Client(*served)
-
-
-def pool_made(client: Client, name: str, **wanted: object) -> str:
-    """Create a pool with one unit; return its name."""
-    client.admission.pool_put(name, PoolWanted(**{"limit": 1, **wanted}))  # type: ignore[arg-type] # as the test says
-    return name
-
-
-def leases(client: Client, pool: str) -> list[Lease]:
-    """Return all leases and tickets of a pool, oldest first."""
-    return [*client.admission.leases(pool=pool)]
-
-
-def in_thread(holding: Holding) -> tuple[threading.Thread, list[object]]:
-    """Acquire a lease in a thread; return the thread, and what comes of it."""
-    results: list[object] = []
-
-    def work() -> None:
-        try:
-            results.append(holding.acquire())
-        except MoorageError as error:
-            results.append(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread, results
-
-
-def waiting(client: Client, pool: str) -> Lease:
-    """Wait until a pool has a ticket; return it."""
-    watch = client.ledger.watch("1.0", ["lease"])
-    for change in watch:
-        if change.value is not None and change.value.state == "waiting":
-            found = client.admission.lease(change.key)
-            if found.state == "waiting" and found.needs[0].pool == pool:
-                return found
-    raise AssertionError("the watch ended")
 
 
 def test_a_block_has_a_lease(client: Client) -> None:
     """The block has the units and their fencing token; after it they are free, and it was ok."""
     pool = pool_made(client, "block", limit=3)
-    with client.lease(pool, 2, hold="20m", labels={"job": "7"}, outcome=True) as lease:
+    with client.lease(pool, 2, hold="20m", labels={"job": "7"}, about=False, outcome=True) as lease:
         assert client.admission.verify(pool, lease.token).lease == lease.id
         (found,) = leases(client, pool)
         assert (found.state, found.hold, found.labels) == ("granted", 1200.0, {"job": "7"})

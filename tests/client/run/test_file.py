@@ -13,6 +13,9 @@ import pytest
 from tests.client.single import BARE, PYTHON, ROOT, built, finished
 
 OLDEST = (3, 9)
+NO_OLDEST = (
+    "not run on Python 3.9, which this machine does not have: make oldest-python provides it"
+)
 SUFFIXES = (".py", ".sh")
 
 
@@ -31,15 +34,37 @@ def newer_than_oldest(folder: Path) -> str:
 
 
 def pythons() -> list[str]:
-    """Return every Python from the oldest on that this machine has under its usual name."""
-    found = [PYTHON]
+    """Return every Python from the oldest on that this machine has under its usual name, with those
+    of pyenv and of `make oldest-python`; each version once.
+    """
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found = {version_of(PYTHON): PYTHON}
     for minor in range(OLDEST[1], 20):
-        path = shutil.which(f"python3.{minor}")
-        asked = [str(path), "-c", "import sys; print(sys.executable)"]
-        # Some machines have a launcher for a version that is not installed.
-        if path and subprocess.run(asked, capture_output=True, check=False).returncode == 0:
-            found.append(path)
-    return found
+        name = f"python3.{minor}"
+        places = [ROOT / ".oldest-python", *sorted(pyenv.glob(f"3.{minor}.*/bin"))]
+        for path in [shutil.which(name), *(str(place / name) for place in places)]:
+            # Some machines have a launcher for a version that is not installed.
+            if path and (3, minor) not in found and version_of(path) == (3, minor):
+                found[3, minor] = path
+    return [*found.values()]
+
+
+def version_of(python: str) -> tuple[int, ...] | None:
+    """Return the version of an interpreter, without the last number; None: it does not run."""
+    program = "import sys; print(*sys.version_info[:2])"
+    try:
+        done = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else None
+
+
+def oldest_python() -> str:
+    """Return an interpreter of the oldest version; skip the test if there is none."""
+    for python in pythons():
+        if version_of(python) == OLDEST:
+            return python
+    return pytest.skip(NO_OLDEST)
 
 
 def test_contents_of_the_file() -> None:
@@ -73,6 +98,11 @@ def test_the_oldest_python_can_run_it(tmp_path: Path) -> None:
     assert "planted.py" in newer_than_oldest(tmp_path)
     with pytest.raises(SyntaxError):
         ast.parse("match 1:\n    case _: pass\n", feature_version=OLDEST)
+
+
+def test_the_oldest_python_is_among_those_here() -> None:
+    """The tests of every Python include the oldest one, or this test says that they do not."""
+    assert oldest_python() in pythons()
 
 
 @pytest.mark.parametrize("python", pythons())

@@ -8,17 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, Waiting, lease_of
+from moorage.client.run.api_types import (
+    PATIENCE_SECONDS_MAX,
+    Lease,
+    LeaseRequest,
+    StrangeAnswerError,
+    Waiting,
+    lease_of,
+)
 from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import seconds_of, spoken
 from moorage.client.run.lease import lease_clock
 from moorage.client.run.lease.lease_clock import WORD_SECONDS, LeaseTerm, margin_of
-from moorage.client.run.parse import (
-    PATIENCE_SECONDS_MAX,
-    UNREACHABLE_SECONDS,
-    UsageError,
-    wish_of,
-)
+from moorage.client.run.parse import UNREACHABLE_SECONDS, UsageError, wish_of
 from moorage.client.run.progress import Progress, standing_of
 from moorage.core import limits
 from moorage.core.admission import model

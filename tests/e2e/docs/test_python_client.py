@@ -19,6 +19,8 @@ BLOCK = re.compile(r"(?ms)^```python\n(.+?)^```$")
 PRINTED = [
     r"install/azure 2 2\n",
     r"granted with fencing token 1\.\d+\.0\n",
+    r"granted with fencing token 1\.\d+\.0\n",
+    r"granted \['azure-1'\]\n",
     r"(create|configure) with \S+\n(configure|start) with \S+\nstart with \S+\n",
     r"(\d granted with fencing token \S+\n){4}occupied: 0\n",
     r"pool_unknown\n",

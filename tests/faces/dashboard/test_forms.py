@@ -1,4 +1,4 @@
-"""Forms: only from the dashboard's own pages, of the same session, by those who may do it."""
+"""Forms: only from the dashboard's own pages, of the same session, by readers who may do it."""
 
 import pytest
 

@@ -85,6 +85,21 @@ def test_a_release_wakes_the_next(url: str) -> None:
     play(url, scenario)
 
 
+def test_lowered_and_made_first_at_the_same_moment(url: str) -> None:
+    """Two moves in one batch: the later one holds, also for the ticket that was first."""
+
+    async def scenario(admission: Admission) -> None:
+        await admission.pool_put("p", spec(), None, TESTER)
+        held = await ask(admission, "held", "p")
+        first = (await ask(admission, "first", "p")).lease.id
+        await ask(admission, "second", "p")
+        await asyncio.gather(admission.move(first, -1, TESTER), admission.move(first, None, TESTER))
+        await admission.release(held.lease.id, Proof("me"))
+        assert (await admission.queries.lease(first)).lease.state == "granted"
+
+    play(url, scenario)
+
+
 def test_two_gangs_on_two_units(url: str) -> None:
     """Two tickets that need both units get them one after the other, never one each."""
 

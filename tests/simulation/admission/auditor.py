@@ -106,6 +106,7 @@ class Auditor:
         for one in self.told:
             self._call(one)
         granted = self._leases(changes)
+        standing.first_in_line(self.books, self.told)
         for one in self.told:
             known = one.lease is None or self.books.find(one.lease) is not None
             claim(known, "I7", one.call, "was accepted and came to nothing")

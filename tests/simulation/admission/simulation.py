@@ -334,7 +334,10 @@ class Simulation:
                     waiting = [lease for lease in self._in_order() if lease.state == "waiting"]
                     if waiting:
                         to = self.random.choice([None, None, -1, 1, 2])
-                        yield do.Move(self.random.choice(waiting).id, None, None, to)
+                        moved = self.random.choice([waiting[0], *waiting]).id
+                        if self.random.random() < 0.3:  # by another operator at the same time
+                            self._send(do.Move(moved, None, None, -1), lambda _: None)
+                        yield do.Move(moved, None, None, to)
                 case 6:
                     live = self._in_order()
                     if live:

@@ -45,6 +45,23 @@ def as_operators_want(places: list[int], forced: bool, after: Lease, told: list[
     claim(not was_forced or do.Force in calls, "I10", after.id, "was forced by nobody")
 
 
+def first_in_line(books: Books, told: list[Any]) -> None:
+    """I8: who is moved to the front precedes all others of its lines, but those decided later."""
+    for index, one in enumerate(told):
+        if not isinstance(one.call, do.Move) or one.call.priority is not None or one.refused:
+            continue
+        later = {other.lease for other in told[index + 1 :] if not other.refused}
+        book = books.live.get(one.call.lease)
+        if book is None or one.call.lease in later:
+            continue
+        pools = {need.pool for need in book.seen.needs}
+        place = (-book.seen.priority, book.seen.arrival)
+        for other in books.waiting():
+            meets = other.id not in later and any(need.pool in pools for need in other.needs)
+            ahead = (-other.priority, other.arrival) < place
+            claim(not meets or not ahead, "I8", one.call.lease, "is not first:", other.id)
+
+
 def slots(books: Books, changes: Changes) -> None:
     """I2, I3, I19: a slot belongs to exactly the one live lease that names it."""
     for at, slot in changes.slots.items():

@@ -14,7 +14,7 @@ from tests.simulation.admission.simulation import Simulation
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 SEEDS = 2_000 if SOAK else 1_000
-"""Each bug of `make mutate` is caught by one of the first hundred."""
+"""Some bugs of `make mutate` need hundreds of seeds, as those of two moves at the same moment."""
 
 CHUNKS = 20
 SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))

@@ -118,6 +118,20 @@ ADMISSION_BUGS = (
         "priority=priority, priority_asked=asked, arrival=0)\n",
     ),
     Bug(
+        "I8",
+        "who is made first comes after those with the same priority",
+        f"{CORE}/line/moving.py",
+        "-rank + (arrival < ticket.arrival)",
+        "-rank",
+    ),
+    Bug(
+        "I8",
+        "who was first and was lowered in the same batch stays behind",
+        f"{CORE}/line/moving.py",
+        "        if head is not None:\n",
+        "        if head is not None and head[1] != ticket.arrival:\n",
+    ),
+    Bug(
         "I9",
         "a key is used for another request",
         f"{CORE}/requests.py",

@@ -11,7 +11,10 @@ class ConfigurationError(MoorageError, ValueError):
 
 
 class NotInTimeError(NotGrantedError):
-    """The lease was not granted within `wait`; the ticket was withdrawn."""
+    """The lease was not granted within `wait`.
+
+    The ticket was withdrawn, or, with a key of the caller, keeps its place for a while.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__("timed_out", message)

@@ -16,7 +16,7 @@ from moorage.client.run.api_types import Lease
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Acquiring, Grant, NotGrantedError
 from moorage.client.run.lease.api import Leases
-from moorage.client.run.lease.idempotency_keys import OwnKey
+from moorage.client.run.lease.idempotency_keys import IdempotencyKeys, OwnKey, StandingKey
 from moorage.client.run.lease.renewer import FAILURES, Renewer, carry_through
 from moorage.client.transport import MoorageError, RefusedError, UnreachableError
 
@@ -35,7 +35,9 @@ class Holding:
     def __init__(self, leases: Leases, options: HoldingOptions) -> None:
         self._leases = leases
         self._options = options
-        self._keys = OwnKey()
+        self._keys: IdempotencyKeys = OwnKey()
+        if options.key is not None:
+            self._keys = StandingKey(options.key)
         self._pid = os.getpid()
         self._state = threading.Lock()
         self._acquiring: Acquiring | None = None
@@ -90,7 +92,7 @@ class Holding:
         """Wait for the lease, fairly, and begin to renew it; `release` must follow.
 
         Raises:
-            NotInTimeError: it was not granted within `wait`.
+            NotInTimeError: it was not granted within `wait`; with a key, its place is kept.
             RefusedError: the server refuses; `code` says why.
             UnreachableError: no server answered for `unreachable_after`.
             NotGrantedError: it was removed from the line.
@@ -219,7 +221,11 @@ class Holding:
         return calls
 
     def _withdraw(self, acquiring: Acquiring) -> None:
-        """Leave no lease and no ticket behind, if the server answers in time."""
+        """Leave no lease and no ticket behind, if the server answers in time.
+
+        With a key of the caller, both stay as they are: the next attempt continues, or already does
+        while this one still waits for an answer.
+        """
         acquiring.stop()
         if os.getpid() != self._pid or not acquiring.uncertain:
             return
@@ -229,6 +235,8 @@ class Holding:
             HELD.discard(self)
             if self._keeper is not None:
                 self._keeper.close()
+        if self._options.key is not None:
+            return
         (trouble,) = carry_through([lambda left: self._leave(acquiring, left)], RELEASE_SECONDS)
         if trouble is not None:
             self._log("withdraw", trouble)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Union
 
-from moorage.client.run.api_types import PATIENCE_SECONDS, LeaseRequest
+from moorage.client.leasing.errors import ConfigurationError
+from moorage.client.run.api_types import LeaseRequest, patience_for
 from moorage.client.run.durations import seconds_of
+from moorage.client.run.labels import describing
 from moorage.client.run.lease.acquire import Patience
 
 Duration = Union[float, str]
 """Seconds, or text such as `90s`, `20m`, `1h30m`."""
 
+SlotLabels = Union[Mapping[str, str], Mapping[str, Mapping[str, str]]]
+"""Labels that a slot must have, of one pool, or by pool."""
+
 WAIT = "2h"
 UNREACHABLE_AFTER = "60s"
 RELEASE_SECONDS = 5.0
 """How long to try to release a lease, or to withdraw a ticket."""
+
+KEPT_SECONDS = 300.0
+"""How long a ticket with a key of the caller keeps its place while no program waits for it."""
 
 OnLost = Callable[[str], object]
 
@@ -28,17 +38,21 @@ class HoldingOptions(NamedTuple):
     patient: bool
     outcome: bool
     on_lost: OnLost | None
+    key: str | None
 
 
 def options_of(
     pool: str | Mapping[str, int],
     units: int = 1,
     *,
+    slot: SlotLabels | None = None,
     hold: Duration | None = None,
     wait: Duration = WAIT,
     ttl: Duration | None = None,
     priority: int = 0,
     labels: Mapping[str, str] | None = None,
+    about: bool = True,
+    key: str | None = None,
     unreachable_after: Duration = UNREACHABLE_AFTER,
     patient: bool = False,
     outcome: bool = False,
@@ -55,11 +69,53 @@ def options_of(
         hold=None if hold is None else _seconds(hold),
         priority=priority,
         labels=tuple(sorted((labels or {}).items())),
-        patience=silence + PATIENCE_SECONDS,
+        about=_describing() if about else (),
+        patience=max(patience_for(silence), 0.0 if key is None else KEPT_SECONDS),
+        slot_labels=() if slot is None else _slot_labels(pool, slot),
+        standing=key is not None,
     )
     patience = Patience(wait=_seconds(wait), unreachable_after=silence)
-    return HoldingOptions(wish, patience, patient, outcome, on_lost)
+    return HoldingOptions(wish, patience, patient, outcome, on_lost, key)
 
 
 def _seconds(value: Duration) -> float:
     return seconds_of(str(value))
+
+
+def _slot_labels(
+    pool: str | Mapping[str, int], slot: SlotLabels
+) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Return the labels of slots as a request has them. Raises ValueError."""
+    found = []
+    by_pool = {pool: slot} if isinstance(pool, str) else slot
+    for name, labels in sorted(by_pool.items()):
+        if not isinstance(labels, Mapping):
+            raise ValueError(
+                f"slot: {slot!r} has no pools: with several pools, give the labels of each, such"
+                ' as {"pool": {"region": "eu"}}'
+            )
+        if name != pool and name not in pool:
+            raise ValueError(f"slot: the lease needs nothing of pool {name!r}")
+        wanted = [(label, value) for label, value in labels.items() if isinstance(value, str)]
+        if len(wanted) < len(labels):
+            raise ValueError(f"slot: the values of labels are text, but there is {labels!r}")
+        found.append((name, tuple(sorted(wanted))))
+    return tuple(found)
+
+
+def _describing() -> tuple[tuple[str, str], ...]:
+    try:
+        return describing(os.environ, os.getpid(), _program())
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _program() -> Sequence[str]:
+    """Return the command line of this program; of `python -m`, with the name of the module."""
+    words = getattr(sys, "argv", [])  # missing in some programs that embed Python
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None:
+        return [spec.name.removesuffix(".__main__"), *words[1:]]
+    if not words or words[0] in ("", "-", "-c"):
+        return [sys.executable or "python"]
+    return words

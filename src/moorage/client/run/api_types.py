@@ -14,6 +14,10 @@ PATIENCE_SECONDS = 30.0
 """How long a server keeps a place in line if the request sets no patience."""
 
 
+PATIENCE_SECONDS_MAX = 3600.0
+"""The server's limit."""
+
+
 class StrangeAnswerError(Exception):
     """The answer does not conform to the native API."""
 
@@ -38,6 +42,10 @@ class LeaseRequest(NamedTuple):
     """
     slot_labels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     """Labels that the slots must have, by pool."""
+    standing: bool = False
+    """The key stands for more than one attempt. Between them the ticket keeps its place, but is not
+    granted (`pull`), and after the lease has ended, the key gets a new one (`reopen`).
+    """
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
@@ -49,6 +57,7 @@ class LeaseRequest(NamedTuple):
             "priority": self.priority,
             "labels": joined(dict(self.about), dict(self.labels)),
             "patience": self.patience,
+            **({"pull": True, "reopen": True} if self.standing else {}),
         }
 
     @property
@@ -67,6 +76,11 @@ class LeaseRequest(NamedTuple):
         said = [f"{units} units"] if units != 1 else []
         said += [f"{name}={value}" for name, value in labels]
         return f"{pool} ({', '.join(said)})" if said else pool
+
+
+def patience_for(silence: float) -> float:
+    """Return how long the server must keep the place of a client that tries for `silence`."""
+    return min(silence + PATIENCE_SECONDS, PATIENCE_SECONDS_MAX)
 
 
 class Waiting(NamedTuple):

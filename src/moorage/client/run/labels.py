@@ -56,6 +56,18 @@ def found_labels(
     return {name: _plain(value) for name, value in labels.items() if value}
 
 
+def describing(
+    environ: Mapping[str, str], pid: int, command: Sequence[str] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return these labels sorted by name; none if `MOORAGE_LABELS` turns them off.
+
+    Raises ValueError.
+    """
+    if not is_on(VARIABLE, environ, True):
+        return ()
+    return tuple(sorted(found_labels(environ, pid, command).items()))
+
+
 def joined(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     """Return labels with these found ones, as far as there is room; given ones win."""
     room = COUNT_MAX - len(given)

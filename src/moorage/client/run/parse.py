@@ -6,10 +6,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from moorage.client.run.api_types import PATIENCE_SECONDS, LeaseRequest
+from moorage.client.run.api_types import LeaseRequest, patience_for
 from moorage.client.run.durations import seconds_of
-from moorage.client.run.labels import VARIABLE as LABELS_VARIABLE
-from moorage.client.run.labels import found_labels, is_on
+from moorage.client.run.labels import describing, is_on
 from moorage.client.run.lease.acquire import Patience
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.nesting import REFUSE
@@ -26,9 +25,6 @@ Never longer than its pools permit.
 """
 
 UNREACHABLE_SECONDS = 60.0
-PATIENCE_SECONDS_MAX = 3600.0
-"""The server's limit."""
-
 MISTAKES = ("refused", "pool_unknown", "nested")
 """Reasons for having no lease where a later try would not help."""
 
@@ -164,16 +160,17 @@ def labels_of(words: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def _about(
     words: Mapping[str, Any], pid: int, command: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    if words["no_labels"] or not _is_on(LABELS_VARIABLE, True):
+    if words["no_labels"]:
         return ()
-    return tuple(sorted(found_labels(os.environ, pid, command).items()))
+    try:
+        return describing(os.environ, pid, command)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _place_kept(words: Mapping[str, Any]) -> float:
-    """Return how long the server keeps a place in line: longer than the client keeps trying."""
     silence = duration_of(words, "unreachable_after", UNREACHABLE_SECONDS)
-    usual = min(silence + PATIENCE_SECONDS, PATIENCE_SECONDS_MAX)
-    kept: float = duration_of(words, "patience", usual)
+    kept: float = duration_of(words, "patience", patience_for(silence))
     return kept
 
 
@@ -220,12 +217,8 @@ def server_of(words: Mapping[str, Any]) -> Leases | None:
 
 def is_required() -> bool:
     """Return whether the environment requires a server. Raises UsageError."""
-    return _is_on(REQUIRE_VARIABLE, False)
-
-
-def _is_on(name: str, unset: bool) -> bool:
     try:
-        return is_on(name, os.environ, unset)
+        return is_on(REQUIRE_VARIABLE, os.environ, False)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -3,6 +3,7 @@
 import pytest
 
 from moorage.core.admission import leases, retries
+from moorage.core.admission.admit import order
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.line import moving
 from moorage.core.admission.model import Lease
@@ -110,6 +111,21 @@ def test_first_among_tickets_of_the_same_batch(world: World) -> None:
     changes, _ = moving.move(facts, LeaseId("c"), None)
     moved = changes.leases[LeaseId("c")]
     assert moved is not None and moved.priority == 9, "it has asked earlier"
+
+
+def test_first_after_it_was_lowered_in_the_same_batch(world: World) -> None:
+    """The stored first ticket that was lowered goes back before those behind it.
+
+    They are not loaded: only its own stored place tells where they may be at most.
+    """
+    stored = world.lease("a")
+    facts = Facts(pools=world.facts.pools, leases={stored.id: stored}, heads={"p": order(stored)})
+    lowered, _ = moving.move(facts, LeaseId("a"), -1)
+    facts.apply(lowered)
+    changes, _ = moving.move(facts, LeaseId("a"), None)
+    lowered.update(changes)
+    world.do((lowered, None))
+    assert line(world) == ["a", "b", "c"]
 
 
 def test_what_cannot_be_moved(world: World) -> None:

@@ -67,6 +67,14 @@ class GivenKey:
         """See `IdempotencyKeys`."""
 
 
+class StandingKey(GivenKey):
+    """A key of the caller for any number of attempts, see `LeaseRequest.standing`."""
+
+    def renew(self) -> bool:
+        """Keep the key: the server makes a new lease under it."""
+        return True
+
+
 class FileKey:
     """A key in a file that survives the process: a new start with it gets the same lease.
 

@@ -58,7 +58,7 @@ def waiting_of(facts: Facts, lease: LeaseId, done: str) -> Lease:
 def _first(facts: Facts, ticket: Lease) -> int:
     """Return the priority with which a ticket is first in all its lines. Raises INVALID."""
     mine, priority = order(ticket), ticket.priority
-    for rank, arrival in _others(facts, ticket):
+    for rank, arrival in _places(facts, ticket):
         if (rank, arrival) < mine:
             priority = max(priority, -rank + (arrival < ticket.arrival))
     if priority > MOVED_PRIORITY_MAX:
@@ -70,12 +70,15 @@ def _first(facts: Facts, ticket: Lease) -> int:
     return priority
 
 
-def _others(facts: Facts, ticket: Lease) -> Iterator[Order]:
-    """Yield the places of other tickets of its lines: the stored first ones, and those loaded."""
+def _places(facts: Facts, ticket: Lease) -> Iterator[Order]:
+    """Yield the places that it must precede: the stored first ones, and those of loaded tickets.
+
+    A stored place may be its own: if it was lowered since, those behind that place are not loaded.
+    """
     pools = {need.pool for need in ticket.needs}
     for name in pools:
         head = facts.heads.get(name)
-        if head is not None and head[1] != ticket.arrival:
+        if head is not None:
             yield head
     for lease in facts.leases.values():
         other = lease.state == "waiting" and lease.id != ticket.id
