@@ -7,7 +7,6 @@ import json
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -99,8 +98,8 @@ def costs(path: Path) -> Costs:
     parts = sorted((one for one in mine if one["name"] in PARTS), key=began)
     frames = []
     for task in tasks:
-        some = parts[bisect_left(parts, task["ts"], key=began) :]
-        inner = [*takewhile(lambda one, task=task: one["ts"] < ended(task), some)]
+        some = parts[bisect_left(parts, began(task), key=began) :]
+        inner = some[: bisect_left(some, ended(task), key=began)]
         inner = [one for one in inner if one["pid"] == task["pid"]]
         if {one["name"] for one in inner} >= DRAWN:
             outer = [one for one in inner if not any(within(one, other) for other in inner)]
