@@ -129,13 +129,13 @@ def traced(browser: Browser, page: Page, path: Path, control: bool = False) -> C
     browser.start_tracing(
         page=page,
         path=path,
-        categories=["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"],
+        categories=["devtools.timeline", "disabled-by-default-devtools.timeline"],
     )
+    if control:
+        page.evaluate(SLOW)
     for step in range(2 * STEPS):
         page.mouse.wheel(0, -60 if step < STEPS else 60)
         page.evaluate("() => new Promise(requestAnimationFrame)")
-    if control:
-        page.evaluate(SLOW)
     browser.stop_tracing()
     return costs(path)
 
