@@ -33,6 +33,8 @@ class Harbor:
             "ticket": f"/ui/leases/{self.ticket}",
             "lease": f"/ui/leases/{self.leases[0]}",
             "fleet": "/ui/fleet",
+            "machines": "/ui/fleet/machines",
+            "machine": f"/ui/fleet/machines/{AGENT}",
             "agent": f"/ui/agents/{AGENT}",
             "fit": "/ui/fit?resources=VCPU:4,CUSTOM_BAREMETAL:2&required=CUSTOM_NVME",
             "audit": "/ui/audit",

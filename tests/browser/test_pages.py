@@ -14,6 +14,8 @@ PAGES = (
     "ticket",
     "lease",
     "fleet",
+    "machines",
+    "machine",
     "agent",
     "fit",
     "audit",
