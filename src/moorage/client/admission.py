@@ -47,10 +47,14 @@ class Admission:
         """Yield all pools, by name."""
         cursor: str | None = None
         while True:
-            page = self._ask(PoolPage, "GET", _address("/v1/pools", cursor=cursor, limit=PAGE_MAX))
+            page = self.pools_page(cursor)
             yield from page.pools
             if (cursor := page.next) is None:
                 return
+
+    def pools_page(self, cursor: str | None = None, limit: int = PAGE_MAX) -> PoolPage:
+        """Return one page of pools, by name; watch from `as_of` of the first page."""
+        return self._ask(PoolPage, "GET", _address("/v1/pools", cursor=cursor, limit=limit))
 
     def pool(self, name: str) -> Pool:
         """Return a pool."""

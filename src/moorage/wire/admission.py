@@ -249,10 +249,15 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasePage:
-    """Leases and tickets, oldest request first, and the cursor of the next page."""
+    """Leases and tickets, oldest request first, and the cursor of the next page.
+
+    `as_of` is the cursor of the revision at which they were read, for `/v1/watch`. A page with
+    `label` or `older` may take several reads, and may then have later changes.
+    """
 
     leases: list[Lease]
     next: str | None
+    as_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,7 @@ class PoolContentsAsked:
 class PoolContents:
     """A pool, its leases and its line, as of one revision of the ledger.
 
+    Only `unheard` of the pool, and why tickets wait, may be up to a second older.
     `as_of` is the cursor of that revision, for `/v1/watch`. `leases` are the first ones by grant,
     `tickets` the first ones in line. `granted` and `waiting` are how many there are in all, and
     `granted_units` and `waiting_units` how many units of this pool they have and want.

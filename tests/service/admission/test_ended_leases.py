@@ -71,11 +71,11 @@ def test_ended_leases_are_bounded_in_number(tmp_path: Path) -> None:
                 lease = (await ask(admission, f"m{n}", "p")).lease
                 await admission.release(lease.id, Proof("me"))
             await admission.forget()
-            left, _ = await admission.queries.leases(None, 100, "p", "ended")
+            left, _, _ = await admission.queries.leases(None, 100, "p", "ended")
             assert [view.lease.key for view in left] == ["k3", "m0", "m1", "m2", "m3"]
             one.clock.at += HOUR + 1
             await admission.forget()
-            left, _ = await admission.queries.leases(None, 100, "p", "ended")
+            left, _, _ = await admission.queries.leases(None, 100, "p", "ended")
             assert len(left) <= 2
 
     asyncio.run(scenario())

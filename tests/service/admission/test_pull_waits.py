@@ -52,7 +52,7 @@ def play(url: str, scenario: Callable[[Admission], Awaitable[None]]) -> None:
 
 async def state(admission: Admission, key: str) -> str:
     """Return the state of the lease with this key."""
-    views, _ = await admission.queries.leases(None, 9, owner="me", key_prefix=key)
+    views, _, _ = await admission.queries.leases(None, 9, owner="me", key_prefix=key)
     (view,) = (one for one in views if one.lease.key == key)
     return view.lease.state
 
@@ -255,7 +255,7 @@ def test_keys_by_prefix(url: str) -> None:
         async def keys(prefix: str, **more: str) -> list[str]:
             found, cursor = [], None
             while True:
-                page, cursor = await queries.leases(cursor, 2, key_prefix=prefix, **more)  # type: ignore[arg-type] # of str
+                page, cursor, _ = await queries.leases(cursor, 2, key_prefix=prefix, **more)  # type: ignore[arg-type] # of str
                 found += [view.lease.key for view in page]
                 if cursor is None:
                     return found

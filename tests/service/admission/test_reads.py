@@ -203,7 +203,7 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
                 await transactor.submit(Release(slot.name, "me", False, "free", TESTER))
             assert None not in held
             assert len(set(held)) == 3
-            listed, _ = await admission.queries.leases(None, 10, "s")
+            listed, _, _ = await admission.queries.leases(None, 10, "s")
             assert [one.lease.id for one in listed] == held
             assert len({one.lease.key for one in listed}) == 3
             assert {one.lease.cause for one in listed} == {"released"}

@@ -97,7 +97,7 @@ class Recording:
 
     async def _next(self) -> int | None:
         """Return the time of the next event; None if there is none."""
-        granted, _ = await self._admission.queries.leases(None, 1_000, "p", "granted")
+        granted, _, _ = await self._admission.queries.leases(None, 1_000, "p", "granted")
         times = [one.lease.hold_until for one in granted]
         times.append((await self._admission.queries.pool("p")).pool.wake_at)
         soonest = [at for at in times if at is not None]
@@ -125,7 +125,7 @@ class Recording:
         pool = (await self._admission.queries.pool("p")).pool
         self.seen.running = max(self.seen.running, pool.occupied)
         self.seen.waiting = max(self.seen.waiting, pool.waiting)
-        granted, _ = await self._admission.queries.leases(None, 1_000, "p", "granted")
+        granted, _, _ = await self._admission.queries.leases(None, 1_000, "p", "granted")
         for lease in (view.lease for view in granted if view.lease.id not in self._live):
             n, since = int(lease.key), lease.granted_at
             assert since is not None
@@ -163,7 +163,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         lines = {line.starts_per_minute: line.ok for line in report.outcomes}
         assert lines == Counter(rates[stay.started or 0] for stay in started)
         assert max(rate or 0 for rate in lines) == told.starts_per_minute
-        ended, _ = await admission.queries.leases(None, 1_000, "p", "ended")
+        ended, _, _ = await admission.queries.leases(None, 1_000, "p", "ended")
         _, past = history("p", [leases.shown(view, mine=False) for view in ended])
         first = min(stay.arrived for stay in started)
         assert past == [moved(stay, -first) for stay in sorted(started, key=arrival)]

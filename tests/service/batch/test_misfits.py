@@ -148,7 +148,7 @@ def test_tickets_that_a_peer_ends_are_forgotten() -> None:
 
 async def granted(service: Service) -> list[str]:
     """Return the keys of all granted leases, by arrival."""
-    views, _ = await service.admission.queries.leases(None, 1_000, "p", "granted")
+    views, _, _ = await service.admission.queries.leases(None, 1_000, "p", "granted")
     return [view.lease.key for view in views]
 
 

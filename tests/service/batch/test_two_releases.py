@@ -89,7 +89,7 @@ async def store_values(service: Service) -> ProviderId:
 async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     """Write each of these values again."""
     await service.transactor.submit(claim(1, uuid, VCPU=3))
-    leases, _ = await service.admission.queries.leases(None, 10, "units", None)
+    leases, _, _ = await service.admission.queries.leases(None, 10, "units", None)
     for view in leases:
         await service.admission.release(view.lease.id, Proof())
     await service.fleet.report(agent_id(1), report(1, 2, 70), TESTER)

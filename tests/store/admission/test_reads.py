@@ -13,6 +13,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
 from moorage.store.admission import line_pass, reads
+from moorage.store.admission.contents import past_load
 from moorage.store.admission.line_pass import pass_load
 from moorage.store.admission.reads import (
     EndedLease,
@@ -309,6 +310,28 @@ def test_more_ends_than_a_report_covers(engine: Engine, monkeypatch: pytest.Monk
             assert ([one.ended_at for one in report.ends], report.cut) == (newest, most < 5)
             surplus = await engine.read_aside(reads.ended_surplus_load(most))
             assert surplus == (None if most == 5 else leases[-number - 1].ended_at)
+
+    asyncio.run(scenario())
+
+
+def test_more_ends_than_a_past_covers(engine: Engine) -> None:
+    """All that live and the newest ends are there; exactly the oldest end is left out."""
+
+    async def scenario() -> None:
+        leases = [past(n, waited=1, held=1) for n in (3, 0, 4, 1, 2)]
+        live = [granted(ticket(8, "a")), ticket(9, "a")]
+        await saved(engine, pool("a"), *leases, *live)
+        for most in (5, 4, 1):
+            seen = await engine.read_aside(past_load("a", AT, most), slow=True)
+            assert seen is not None
+            ends = sorted(one.ended_at for one in seen.past if one.ended_at is not None)
+            newest = sorted(one.ended_at or AT for one in leases)[-most:]
+            assert (ends, seen.cut) == (newest, most < 5)
+            assert len(seen.past) == most + len(live)
+        late = await engine.read_aside(past_load("a", Instant(AT + 3_000_000), 5), slow=True)
+        assert late is not None
+        assert (len(late.past), late.cut) == (2 + len(live), False)
+        assert await engine.read_aside(past_load("b", AT, 5)) is None
 
     asyncio.run(scenario())
 

@@ -2,16 +2,17 @@
 
 import csv
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from random import Random
 
 from moorage.cli.support.output import FAILED, USAGE, Failure
+from moorage.core.admission.forecast.past import PastLease, jobs_of
 from moorage.core.admission.forecast.simulate import Job, JobTimes
-from moorage.core.clock import SECOND
+from moorage.core.clock import SECOND, Instant
+from moorage.service.native.encoding import instant_of
 from moorage.wire.admission import Lease
 
-MICROSECOND = timedelta(microseconds=1)
 COLUMNS = "arrive_seconds,hold_or_duration_seconds[,units[,owner[,priority]]]"
 
 
@@ -48,25 +49,27 @@ def history(pool: str, leases: Iterable[Lease]) -> tuple[list[Job], list[JobTime
     Tickets that were never granted are left out, because their duration is unknown.
     Raises Failure: 1, there are no jobs.
     """
-    held = [lease for lease in leases if lease.granted_at is not None]
-    if not held:
+    past = [
+        PastLease(
+            asked_at=instant_of("A time", lease.asked_at),
+            granted_at=_instant_or_none(lease.granted_at),
+            ended_at=_instant_or_none(lease.ended_at),
+            units=sum(need.units for need in lease.needs if need.pool == pool),
+            owner=lease.owner,
+            rank=-lease.priority,
+        )
+        for lease in leases
+    ]
+    jobs, stays = jobs_of(past)
+    if not jobs:
         raise Failure(
             FAILED, f"no lease of pool '{pool}' has ended yet, so there is nothing to replay"
         )
-    first = min(lease.asked_at for lease in held)
-    jobs, stays = [], []
-    for lease in held:
-        asked, granted = _since(first, lease.asked_at), _since(first, lease.granted_at)
-        ended = _since(first, lease.ended_at)
-        units = sum(need.units for need in lease.needs if need.pool == pool)
-        jobs.append(Job(asked, max(1, ended - granted), units, lease.owner, lease.priority))
-        stays.append(JobTimes(asked, granted, ended, units))
     return jobs, stays
 
 
-def _since(first: datetime, at: datetime | None) -> int:
-    assert at is not None, "it has ended, and it was granted"
-    return (at - first) // MICROSECOND
+def _instant_or_none(at: datetime | None) -> Instant | None:
+    return None if at is None else instant_of("A time", at)
 
 
 def _is_number(text: str) -> bool:

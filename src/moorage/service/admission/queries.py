@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
@@ -124,11 +124,14 @@ class AdmissionQueries:
             if number and number % VIEWS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
             views.append(lease_view(lease, when, await self.standing(lease)))
+        line = views[len(seen.leases) :]
+        pool = await self._pool_view(seen.pool, when, await self._unheard_at(when))
         return ContentsView(
             as_of=Cursor(seen.epoch, seen.revision),
-            pool=await self._pool_view(seen.pool, when, await self._unheard_at(when)),
+            # Its own first ticket may be of another revision: a second older, or newer.
+            pool=structs.replace(pool, first=line[0] if line else None),
             leases=views[: len(seen.leases)],
-            tickets=views[len(seen.leases) :],
+            tickets=line,
             granted=seen.granted,
             waiting=seen.waiting,
         )
@@ -172,10 +175,11 @@ class AdmissionQueries:
         key_prefix: str | None = None,
         id_prefix: str | None = None,
         only: LeaseFilter = ALL,
-    ) -> tuple[list[LeaseView], str | None]:
-        """Return leases in the order of their requests, and the next cursor. Raises INVALID.
+    ) -> tuple[list[LeaseView], str | None, Cursor]:
+        """Return leases in the order of their requests, the next cursor, and their revision.
 
-        A filtered page ends after `LEASES_SCANNED_MAX` leases, even if it is short or empty.
+        A filtered page ends after `LEASES_SCANNED_MAX` leases, even if it is short or empty. It may
+        take several reads; the revision is that of the first. Raises INVALID.
         """
         rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
@@ -185,6 +189,7 @@ class AdmissionQueries:
             raise Error(Code.INVALID, "Set key_prefix or id_prefix, not both.")
         size = SCANNED_AT_A_TIME if only else rows_max
         found: list[Lease] = []
+        as_of: Cursor | None = None
         scanned, ended = 0, False
         while len(found) < rows_max and not ended and scanned < LEASES_SCANNED_MAX:
             plan = reads.leases_window(
@@ -193,6 +198,7 @@ class AdmissionQueries:
             with errors.translated():
                 seen = await self._engine.read_aside(plan)
             when = self._when(seen.timeline)
+            as_of = as_of or Cursor(seen.epoch, seen.revision)
             found += [lease for lease in seen.leases if only.admits(lease, when.moment.at)]
             scanned += len(seen.leases)
             ended = len(seen.leases) < size
@@ -205,7 +211,8 @@ class AdmissionQueries:
             if number and number % VIEWS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
             views.append(lease_view(lease, when, await self.standing(lease)))
-        return views, following
+        assert as_of is not None, "it reads at least once"
+        return views, following, as_of
 
     async def holder(self, pool: str, token: str) -> LeaseView | None:
         """Return the live lease in a pool that has this token; None if there is none."""

@@ -92,6 +92,13 @@ def past_load(pool: str, since: Instant, ends_max: int) -> Plan[PastSeen | None]
         revision=clock[0][1],
         timeline=service_clock.timeline_from_rows(timeline),
         pool=pool_from_row(pools[0]),
-        past=found[:-1] if cut else found,
+        past=_without_oldest_end(found) if cut else found,
         cut=cut,
     )
+
+
+def _without_oldest_end(past: list[PastLease]) -> list[PastLease]:
+    """Leave out the one end that is too many. The rows of a union have no order."""
+    ends = [(one.ended_at, n) for n, one in enumerate(past) if one.ended_at is not None]
+    _, oldest = min(ends)
+    return past[:oldest] + past[oldest + 1 :]

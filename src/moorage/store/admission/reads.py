@@ -53,8 +53,10 @@ class LeaseSeen(NamedTuple):
 
 
 class LeasesSeen(NamedTuple):
-    """Leases and tickets in order of arrival, as of one moment."""
+    """Leases and tickets in order of arrival, as of one revision."""
 
+    epoch: int
+    revision: int
     timeline: Timeline
     leases: list[Lease]
 
@@ -175,8 +177,9 @@ def leases_window(
         query = Query("leases_window_by_key", (owner, *keys, *after, state, pool, rows_max))
     elif ids is not None:
         query = Query("leases_window_by_id", (*ids, *after, state, owner, pool, rows_max))
-    clock, rows = yield [service_clock.LOAD, query]
-    return LeasesSeen(service_clock.timeline_from_rows(clock), leases_from_rows(rows))
+    ((epoch, revision, _),), clock, rows = yield [Query("clock_load"), service_clock.LOAD, query]
+    timeline = service_clock.timeline_from_rows(clock)
+    return LeasesSeen(epoch, revision, timeline, leases_from_rows(rows))
 
 
 def _leases_query(

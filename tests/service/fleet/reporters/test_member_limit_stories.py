@@ -112,7 +112,7 @@ class Story:
     async def _compare(self) -> None:
         for service in self.pair.services:
             await service.admission.member_limits.look()
-        leases, _ = await self._one.admission.queries.leases(None, 200, POOL, None)
+        leases, _, _ = await self._one.admission.queries.leases(None, 200, POOL, None)
         states = {each.lease.key: each.lease for each in leases if each.lease.ended_at is None}
         granted = {key: one.id for key, one in states.items() if one.state == "granted"}
         live = {name for name, end in self.until.items() if end > self.pair.clock.at}

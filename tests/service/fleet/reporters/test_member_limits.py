@@ -83,7 +83,7 @@ def test_a_join_grants_at_once(url: str) -> None:
         assert [await state(pair, 0, f"t{n}") for n in range(3)] == ["waiting"] * 3
         await join(other, "a")
         await join(other, "b")
-        leases, _ = await one.admission.queries.leases(None, 9, POOL, None)
+        leases, _, _ = await one.admission.queries.leases(None, 9, POOL, None)
         assert [each.lease.state for each in leases] == ["granted", "granted", "waiting"]
         await other.reporters.leave(GROUP, "a", None)
         shown = await view(pair, 0)

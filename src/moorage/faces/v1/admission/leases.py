@@ -56,7 +56,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         roles.check_scope(scope, [asked.pool])
     elif scope is not None and not request.governs:
         raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
-    views, following = await request.service.admission.queries.leases(
+    views, following, as_of = await request.service.admission.queries.leases(
         asked.cursor,
         asked.limit,
         asked.pool,
@@ -68,7 +68,8 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]
-    return wire.LeasePage(leases=[lease_shown(request, view) for view in views], next=following)
+    shown_leases = [lease_shown(request, view) for view in views]
+    return wire.LeasePage(leases=shown_leases, next=following, as_of=str(as_of))
 
 
 async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:

@@ -208,7 +208,7 @@ ORDER BY lease_need.rank, lease_need.arrival, lease_need.lease LIMIT $2;
 SELECT state, COUNT(*), SUM(units)::bigint FROM lease_need
 WHERE pool = $1 AND state IN ('granted', 'waiting') GROUP BY state;
 
--- The live leases and tickets of a pool, and those that have ended since a time, newest first.
+-- The live leases and tickets of a pool, and the newest ones of those that have ended since a time, in no order.
 -- name: pool_past --
 SELECT asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
 WHERE pool = $1 AND state IN ('granted', 'waiting')
