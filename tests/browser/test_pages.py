@@ -66,9 +66,9 @@ def test_the_sign_in_page_is_accessible(open_page: Open, harbor: Harbor, theme: 
     assert watched.overflow() == []
 
 
-def test_the_checks_find_faults(open_page: Open) -> None:
+def test_the_checks_find_faults(open_page: Open, harbor: Harbor) -> None:
     """The control: a fault of contrast, one of width, and a missing label are found."""
-    watched = open_page("/ui")
+    watched = open_page(harbor.pages["what-if"])  # it is not live: nothing removes the faults
     watched.page.evaluate(
         """() => {
             const faint = document.createElement("p");

@@ -90,13 +90,10 @@ def compose(
     metrics.add(ReporterMetrics(service.reporters))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
-    plain_agents = settings.insecure_agents
-    faces["v1"] = V1Face(
-        service, authenticator, limits, plain_agents=plain_agents, pages=settings.ui
-    )
+    plain = settings.insecure_agents
+    faces["v1"] = V1Face(service, authenticator, limits, plain_agents=plain, pages=settings.ui)
     if settings.ui:
-        api = InProcessApi(service)
-        faces["ui"] = DashboardFace(service, authenticator, api, limits)
+        faces["ui"] = DashboardFace(service, authenticator, InProcessApi(service), limits)
     if settings.testing:
         faces["_testing"] = testing_face(
             service.operations.wipe,
@@ -107,7 +104,7 @@ def compose(
     prompts: dict[str, Prompt] = {}
     if settings.auth != "noauth2":
         recognize = TokenAuthenticator(service.access).recognize
-        face = PromptFace(service, recognize, limits, plain_agents=plain_agents)
+        face = PromptFace(service, recognize, limits, plain_agents=plain)
         prompts["v1"] = face.prompt
     application = Application(placement, faces, metrics.requests, access_log, prompts=prompts)
     second = None

@@ -44,7 +44,7 @@ from moorage.service.access.roles import Role
 from moorage.service.app import Service
 
 PAGES_LINK = b'</ui>; rel="alternate"; type="text/html"'
-"""The header `Link` of every answer if there are pages for people. Source: RFC 8288."""
+"""The header `Link` of answers if there are pages for people. Source: RFC 8288."""
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
@@ -81,7 +81,7 @@ class V1Face:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request_id = request_id_new()
-        head = head_of(request_id) + self._pages
+        head = head_of(request_id)
         try:
             route, variables = self._route(scope)
             if route.routine:
@@ -94,6 +94,8 @@ class V1Face:
                 await stream_send(answer, head, scope, send, request.disconnected)
                 return
             status, headers, body = answered(route, answer)
+            if route.prompt is None:  # no person reads the answers to signs of life
+                headers = headers + self._pages
         except Exception as error:
             status, headers, body = _refused(error, request_id, scope)
         start, rest = messages_of(status, headers + head, body)
