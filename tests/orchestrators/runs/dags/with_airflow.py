@@ -1,4 +1,4 @@
-"""A run of a DAG: `python tests/orchestrators/runs/with_airflow.py POOL NAME HOW`."""
+"""A run of a DAG: `python tests/orchestrators/runs/dags/with_airflow.py POOL NAME HOW`."""
 
 import asyncio
 import sys
