@@ -15,7 +15,7 @@ class Gate:
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._changed = threading.Condition()
-        self._inside: deque[tuple[str, int, socket.socket]] = deque()
+        self._inside: deque[socket.socket] = deque()
         self.most = 0
         """How many worked at once, at most."""
 
@@ -30,16 +30,10 @@ class Gate:
             if not self._changed.wait_for(lambda: len(self._inside) >= number, seconds):
                 raise TimeoutError(f"{len(self._inside)} instead of {number} runs have begun")
 
-    def take(self) -> tuple[str, int]:
-        """Forget the run that came first; return its name and its process."""
-        with self._changed:
-            name, process, _ = self._inside.popleft()
-        return name, process
-
     def let_go(self) -> None:
         """Let the run end that came first. It counts as ended before it knows."""
         with self._changed:
-            *_, connection = self._inside.popleft()
+            connection = self._inside.popleft()
         connection.close()
 
     def _accept(self) -> None:
@@ -49,9 +43,9 @@ class Gate:
             except OSError:  # closed
                 return
             with connection.makefile() as lines:
-                name, process = lines.readline().split()
+                lines.readline()
             with self._changed:
-                self._inside.append((name, int(process), connection))
+                self._inside.append(connection)
                 self.most = max(self.most, len(self._inside))
                 self._changed.notify_all()
 

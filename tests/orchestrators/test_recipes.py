@@ -3,8 +3,6 @@
 The cases are faults of the orchestrators' own limits.
 """
 
-import os
-import signal
 from uuid import uuid4
 
 import pytest
@@ -17,7 +15,6 @@ from tests.orchestrators.orchestrator import Orchestrator
 
 RUNS, UNITS = 4, 2
 TTL = 4.0
-PROMPT_SECONDS = 2.0
 
 
 def in_line(client: Client, pool: str, number: int) -> list[Lease]:
@@ -75,8 +72,8 @@ def test_a_killed_run_frees_its_unit_within_its_ttl(
     assert held.labels
     orchestrator.start(pool, "leased")
     in_line(client, pool, 1)
-    gate.take()
     killed.kill()
+    gate.let_go()
     gate.arrived(1, TTL + 1)
     assert client.admission.lease(held.id).state == "ended"
 
