@@ -21,6 +21,7 @@ from typing import Any
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowTaskTerminated
+
 from moorage.client import Client, Holding
 
 

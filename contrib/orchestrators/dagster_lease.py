@@ -15,6 +15,7 @@ import hashlib
 from typing import Any
 
 from dagster import AssetExecutionContext, ConfigurableResource, OpExecutionContext
+
 from moorage.client import Client, Holding
 
 

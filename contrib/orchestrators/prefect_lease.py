@@ -16,8 +16,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from moorage.client import AsyncClient, AsyncHolding, Client, Holding
 from prefect.context import FlowRunContext, TaskRunContext
+
+from moorage.client import AsyncClient, AsyncHolding, Client, Holding
 
 
 def lease(pool: str, units: int = 1, **options: Any) -> Holding:

@@ -13,7 +13,7 @@ from tests.client.leasing.pools import leases, pool_made
 from tests.orchestrators.gate import Gate
 from tests.orchestrators.orchestrator import Orchestrator
 
-RUNS, UNITS = 4, 2
+RUNS, UNITS = 3, 2
 TTL = 4.0
 
 
@@ -52,6 +52,7 @@ def test_more_runs_than_units_wait_and_all_succeed(
 def test_without_leases_the_same_runs_exceed_the_limit(
     orchestrator: Orchestrator, client: Client, gate: Gate
 ) -> None:
+    """The control: without leases, nothing limits the runs."""
     runs = [orchestrator.start(pool_of(client, UNITS), "bare") for _ in range(RUNS)]
     gate.arrived(RUNS)
     for _ in range(RUNS):
@@ -65,6 +66,7 @@ def test_without_leases_the_same_runs_exceed_the_limit(
 def test_a_killed_run_frees_its_unit_within_its_ttl(
     orchestrator: Orchestrator, client: Client, gate: Gate
 ) -> None:
+    """The run that waits begins, although nobody released the lease."""
     pool = pool_of(client)
     killed = orchestrator.start(pool, "leased")
     gate.arrived(1)
@@ -81,6 +83,7 @@ def test_a_killed_run_frees_its_unit_within_its_ttl(
 def test_a_blocked_event_loop_keeps_its_lease(
     orchestrator: Orchestrator, client: Client, gate: Gate
 ) -> None:
+    """The run that waits does not begin before the other one has ended."""
     pool = pool_of(client)
     busy = orchestrator.start(pool, "busy")
     gate.arrived(1)
