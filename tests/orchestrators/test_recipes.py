@@ -3,6 +3,7 @@
 The cases are faults of the orchestrators' own limits.
 """
 
+import signal
 from uuid import uuid4
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_killed_run_frees_its_unit_within_its_ttl(
     killed.kill()
     gate.let_go()
     gate.arrived(1, TTL + 1)
-    assert client.admission.lease(held.id).state == "ended"
+    assert client.admission.lease(held.id).cause == "ttl_over"
 
 
 def test_a_blocked_event_loop_keeps_its_lease(
@@ -97,3 +98,19 @@ def test_a_blocked_event_loop_keeps_its_lease(
     code, output = busy.ended()
     assert code == 0, output
     gate.arrived(1)
+
+
+@pytest.mark.parametrize("installed", ["dagster", "airflow"], indirect=True)
+def test_a_terminated_run_releases_its_lease_at_once(
+    orchestrator: Orchestrator, client: Client, gate: Gate
+) -> None:
+    """SIGTERM to the process of the run. Prefect handles it only under its runner."""
+    pool = pool_of(client)
+    terminated = orchestrator.start(pool, "leased")
+    gate.arrived(1)
+    (held,) = leases(client, pool, "granted")
+    terminated.process.send_signal(signal.SIGTERM)
+    for _ in client.ledger.watch("1.0", ["lease"]):
+        if (ended := client.admission.lease(held.id)).state == "ended":
+            break
+    assert ended.cause == "released"
