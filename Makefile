@@ -12,6 +12,9 @@ IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
 GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
+PREFECT_VENV := .venv-prefect
+DAGSTER_VENV := .venv-dagster
+AIRFLOW_VENV := .venv-airflow
 BROWSER_VENV := .venv-browser
 BROWSER_NODE := .node-browser
 CHROMIUM := .chromium/chromium
@@ -27,7 +30,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare browser generators alerts baremetal gate reporters metal3 oldest-python
+E2E := osc-placement nova compare browser generators alerts baremetal gate reporters metal3 orchestrators oldest-python
 # Runs a command with a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.support.cluster
 
@@ -48,7 +51,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 oldest-python compare environments check bench bench-nova soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 orchestrators oldest-python compare environments check bench bench-nova soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -117,6 +120,9 @@ reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report n
 metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an operator work with the double of a Kubernetes API server
 	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
 
+orchestrators: $(VENV)/dev.stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp ## Run the recipes for Prefect, Dagster and Airflow with the real packages
+	$(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q -n $(BUSY_WORKERS) tests/orchestrators $(ARGS)
+
 oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.9, the oldest that it supports
 	MOORAGE_TEST_PYTHON=$(abspath $(OLDEST_PYTHON)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/client/run tests/client/leasing/test_pythons.py tests/client/test_distributions.py
 
@@ -146,7 +152,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp \
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
 		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(OLDEST_PYTHON)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
@@ -244,6 +250,18 @@ $(CHROMIUM): scripts/chromium
 
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
 	scripts/environment $(METAL3_VENV) tests/metal3/requirements.lock
+	@touch $@
+
+$(PREFECT_VENV)/stamp: tests/orchestrators/requirements-prefect.lock scripts/environment
+	scripts/environment $(PREFECT_VENV) tests/orchestrators/requirements-prefect.lock
+	@touch $@
+
+$(DAGSTER_VENV)/stamp: tests/orchestrators/requirements-dagster.lock scripts/environment
+	scripts/environment $(DAGSTER_VENV) tests/orchestrators/requirements-dagster.lock
+	@touch $@
+
+$(AIRFLOW_VENV)/stamp: tests/orchestrators/requirements-airflow.lock scripts/environment
+	scripts/environment $(AIRFLOW_VENV) tests/orchestrators/requirements-airflow.lock
 	@touch $@
 
 $(PROMTOOL): scripts/promtool

@@ -1,0 +1,63 @@
+"""Leases for Airflow: a task waits in line for its units, and releases them at its end.
+
+Copy this file into the folder of your DAGs. It needs Airflow 3, the package moorage-client,
+MOORAGE_URL and MOORAGE_TOKEN:
+
+    @task(retries=3)
+    def install(cluster: str) -> None:
+        with lease("install/azure", hold="20m"):
+            ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowTaskTerminated
+
+from moorage.client import Client, Holding
+
+
+@contextmanager
+def lease(pool: str, units: int = 1, **options: Any) -> Iterator[Holding]:
+    """Hold a lease during the block; the options are those of `Client.lease`."""
+    ti = get_current_context()["ti"]
+    labels = {"dag_id": ti.dag_id, "run_id": ti.run_id, "task_id": ti.task_id}
+    labels |= {"map_index": str(ti.map_index)} if (ti.map_index or 0) >= 0 else {}
+    # A retry has the same ids, so it gets its place in line or its lease again.
+    place = "\n".join(["airflow", ti.dag_id, ti.run_id, ti.task_id, str(ti.map_index), pool])
+    options.setdefault("key", hashlib.sha256(place.encode()).hexdigest())
+    options["labels"] = {**labels, **options.get("labels", {})}
+    with _termination(), Client().lease(pool, units, **options) as held:
+        yield held
+
+
+@contextmanager
+def _termination() -> Iterator[None]:
+    """End the block on SIGTERM, which Airflow sends to a task that was failed, cleared or stopped.
+
+    Airflow itself only calls `on_kill`, and kills the process seconds later.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets signals
+        return
+    before, owner = signal.getsignal(signal.SIGTERM), os.getpid()
+
+    def terminated(number: int, frame: Any) -> None:
+        if callable(before):
+            before(number, frame)
+        if os.getpid() == owner:
+            raise AirflowTaskTerminated("Airflow ended the task")
+
+    signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
