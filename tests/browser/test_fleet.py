@@ -51,6 +51,10 @@ def ready(watched: Watched) -> Page:
         "() => document.getElementById('map-revision').textContent"
         " === document.querySelector('[data-revision]').textContent"
     )
+    # The next frame draws what the text tells already.
+    watched.page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
     return watched.page
 
 
@@ -85,7 +89,7 @@ def test_colours_are_those_of_the_figures(open_page: Open, racks: str, theme: st
     """A full machine has the colour of full ones; where none is full, no pixel has it."""
     assert racks
     full = open_page(f"/ui/fleet?group=name&class={FULL}", theme=theme)
-    assert ready(full).evaluate(COUNT) > 0
+    ready(full).wait_for_function(f"() => ({COUNT})() > 0")
     empty = open_page(f"/ui/fleet?group=name&class={EMPTY}", theme=theme)
     assert ready(empty).evaluate(COUNT) == 0
     assert full.problems + empty.problems == []
