@@ -68,10 +68,15 @@ def served(folder: Path, listen: str) -> Iterator[str]:
     database = f"sqlite:///{folder / 'demo.sqlite'}"
     command = [sys.executable, "-m", "moorage", "serve", "--listen", listen]
     command += ["--database", database, "--no-access-log", "--log-level", "error"]
-    # A session of its own: Ctrl-C reaches this process, which then stops the server.
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    log = folder / "serve.log"
+    # A session of its own: Ctrl-C reaches this process, which then stops the server. Its log would
+    # hide the address: the audit trail of the fleet has hundreds of lines.
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        ) as process,
+    ):
         try:
             assert process.stdout is not None
             for line in process.stdout:
@@ -79,7 +84,7 @@ def served(folder: Path, listen: str) -> Iterator[str]:
                 if found:
                     yield found[1]
                     return
-            sys.exit("demo: the server does not start")
+            sys.exit(f"demo: the server does not start:\n{log.read_text().rstrip()}")
         finally:
             process.terminate()
             process.wait(STOP_SECONDS)
