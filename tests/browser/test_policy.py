@@ -42,8 +42,10 @@ def test_what_is_injected_does_not_run(open_page: Open, make: str) -> None:
     """Inline scripts, handlers, frames and files from elsewhere are blocked and reported."""
     watched = open_page("/ui/pools")
     watched.live()
-    watched.page.evaluate(f"() => {{ try {{ {make} document.body.append(one); }} catch (e) {{}} }}")
-    watched.page.wait_for_timeout(200)
+    with watched.page.expect_console_message(lambda message: message.type == "error"):
+        watched.page.evaluate(
+            f"() => {{ try {{ {make} document.body.append(one); }} catch (e) {{}} }}"
+        )
     assert watched.page.evaluate("window.ran") is None
     assert watched.problems != [], "the control: a violation is seen"
 

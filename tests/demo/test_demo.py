@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
@@ -78,8 +79,12 @@ def test_the_example_is_complete_and_repeats(tmp_path: Path) -> None:
 def test_the_example_lives(tmp_path: Path) -> None:
     """Its jobs end and others begin, as the change feed shows."""
     with example(tmp_path, 1) as (transport, _):
-        kinds = set()
-        for change in Ledger(transport).watch(kinds=("lease", "consumer")):
+        watch, kinds = Ledger(transport).watch(kinds=("lease", "consumer")), set()
+        late = Timer(SECONDS, watch.close)
+        late.start()
+        for change in watch:
             kinds.add(change.kind)
             if kinds == {"lease", "consumer"}:
                 break
+        late.cancel()
+        assert kinds == {"lease", "consumer"}
