@@ -91,7 +91,7 @@ class PoolPast:
     async def rehearse(self, pool: str, since: int, scenes: Sequence[Scene]) -> RehearsalView:
         """Replay a pool's jobs of the last `since` microseconds with other limits and pacings.
 
-        Raises OVERLOADED: too many rehearsals wait; INVALID: there are no jobs to replay.
+        Raises OVERLOADED: too many rehearsals wait.
         """
         if self._rehearsals >= REHEARSALS_WAITING_MAX:
             raise Error(Code.OVERLOADED, "Too many rehearsals are waiting; try later.")
@@ -139,10 +139,6 @@ def _rehearsed(
     pool: str, spec: PoolSpec, past: Sequence[PastLease], scenes: Sequence[Scene]
 ) -> tuple[Summary, list[Summary]]:
     jobs, stays = jobs_of(past)
-    if not jobs:
-        raise Error(
-            Code.INVALID, f"No lease of pool '{pool}' has ended yet: there is nothing to replay."
-        )
     plain = structs.replace(spec, per_member=None, member_group=None, native_slots=False)
     found = []
     for scene in scenes:
