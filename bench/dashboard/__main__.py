@@ -170,7 +170,8 @@ def claims_line(name: str, found: Pairs) -> dict[str, object]:
 def painted(scene: Scene, python: Path, chromium: Path, rounds: int) -> None:
     """Measure first paints with the browser's environment."""
     asked = json.dumps({"token": scene.native.secret, "pages": scene.pages()})
-    command = [python, "-m", "bench.dashboard.first_paint", chromium, scene.native.url, str(rounds)]
+    arguments = [str(chromium), scene.native.url, str(rounds)]
+    command = [str(python), "-m", "bench.dashboard.first_paint", *arguments]
     subprocess.run(command, input=asked, text=True, check=True, cwd=ROOT)
 
 

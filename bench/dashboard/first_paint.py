@@ -76,8 +76,8 @@ def main(chromium: str, url: str, rounds: int) -> int:
                 else:
                     heaps[name] = heap_bytes(page)
         browser.close()
-    for name, times in found.items():
-        painted, answered = (sorted(column) for column in zip(*times, strict=True))
+    for name, loads in found.items():
+        painted, answered = (sorted(column) for column in zip(*loads, strict=True))
         line = {
             "page": name,
             "first paint ms, median": round(statistics.median(painted)),

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -24,10 +25,12 @@ class OpenPage(asyncio.Protocol):
         self._head = head
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the request."""
         self.transport = cast(asyncio.Transport, transport)
         self.transport.write(self._head)
 
     def data_received(self, data: bytes) -> None:
+        """Count what has arrived."""
         if not self.received and not data.startswith(b"HTTP/1.1 200"):
             self.problem = data[:200].decode(errors="replace")
             self.shown.set()
@@ -38,6 +41,7 @@ class OpenPage(asyncio.Protocol):
             self.shown.set()
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Note that the stream has ended."""
         self.problem = self.problem or f"the stream has ended: {error}"
         self.shown.set()
 
@@ -51,16 +55,17 @@ async def open_pages(
     Raises:
         RuntimeError: if a page does not open, or was closed while it should be open.
     """
-    parts = urlsplit(url)
+    netloc = urlsplit(url).netloc
+    host, _, port = netloc.rpartition(":")
     loop = asyncio.get_running_loop()
     pages: list[OpenPage] = []
     try:
         addresses = itertools.islice(itertools.cycle(paths), count)
         while some := list(itertools.islice(addresses, AT_ONCE)):
-            fresh = [OpenPage(_head(parts.netloc, path, cookie)) for path in some]
+            fresh = [OpenPage(_head(netloc, path, cookie)) for path in some]
             pages += fresh
             for page in fresh:
-                await loop.create_connection(lambda page=page: page, parts.hostname, parts.port)  # type: ignore[misc]
+                await loop.create_connection(partial(_same, page), host, int(port))
             async with asyncio.timeout(OPEN_SECONDS_MAX):
                 await asyncio.gather(*(page.shown.wait() for page in fresh))
         _check(pages)
@@ -70,6 +75,10 @@ async def open_pages(
         for page in pages:
             if page.transport is not None:
                 page.transport.abort()
+
+
+def _same(page: OpenPage) -> OpenPage:
+    return page
 
 
 def _check(pages: list[OpenPage]) -> None:

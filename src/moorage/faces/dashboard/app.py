@@ -200,7 +200,7 @@ class DashboardFace:
 
         async def render() -> str:
             current = self._request(scope, reader, request.path, dict(request.variables))
-            variables = await self._variables(page, current)
+            variables = await self._variables(page, replace(current, streamed=True))
             template = self._templates.get_template(page.template)
             return template.render({**variables, "layout": FRAGMENT})
 
