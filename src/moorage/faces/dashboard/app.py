@@ -23,7 +23,13 @@ from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.navigation import navigation
 from moorage.faces.dashboard.readers import Reader, Readers, SignInError
 from moorage.faces.dashboard.recent_answers import RecentAnswers
-from moorage.faces.dashboard.rendering import FORM_TOKEN_PLACE, FRAGMENT, WHOLE, environment
+from moorage.faces.dashboard.rendering import (
+    FORM_TOKEN_PLACE,
+    FRAGMENT,
+    WHOLE,
+    environment,
+    rendered,
+)
 from moorage.faces.dashboard.routing import (
     ROOT,
     Action,
@@ -53,6 +59,7 @@ from moorage.faces.web import (
     request_id_new,
 )
 from moorage.service.app import Service
+from moorage.service.fair_turns import Pieces
 
 SIGN_IN = f"{ROOT}/sign-in"
 SIGN_OUT = f"{ROOT}/sign-out"
@@ -172,7 +179,9 @@ class DashboardFace:
         self, page: Page, request: PageRequest, reader: Reader
     ) -> tuple[int, head.Headers, bytes]:
         variables = await self._variables(page, request)
-        text = self._templates.get_template(page.template).render({**variables, "layout": WHOLE})
+        template = self._templates.get_template(page.template)
+        work = rendered(template, {**variables, "layout": WHOLE})
+        text = await self._service.turns.driven(work)
         return HTTPStatus.OK, head.head(HTML), _with_form_token(text, reader).encode()
 
     async def _variables(self, page: Page, request: PageRequest) -> dict[str, Any]:
@@ -202,7 +211,8 @@ class DashboardFace:
             current = self._request(scope, reader, request.path, dict(request.variables))
             variables = await self._variables(page, replace(current, streamed=True))
             template = self._templates.get_template(page.template)
-            return template.render({**variables, "layout": FRAGMENT})
+            work = rendered(template, {**variables, "layout": FRAGMENT})
+            return await Pieces(self._service.turns).driven(work)
 
         async def signed_in() -> bool:
             return await self._readers.find(reader.secret, client, used=False) is not None
