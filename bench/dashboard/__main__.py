@@ -27,7 +27,7 @@ from bench.dashboard.scene import POOLS, Scene, job, pool
 from bench.machine import Moment
 from bench.questions import disjoint_claims
 from bench.target import ROOT
-from bench.wire import Outcome, Work, bounded, drive
+from bench.wire import Outcome, Work, bounded, drive, sign_in
 from moorage.serve.files import Files
 from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
@@ -72,7 +72,7 @@ class Bench:
         self.scene = scene
         self.roots = roots
         self.seconds = seconds
-        self.cookie = scene.sign_in()
+        self.cookie = sign_in(scene.native.url, scene.native.secret)
         self._numbers = itertools.count(1)
 
     def jobs(self) -> Iterator[bytes]:

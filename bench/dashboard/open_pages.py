@@ -8,7 +8,10 @@ from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
+from bench.wire import signed_in
+
 OPEN_SECONDS_MAX = 60.0
+EVENTS = "Accept: text/event-stream"
 AT_ONCE = 20
 """Pages that open at the same time."""
 
@@ -55,14 +58,13 @@ async def open_pages(
     Raises:
         RuntimeError: if a page does not open, or was closed while it should be open.
     """
-    netloc = urlsplit(url).netloc
-    host, _, port = netloc.rpartition(":")
+    host, _, port = urlsplit(url).netloc.rpartition(":")
     loop = asyncio.get_running_loop()
     pages: list[OpenPage] = []
     try:
         addresses = itertools.islice(itertools.cycle(paths), count)
         while some := list(itertools.islice(addresses, AT_ONCE)):
-            fresh = [OpenPage(_head(netloc, path, cookie)) for path in some]
+            fresh = [OpenPage(signed_in("GET", path, cookie, EVENTS)) for path in some]
             pages += fresh
             for page in fresh:
                 await loop.create_connection(partial(_same, page), host, int(port))
@@ -85,10 +87,3 @@ def _check(pages: list[OpenPage]) -> None:
     problems = {page.problem for page in pages if page.problem}
     if problems:
         raise RuntimeError(f"pages do not stay open: {problems}")
-
-
-def _head(netloc: str, path: str, cookie: str) -> bytes:
-    return (
-        f"GET {path} HTTP/1.1\r\nHost: {netloc}\r\nCookie: {cookie}\r\n"
-        "Accept: text/event-stream\r\n\r\n"
-    ).encode()

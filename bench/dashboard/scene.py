@@ -1,11 +1,9 @@
 """A ledger of 15,000 nodes and 10,000 tickets, and somebody who looks at it."""
 
 import asyncio
-import http.client
 import itertools
 import json
 from collections.abc import Iterator
-from urllib.parse import urlencode, urlsplit
 
 from bench.fleet import Fleet, Provider, flat_host
 from bench.wire import drive, request
@@ -70,22 +68,6 @@ class Scene:
         assert answer.status < 300, (method, path, answer)
         found: dict[str, list[dict[str, str]]] = answer.body
         return found
-
-    def sign_in(self) -> str:
-        """Return the cookie of a new session."""
-        parts = urlsplit(self.native.url)
-        connection = http.client.HTTPConnection(parts.netloc)
-        form = urlencode({"token": self.native.secret})
-        headers = {
-            "Content-Type": "application/x-www-form-urlencoded",
-            "Origin": self.native.url,
-        }
-        connection.request("POST", "/ui/sign-in", form, headers)
-        answer = connection.getresponse()
-        assert answer.status == 303, (answer.status, answer.read())
-        cookie = answer.headers["Set-Cookie"].partition(";")[0]
-        connection.close()
-        return cookie
 
     def pages(self) -> dict[str, str]:
         """Return every kind of page, by name."""

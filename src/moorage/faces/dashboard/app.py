@@ -27,7 +27,7 @@ from moorage.faces.dashboard.rendering import (
     FORM_TOKEN_PLACE,
     FRAGMENT,
     WHOLE,
-    environment,
+    Templates,
     rendered,
 )
 from moorage.faces.dashboard.routing import (
@@ -90,7 +90,7 @@ class DashboardFace:
         self._live = Live(service)
         self._answers = RecentAnswers()
         self._table: Table[Page | Action | Data] = Table(ENTRIES)
-        self._templates = environment()
+        self._templates = Templates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -124,6 +124,7 @@ class DashboardFace:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if path.startswith(STATIC):
             return _static(path.removeprefix(STATIC), headers)
+        await self._templates.compiled()
         if method == "POST":
             forms.check_origin(headers)
         if path == SIGN_IN:
@@ -179,7 +180,7 @@ class DashboardFace:
         self, page: Page, request: PageRequest, reader: Reader
     ) -> tuple[int, head.Headers, bytes]:
         variables = await self._variables(page, request)
-        template = self._templates.get_template(page.template)
+        template = self._templates.get(page.template)
         work = rendered(template, {**variables, "layout": WHOLE})
         text = await self._service.turns.driven(work)
         return HTTPStatus.OK, head.head(HTML), _with_form_token(text, reader).encode()
@@ -210,7 +211,7 @@ class DashboardFace:
         async def render() -> str:
             current = self._request(scope, reader, request.path, dict(request.variables))
             variables = await self._variables(page, replace(current, streamed=True))
-            template = self._templates.get_template(page.template)
+            template = self._templates.get(page.template)
             work = rendered(template, {**variables, "layout": FRAGMENT})
             return await Pieces(self._service.turns).driven(work)
 
@@ -265,7 +266,7 @@ class DashboardFace:
         if error is not None:
             status = HTTPStatus.TOO_MANY_REQUESTS if error.seconds else HTTPStatus.UNAUTHORIZED
             more = [(b"retry-after", str(error.seconds).encode())] if error.seconds else []
-        text = self._templates.get_template("sign_in.html").render(
+        text = self._templates.get("sign_in.html").render(
             title="Sign in", following=following, error=error
         )
         return status, head.head(HTML, *more), text.encode()
@@ -299,7 +300,7 @@ class DashboardFace:
             log.error("%s %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)
             status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
             message = f"The server failed; its log has the reason under {request_id}."
-        text = self._templates.get_template("error.html").render(
+        text = self._templates.get("error.html").render(
             title=HTTPStatus(status).phrase, status=status, message=message
         )
         return status, head.head(HTML), text.encode()

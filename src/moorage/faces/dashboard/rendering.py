@@ -1,5 +1,6 @@
 """Renders templates: escapes everything, and shows figures, times and ages alike on all pages."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +36,29 @@ A_STEP = 32
 """Pieces of a template that are rendered at a time: together some tenths of a millisecond."""
 
 
-def environment() -> Environment:
+class Templates:
+    """All templates, compiled when the first page is asked for."""
+
+    def __init__(self) -> None:
+        self._environment = _environment()
+        self._compiled: asyncio.Future[None] | None = None
+
+    async def compiled(self) -> None:
+        """Return when all are compiled: in a thread, because it takes a quarter second."""
+        if self._compiled is None:
+            self._compiled = asyncio.ensure_future(asyncio.to_thread(self._compile))
+        await asyncio.shield(self._compiled)
+
+    def _compile(self) -> None:
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
+    def get(self, name: str) -> Template:
+        """Return a template."""
+        return self._environment.get_template(name)
+
+
+def _environment() -> Environment:
     """Return the templates with the filters they use."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
