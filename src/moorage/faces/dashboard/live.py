@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from moorage.core.clock import SECOND
+from moorage.core.errors import Error
+from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 
 EVENTS = "text/event-stream"
@@ -49,6 +51,11 @@ class _Rendered:
     at: float
     text: asyncio.Future[str]
 
+    def serves(self, revision: tuple[int, int], now: float) -> bool:
+        """Return whether it is current, and has not failed after its reader had left."""
+        failed = self.text.done() and (self.text.cancelled() or self.text.exception() is not None)
+        return not failed and self.revision == revision and now - self.at < BEAT_SECONDS
+
 
 class Live:
     """The open pages of this process."""
@@ -74,20 +81,27 @@ class Live:
     ) -> AsyncGenerator[bytes, None]:
         """Yield events until the service stops or the session ends.
 
-        `main` has the page's content, and comes first; `signed-out` is the last one.
+        `main` has the page's content. `failed` says why there is none at present, for example
+        because its pool was deleted; it is tried again. `beat` says that nothing has changed, and
+        `signed-out` is the last one.
         """
         self._views[view] = self._views.get(view, 0) + 1
         try:
             shown = None
             while not self._service.watch.closed:
-                if not await signed_in():
-                    yield b"event: signed-out\ndata:\n\n"
-                    return
                 ring = self._service.feed.bell.listen()
                 begun = asyncio.get_running_loop().time()
-                text = await self._current(view, render)
-                yield b": beat\n\n" if text == shown else _event("main", text, self._time())
-                shown = text
+                try:
+                    if not await signed_in():
+                        yield self._event("signed-out")
+                        return
+                    text = await self._current(view, render)
+                except (RefusedError, Error) as error:
+                    shown = None
+                    yield self._event("failed", error.message)
+                else:
+                    yield self._event("beat") if text == shown else self._event("main", text)
+                    shown = text
                 await self._rest(ring, begun)
         finally:
             self._views[view] -= 1
@@ -95,9 +109,16 @@ class Live:
                 del self._views[view]
                 self._rendered.pop(view, None)
 
-    def _time(self) -> str:
-        """Return the service's time, by which the browser computes ages."""
-        return datetime.fromtimestamp(self._service.clock.now() / SECOND, UTC).isoformat()
+    async def signed_out(self) -> AsyncGenerator[bytes, None]:
+        """Yield the only event for a reader who is not signed in."""
+        yield self._event("signed-out")
+
+    def _event(self, name: str, text: str = "") -> bytes:
+        """Return an event; its id is the service's time, by which the browser computes ages."""
+        now = datetime.fromtimestamp(self._service.clock.now() / SECOND, UTC).isoformat()
+        # Not splitlines: it knows more ends of lines than the format does.
+        lines = "\n".join(f"data: {line}" for line in END_OF_LINE.split(text))
+        return f"event: {name}\nid: {now}\n{lines}\n\n".encode()
 
     async def _rest(self, ring: asyncio.Event, begun: float) -> None:
         """Wait for a change or a beat, and at least for the interval."""
@@ -114,7 +135,7 @@ class Live:
         now = asyncio.get_running_loop().time()
         revision = (self._service.index.epoch, self._service.index.revision)
         last = self._rendered.get(view)
-        if last is not None and last.revision == revision and now - last.at < BEAT_SECONDS:
+        if last is not None and last.serves(revision, now):
             return await asyncio.shield(last.text)
         task = asyncio.ensure_future(self._timed(render))
         self._rendered[view] = _Rendered(revision, now, task)
@@ -131,9 +152,3 @@ class Live:
         spent = time.thread_time() - begun
         self._seconds += WEIGHT_OF_LAST * (spent - self._seconds)
         return text
-
-
-def _event(name: str, text: str, identifier: str) -> bytes:
-    # Not splitlines: it knows more ends of lines than the format does.
-    lines = "\n".join(f"data: {line}" for line in END_OF_LINE.split(text))
-    return f"event: {name}\nid: {identifier}\n{lines}\n\n".encode()
