@@ -37,7 +37,7 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 pools, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "pools", page.pools, page.next)
+    return exported(request, "pools", page.pools, page.next, page.as_of)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
