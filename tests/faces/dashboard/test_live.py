@@ -52,3 +52,24 @@ def test_a_stream_does_not_keep_a_session(native: Native) -> None:
     assert browser.submit("/ui", "/ui/sign-out").status == 303
     make_pool(native)
     assert [name for name, _ in events][-1] == "signed-out"
+
+
+def test_a_reader_who_is_not_signed_in_gets_a_stream_that_says_so(native: Native) -> None:
+    """A redirect to the sign-in page would leave an open page waiting for ever."""
+    browser = signed_in(native, "reader")
+    browser.cookies.clear()
+    assert [name for name, _ in browser.events("/ui/pools")] == ["signed-out"]
+
+
+def test_a_page_that_is_gone_says_so_and_comes_back(peers: list[Native]) -> None:
+    """A pool is deleted, also by another process, and made again."""
+    here, there = peers[0], peers[-1]
+    pool = make_pool(here, limit=5)
+    events = signed_in(here, "reader").events(f"/ui/pools/{pool}")
+    assert next(events)[0] == "main"
+    assert there.ask("DELETE", f"/v1/pools/{pool}").status == 204
+    told = next((name, text) for name, text in events if name != "main")
+    assert told == ("failed", f"There is no pool '{pool}'.")
+    assert there.ask("PUT", f"/v1/pools/{pool}", {"limit": 6}).status == 200
+    text = next(text for name, text in events if name == "main")
+    assert Document(text).figures["units"] == ["6"]

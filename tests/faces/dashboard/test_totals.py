@@ -5,6 +5,7 @@ a writer changes pools, leases, providers and allocations without a pause.
 """
 
 import random
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -143,7 +144,7 @@ class Writer(threading.Thread):
             lease = self._leases.pop(dice.randrange(len(self._leases)))
             self._native.ask("DELETE", f"/v1/leases/{lease}")
         elif what < 0.8:
-            limit = dice.randrange(1, 9)
+            limit = dice.randrange(9)
             body = {"limit": limit, "pacing": None}
             self._native.ask("PUT", f"/v1/pools/{dice.choice(POOLS)}", body)
         elif what < 0.83:
@@ -177,16 +178,18 @@ def figures_of(document: Document) -> dict[str, list[int]]:
 
 
 def bars_fit(page: str) -> bool:
-    """Return whether no bar is longer than its total."""
+    """Return whether every bar of a pool is as long as its figures say, and never too long."""
     for bar in page.split('<svg class="bar"')[1:]:
-        parts = bar.partition("</svg>")[0].split('height="10">')
-        widths = [
-            float(part.rpartition('width="')[2].partition('"')[0])
-            for part in parts
-            if ' x="' in part
-        ]
+        label, _, parts = bar.partition("</svg>")[0].partition(">")
+        widths = [float(one) for one in re.findall(r'x="[^"]*" width="([^"]*)"', parts)]
         if sum(widths) > 100.001:
             return False
+        found = re.search(r'aria-label="(\d+) of (\d+) units', label)
+        if found:
+            used, units = int(found[1]), int(found[2])
+            share = 100.0 if used >= max(1, units) else 100 * used / max(1, units)
+            if abs(sum(widths[:1]) - share) > 0.001:
+                return False
     return True
 
 

@@ -132,6 +132,8 @@ class DashboardFace:
         reader = await self._readers.find(head.cookie_read(scope, headers), client_of(scope))
         match = self._table.match(path.rstrip("/") or ROOT)
         if reader is None:
+            if EVENTS in headers.get("accept", ""):
+                return Stream(EVENTS, self._live.signed_out())  # a redirect would end the source
             return self._anonymous(scope, path, method)
         scope[CALLER] = reader.caller
         if path == SIGN_OUT and method == "POST":

@@ -21,6 +21,8 @@ def exported(
     rows: Sequence[Any],
     following: str | None,
     as_of: str | None = None,
+    *,
+    complete: bool = True,
 ) -> Answer:
     """Return rows as CSV or JSON, whichever the address asks for.
 
@@ -31,12 +33,19 @@ def exported(
         rows: all that follow from the cursor on, at most as many as one export has.
         following: the cursor of what comes after these rows; None: nothing.
         as_of: the revision of all rows, if they are of one.
+        complete: False if there are more rows although there is no cursor.
+
+    The name of an incomplete file says so, because a table cannot.
     """
+    complete = complete and following is None
+    filename = name if complete else f"{name}-part"
     plain = [msgspec.to_builtins(row) for row in rows]
     revision = {} if as_of is None else {"as_of": as_of}
     if request.path.endswith(".json"):
-        body = msgspec.json.encode({name: plain, "next": following, **revision})
-        return Answer(msgspec.json.format(body), "application/json", f"{name}.json")
+        body = msgspec.json.encode(
+            {name: plain, "next": following, "complete": complete, **revision}
+        )
+        return Answer(msgspec.json.format(body), "application/json", f"{filename}.json")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     plain = [{**row, **revision} for row in plain]
@@ -44,7 +53,7 @@ def exported(
     writer.writerow([*columns, *revision])
     for row in plain:
         writer.writerow([_cell(row[name]) for name in (*columns, *revision)])
-    return Answer(text.getvalue().encode(), "text/csv; charset=utf-8", f"{name}.csv")
+    return Answer(text.getvalue().encode(), "text/csv; charset=utf-8", f"{filename}.csv")
 
 
 def _cell(value: Any) -> str:

@@ -13,7 +13,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from moorage.core.clock import SECOND
+from moorage.core.errors import Error
 from moorage.faces.dashboard.metering import Metered
+from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 
 EVENTS = "text/event-stream"
@@ -48,6 +50,11 @@ class _Rendered:
     rendering: Metered[str]
     text: asyncio.Future[str]
 
+    def serves(self, revision: tuple[int, int], now: float) -> bool:
+        """Return whether it is current, and has not failed after its reader had left."""
+        failed = self.text.done() and (self.text.cancelled() or self.text.exception() is not None)
+        return not failed and self.revision == revision and now - self.at < BEAT_SECONDS
+
 
 class Live:
     """The open pages of this process."""
@@ -72,20 +79,27 @@ class Live:
     ) -> AsyncGenerator[bytes, None]:
         """Yield events until the service stops or the session ends.
 
-        `main` has the page's content, and comes first; `signed-out` is the last one.
+        `main` has the page's content. `failed` says why there is none at present, for example
+        because its pool was deleted; it is tried again. `beat` says that nothing has changed, and
+        `signed-out` is the last one.
         """
         self._views[view] = self._views.get(view, 0) + 1
         try:
             shown = None
             while not self._service.watch.closed:
-                if not await signed_in():
-                    yield b"event: signed-out\ndata:\n\n"
-                    return
                 ring = self._service.feed.bell.listen()
                 begun = asyncio.get_running_loop().time()
-                text = await self._current(view, render)
-                yield b": beat\n\n" if text == shown else _event("main", text, self._time())
-                shown = text
+                try:
+                    if not await signed_in():
+                        yield self._event("signed-out")
+                        return
+                    text = await self._current(view, render)
+                except (RefusedError, Error) as error:
+                    shown = None
+                    yield self._event("failed", error.message)
+                else:
+                    yield self._event("beat") if text == shown else self._event("main", text)
+                    shown = text
                 await self._rest(view, ring, begun)
         finally:
             self._views[view] -= 1
@@ -93,9 +107,16 @@ class Live:
                 del self._views[view]
                 self._rendered.pop(view, None)
 
-    def _time(self) -> str:
-        """Return the service's time, by which the browser computes ages."""
-        return datetime.fromtimestamp(self._service.clock.now() / SECOND, UTC).isoformat()
+    async def signed_out(self) -> AsyncGenerator[bytes, None]:
+        """Yield the only event for a reader who is not signed in."""
+        yield self._event("signed-out")
+
+    def _event(self, name: str, text: str = "") -> bytes:
+        """Return an event; its id is the service's time, by which the browser computes ages."""
+        now = datetime.fromtimestamp(self._service.clock.now() / SECOND, UTC).isoformat()
+        # Not splitlines: it knows more ends of lines than the format does.
+        lines = "\n".join(f"data: {line}" for line in END_OF_LINE.split(text))
+        return f"event: {name}\nid: {now}\n{lines}\n\n".encode()
 
     async def _rest(self, view: View, ring: asyncio.Event, begun: float) -> None:
         """Wait for a change or a beat, and at least for the interval."""
@@ -112,7 +133,7 @@ class Live:
         now = asyncio.get_running_loop().time()
         revision = (self._service.index.epoch, self._service.index.revision)
         last = self._rendered.get(view)
-        if last is not None and last.revision == revision and now - last.at < BEAT_SECONDS:
+        if last is not None and last.serves(revision, now):
             return await asyncio.shield(last.text)
         rendering = Metered(render())
         task = asyncio.ensure_future(rendering.run())
@@ -122,9 +143,3 @@ class Live:
         except Exception:
             self._rendered.pop(view, None)
             raise
-
-
-def _event(name: str, text: str, identifier: str) -> bytes:
-    # Not splitlines: it knows more ends of lines than the format does.
-    lines = "\n".join(f"data: {line}" for line in END_OF_LINE.split(text))
-    return f"event: {name}\nid: {identifier}\n{lines}\n\n".encode()

@@ -72,6 +72,7 @@ def _environment() -> Environment:
         "age": _age,
         "until": _until,
         "duration": lambda seconds: "-" if seconds is None else age_text(seconds),
+        "precise": precise,
         "count": lambda number: f"{number:,}",
         "percent": percent,
         "holder": holder,
@@ -119,9 +120,21 @@ def difference(states: tuple[Any, Any]) -> str:
     return "details"
 
 
+def precise(seconds: float | None) -> str:
+    """Return a duration as it was set, with fractions of a second."""
+    if seconds is None:
+        return "-"
+    return age_text(seconds) if seconds == int(seconds) else f"{seconds:g}s"
+
+
 def percent(part: float, whole: float) -> float:
-    """Return a share for a bar: from 0 to 100, also if there is more than the whole."""
-    return 0.0 if whole <= 0 else round(min(PERCENT_MAX, max(0.0, part * PERCENT_MAX / whole)), 3)
+    """Return a share for a bar: from 0 to 100, also if there is more than the whole, or no whole.
+
+    A pool with a limit of 0 that still has leases is full.
+    """
+    if part <= 0:
+        return 0.0
+    return PERCENT_MAX if part >= whole else round(part * PERCENT_MAX / whole, 3)
 
 
 @pass_context

@@ -1,20 +1,24 @@
 """Leases and tickets: a filtered list, and the whole story of one."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from moorage.faces.dashboard.actions import done
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.wire.admission import Lease
-from moorage.wire.audit import AuditEntry
+from moorage.wire.audit import AuditEntry, AuditPage
 
 SHOWN = 100
 EXPORTED = 1_000
 FILTERS = ("pool", "state", "owner", "label", "older")
 ACTIONS_READ = 1_000
 """The newest actions among which those on a lease are searched."""
+
+PRIORITY = re.compile(r"-?[0-9]{1,10}")
 
 
 class Event(NamedTuple):
@@ -40,7 +44,7 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 leases of the filtered list, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "leases", Lease, page.leases, page.next)
+    return exported(request, "leases", Lease, page.leases, page.next, page.as_of)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
@@ -49,13 +53,18 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     # `until=ended`: looking at a ticket must not count as waiting for it.
     lease = await request.get(f"/v1/leases/{lease_id}", until="ended")
     actions: list[AuditEntry] = []
+    unread: datetime | None = None
     if request.permits("GET", "/v1/audit"):
-        audit = await request.get("/v1/audit", limit=ACTIONS_READ)
-        actions = [entry for entry in audit.entries if entry.target == lease_id]
+        audit: AuditPage = await request.get("/v1/audit", limit=ACTIONS_READ)
+        actions = [entry for entry in audit.entries if entry.target == lease.id]
+        if audit.next is not None and audit.entries[-1].at > lease.asked_at:
+            unread = audit.entries[-1].at
     return {
         "title": f"{'Ticket' if lease.state == 'waiting' else 'Lease'} {lease.id[:18]}",
         "lease": lease,
-        "events": sorted(_story(lease, actions)),
+        # Stable: what happened at the same time stays in the order in which it happens.
+        "events": sorted(_story(lease, actions), key=attrgetter("at")),
+        "unread": unread,
         "links": _links(lease),
     }
 
@@ -65,8 +74,7 @@ def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
     if lease.granted_at is not None:
         yield Event(lease.granted_at, "Granted over the limit" if lease.forced else "Granted")
     if lease.ended_at is not None:
-        cause = (lease.cause or "ended").replace("_", " ")
-        yield Event(lease.ended_at, f"Ended: {cause}", lease.detail)
+        yield Event(lease.ended_at, f"Ended: {_cause(lease)}", lease.detail)
     for entry in actions:
         yield Event(entry.at, f"{entry.action} by {entry.who}")
 
@@ -83,16 +91,27 @@ def _links(lease: Lease) -> dict[str, str]:
 async def release(request: PageRequest) -> str:
     """Release a lease, or withdraw a ticket."""
     lease = request.variables["id"]
-    await request.ask("DELETE", f"/v1/leases/{lease}")
-    return done(f"{ROOT}/leases/{lease}", "Released.")
+    ended = await request.ask("DELETE", f"/v1/leases/{lease}")
+    return done(f"{ROOT}/leases/{lease}", _said(ended, "Released.", {"released", "withdrawn"}))
 
 
 async def revoke(request: PageRequest) -> str:
     """Revoke a lease or ticket."""
     lease = request.variables["id"]
     reason = request.form.get("reason", "")
-    await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"reason": reason})
-    return done(f"{ROOT}/leases/{lease}", "Revoked.")
+    ended = await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"reason": reason})
+    return done(f"{ROOT}/leases/{lease}", _said(ended, "Revoked.", {"revoked"}))
+
+
+def _said(ended: Lease, notice: str, causes: Set[str]) -> str:
+    """Return the notice, unless the lease had ended before for another reason."""
+    if ended.cause in causes:
+        return notice
+    return f"Nothing was done: it had ended before ({_cause(ended)})."
+
+
+def _cause(lease: Lease) -> str:
+    return (lease.cause or "ended").replace("_", " ")
 
 
 async def first(request: PageRequest) -> str:
@@ -105,7 +124,7 @@ async def first(request: PageRequest) -> str:
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
     lease, text = request.variables["id"], request.form.get("priority", "")
-    body = {"priority": int(text) if text.lstrip("-").isdecimal() else text}
+    body = {"priority": int(text) if PRIORITY.fullmatch(text) else text}
     await request.ask("POST", f"/v1/leases/{lease}/move", body=body)
     return done(f"{ROOT}/leases/{lease}", f"Its priority is {text}.")
 

@@ -44,6 +44,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "alarms": sorted(_alarms(page.pools, groups, request.now), reverse=True),
         "busy": sorted(page.pools, key=_fullness, reverse=True)[:POOLS_SHOWN],
         "waiting": waiting[:WAITING_SHOWN],
+        "lines": len(waiting),
         "capacity": capacity,
         "actions": actions[:ACTIONS_SHOWN],
     }
@@ -63,19 +64,24 @@ def _alarms(pools: Sequence[Pool], groups: Sequence[AgentGroup], now: datetime) 
             text = f"{pool.name}: {pool.unheard} leases were not renewed in time and keep units"
             yield Alarm(True, text, address)
         if pool.paused:
-            waits = f" {pool.waiting} wait" if pool.waiting else ""
-            since = f" for {age_text((now - pool.updated_at).total_seconds())}" if waits else ""
             reason = pool.pause_reason or "nobody has said why"
-            yield Alarm(bool(waits), f"{pool.name} is paused{since}: {reason}.{waits}", address)
+            waits = f". {pool.waiting} wait" if pool.waiting else ""
+            if pool.first is not None:
+                waits += f", the first for {age_text((now - pool.first.asked_at).total_seconds())}"
+            yield Alarm(bool(waits), f"{pool.name} is paused: {reason}{waits}", address)
     for group in groups:
-        address = f"{ROOT}/fleet?group={quote(group.name)}"
+        here = f"{ROOT}/fleet?agent_group={quote(group.name, safe='')}"
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"
-            yield Alarm(True, text, address)
+            yield Alarm(True, text, f"{here}#agents")
         if group.lost:
-            yield Alarm(True, f"{group.lost} agents of {group.name} are lost", address)
+            yield Alarm(
+                True, f"{group.lost} agents of {group.name} are lost", f"{here}&agents=lost#agents"
+            )
         if group.late:
-            yield Alarm(False, f"{group.late} agents of {group.name} are late", address)
+            yield Alarm(
+                False, f"{group.late} agents of {group.name} are late", f"{here}&agents=late#agents"
+            )
 
 
 ENTRIES = (Page(path=ROOT, title="Overview", template="overview.html", show=show),)

@@ -12,13 +12,22 @@ const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const say = (text) => (connection.textContent = text);
 
+// Whether the reader has changed a field since the server sent it.
+const edited = (node) =>
+  node.matches("input, textarea") && (node.value !== node.defaultValue || node.checked !== node.defaultChecked);
+const inUse = (node) => node === document.activeElement && node.matches("input, select, textarea");
+
 const callbacks = {
-  // What the reader is typing, has opened, or has selected stays.
-  beforeNodeMorphed: (old) => !(old.nodeType === 1 && (old.hasAttribute("data-keep") || old === document.activeElement)),
+  // What the reader is typing, has typed, opened or selected stays. Buttons and links do not: a
+  // button that stayed would belong to another form.
+  beforeNodeMorphed: (old) =>
+    !(old.nodeType === 1 && (old.hasAttribute("data-keep") || inUse(old) || edited(old))),
   beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details"),
 };
 
-let source;
+const OLD = "Not connected: what you see may be old. Trying again …";
+const RETRY = 5000, SILENT = 60_000; // milliseconds; the server sends something every 45 s
+let source, heard, again;
 
 const morph = (text) => {
   Idiomorph.morph(main, parsed(text), { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
@@ -27,24 +36,50 @@ const morph = (text) => {
 };
 
 const close = () => {
+  clearTimeout(again);
   source?.close();
   source = undefined;
+  say(OLD);
+};
+
+const EVENTS = {
+  main: (text) => {
+    morph(text);
+    say("Live.");
+  },
+  beat: () => {},
+  failed: (text) => say("What you see is old: " + text),
+  "signed-out": () => {
+    close();
+    location.reload();
+  },
 };
 
 const open = () => {
   if (source || document.hidden) return;
+  heard = Date.now();
   source = new EventSource(location.href);
-  source.addEventListener("main", (event) => {
-    if (event.origin !== location.origin) return;
-    setClock(event.lastEventId);
-    morph(event.data);
-    say("Live.");
-  });
-  source.addEventListener("signed-out", () => {
+  for (const name in EVENTS)
+    source.addEventListener(name, (event) => {
+      if (event.origin !== location.origin) return;
+      heard = Date.now();
+      setClock(event.lastEventId);
+      EVENTS[name](event.data);
+    });
+  source.onerror = () => {
+    say(OLD);
+    // The browser gives up if the answer is no stream, such as a proxy's 502.
+    if (source?.readyState !== EventSource.CLOSED) return;
     close();
-    location.reload();
-  });
-  source.onerror = () => say("Not connected: what you see may be old. Trying again …");
+    again = setTimeout(open, RETRY);
+  };
+};
+
+// A connection can be dead although nobody has closed it.
+const check = () => {
+  if (!source || Date.now() - heard < SILENT) return;
+  close();
+  open();
 };
 
 if (document.body.hasAttribute("data-live")) {
@@ -52,6 +87,8 @@ if (document.body.hasAttribute("data-live")) {
   // Browsers open few connections to one server: hidden pages must not use them up.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", open);
+  setInterval(check, 1000);
   open();
 }
 

@@ -210,9 +210,10 @@ WHERE pool = $1 AND state IN ('granted', 'waiting') GROUP BY state;
 
 -- The live leases and tickets of a pool, and the newest ones of those that have ended since a time, in no order.
 -- name: pool_past --
-SELECT asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
+SELECT arrival, lease, asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
 WHERE pool = $1 AND state IN ('granted', 'waiting')
 UNION ALL
 SELECT * FROM (
-    SELECT asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
-    WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at DESC LIMIT $3) AS past;
+    SELECT arrival, lease, asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
+    WHERE pool = $1 AND state = 'ended' AND ended_at >= $2
+    ORDER BY ended_at DESC, arrival DESC, lease DESC LIMIT $3) AS past;
