@@ -9,8 +9,9 @@ import msgspec
 
 from moorage.faces.dashboard.routing import Answer, PageRequest
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets take a text that begins with one of these for a formula."""
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Spreadsheets take a text that begins with one of these for a formula; in Japanese also with the
+wide ones. They ignore blanks before it. Source: OWASP, CSV Injection."""
 
 
 def exported(
@@ -49,5 +50,5 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(FORMULA) else value
+        return f"'{value}" if value.lstrip().startswith(FORMULA) else value
     return msgspec.json.encode(value).decode()

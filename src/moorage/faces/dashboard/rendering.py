@@ -1,4 +1,8 @@
-"""Renders templates: escapes everything, and shows figures, times and ages alike on all pages."""
+"""Renders templates: escapes everything, and shows figures, times and ages alike on all pages.
+
+Some names come from Placement, which allows any character: those that would act on a page, such as
+marks that change the direction of text, are shown as U+FFFD.
+"""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
+from moorage.core.texts import plain
 from moorage.faces.dashboard.ages import age_text
 from moorage.faces.dashboard.assets import address_of as asset_address
 from moorage.wire.admission import Lease
@@ -35,6 +40,7 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=_harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -54,6 +60,11 @@ def environment() -> Environment:
     }
     made.globals |= {"asset": asset_address, "form_token": FORM_TOKEN_PLACE}
     return made
+
+
+def _harmless(value: Any) -> Any:
+    """Return what a page shows instead of a value; markup was made from such values."""
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def holder(lease: Lease) -> str:

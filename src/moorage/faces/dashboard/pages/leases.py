@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.actions import done
+from moorage.faces.dashboard.actions import done, whole
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.wire.admission import Lease
@@ -84,7 +84,7 @@ async def release(request: PageRequest) -> str:
     """Release a lease, or withdraw a ticket."""
     lease = request.variables["id"]
     await request.ask("DELETE", f"/v1/leases/{lease}")
-    return done(f"{ROOT}/leases/{lease}", "Released.")
+    return done(f"{ROOT}/leases/{lease}", "released")
 
 
 async def revoke(request: PageRequest) -> str:
@@ -92,29 +92,29 @@ async def revoke(request: PageRequest) -> str:
     lease = request.variables["id"]
     reason = request.form.get("reason", "")
     await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"reason": reason})
-    return done(f"{ROOT}/leases/{lease}", "Revoked.")
+    return done(f"{ROOT}/leases/{lease}", "revoked")
 
 
 async def first(request: PageRequest) -> str:
     """Make a ticket the first in its lines."""
     lease = request.variables["id"]
     await request.ask("POST", f"/v1/leases/{lease}/move", body={"first": True})
-    return done(f"{ROOT}/leases/{lease}", "Moved to the front of the line.")
+    return done(f"{ROOT}/leases/{lease}", "first")
 
 
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
-    lease, text = request.variables["id"], request.form.get("priority", "")
-    body = {"priority": int(text) if text.lstrip("-").isdecimal() else text}
+    lease = request.variables["id"]
+    body = {"priority": whole("The priority", request.form.get("priority", ""))}
     await request.ask("POST", f"/v1/leases/{lease}/move", body=body)
-    return done(f"{ROOT}/leases/{lease}", f"Its priority is {text}.")
+    return done(f"{ROOT}/leases/{lease}", "priority")
 
 
 async def force(request: PageRequest) -> str:
     """Grant a ticket at once."""
     lease = request.variables["id"]
     await request.ask("POST", f"/v1/leases/{lease}/force")
-    return done(f"{ROOT}/leases/{lease}", "Granted.")
+    return done(f"{ROOT}/leases/{lease}", "forced")
 
 
 ONE = f"{ROOT}/leases/{{id}}"

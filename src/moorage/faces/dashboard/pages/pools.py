@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from http import HTTPStatus
 from typing import Any
 
 from moorage.faces.dashboard.actions import done
@@ -38,8 +39,7 @@ async def export(request: PageRequest) -> Answer:
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
     """Return a pool, its first leases and tickets, and what it has done."""
-    name = request.variables["name"]
-    address = f"/v1/pools/{name}"
+    name, address = request.variables["name"], _route(request)
     contents = await request.get(f"{address}:contents", leases=SHOWN, tickets=SHOWN)
     report = await request.recent("GET", f"{address}:report")
     history = await request.recent("GET", f"{address}:history", [("since", _since(request))])
@@ -68,8 +68,7 @@ def _rate(line: OutcomeLine) -> tuple[int, int]:
 
 async def what_if(request: PageRequest) -> Mapping[str, Any]:
     """Return what another limit and pacing would have made of the pool's own jobs."""
-    name = request.variables["name"]
-    address = f"/v1/pools/{name}"
+    name, address = request.variables["name"], _route(request)
     pool = await request.get(address)
     limit = _number(request.query.get("limit", ""), pool.units)
     interval = _number(request.query.get("interval", ""), _interval(pool))
@@ -91,6 +90,21 @@ async def what_if(request: PageRequest) -> Mapping[str, Any]:
     return {**variables, "rehearsal": rehearsal}
 
 
+def _route(request: PageRequest) -> str:
+    """Return the route of the pool that the address names. Raises RefusedError: 404.
+
+    With a colon in the name it would be another route, such as that of the pool's report.
+    """
+    name = request.variables["name"]
+    if ":" in name:
+        raise RefusedError(HTTPStatus.NOT_FOUND, "not_found", f"There is no pool '{name}'.")
+    return f"/v1/pools/{name}"
+
+
+def _address(request: PageRequest) -> str:
+    return f"{ROOT}/pools/{request.variables['name']}"
+
+
 def _number(text: str, otherwise: int) -> int:
     """Return a number of a form's field; if it is none, or too large, the other one."""
     good = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
@@ -103,17 +117,15 @@ def _interval(pool: Pool) -> int:
 
 async def pause(request: PageRequest) -> str:
     """Stop granting from a pool."""
-    name = request.variables["name"]
     body = {"reason": request.form.get("reason", "")}
-    await request.ask("POST", f"/v1/pools/{name}:pause", body=body)
-    return done(f"{ROOT}/pools/{name}", "Paused: nothing is granted until somebody resumes it.")
+    await request.ask("POST", f"{_route(request)}:pause", body=body)
+    return done(_address(request), "paused")
 
 
 async def resume(request: PageRequest) -> str:
     """Resume granting from a pool."""
-    name = request.variables["name"]
-    await request.ask("POST", f"/v1/pools/{name}:resume")
-    return done(f"{ROOT}/pools/{name}", "Resumed.")
+    await request.ask("POST", f"{_route(request)}:resume")
+    return done(_address(request), "resumed")
 
 
 ONE = f"{ROOT}/pools/{{name+}}"
