@@ -1,8 +1,13 @@
-"""Open pages stay current, and end with their session."""
+"""Open pages stay current, end with their session, and are limited."""
 
 import re
+from contextlib import ExitStack, closing
+from pathlib import Path
 
-from tests.faces.dashboard.browserless import Document, signed_in
+from moorage.faces.dashboard.live import OF_READER_MAX
+from tests.e2e.support.carried import eventually
+from tests.e2e.support.server import serve
+from tests.faces.dashboard.browserless import Browser, Document, signed_in
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 
@@ -52,3 +57,44 @@ def test_a_stream_does_not_keep_a_session(native: Native) -> None:
     assert browser.submit("/ui", "/ui/sign-out").status == 303
     make_pool(native)
     assert [name for name, _ in events][-1] == "signed-out"
+
+
+def test_a_page_that_is_gone_says_so_once(tmp_path: Path) -> None:
+    """The browser then reloads it. Such pages leave nothing in the log, however many are asked."""
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, "--no-access-log") as server:
+        native = Native(server.url, database)
+        pool, browser = make_pool(native), signed_in(native, "reader")
+        events = browser.events(f"/ui/pools/{pool}")
+        assert next(events)[0] == "main"
+        assert native.ask("DELETE", f"/v1/pools/{pool}").status == 204
+        assert [name for name, _ in events][-1] == "gone"
+        for _ in range(3):
+            assert [*browser.events(f"/ui/pools/{pool}")] == [("gone", "")]
+        assert browser.get(f"/ui/pools/{pool}").status == 404
+    assert not any("failed" in line or "Traceback" in line for line in server.said)
+
+
+def test_a_reader_has_a_limited_number_of_open_pages(native: Native) -> None:
+    """One more gets no event, until another is closed; those of other readers do."""
+    token = native.token("reader", name="greedy")
+    browsers = [Browser(native.url) for _ in range(2)]
+    for one in browsers:
+        assert one.sign_in(token).status == 303
+    with ExitStack() as stack:
+        streams = []
+        for number in range(OF_READER_MAX):
+            events = browsers[number % 2].events(f"/ui/pools?number={number}")
+            streams.append(stack.enter_context(closing(events)))
+            assert next(events)[0] == "main"
+        assert [*browsers[0].events("/ui/pools")] == []
+        with closing(signed_in(native, "reader").events("/ui/pools")) as others:
+            assert next(others)[0] == "main"
+        streams[0].close()
+        eventually(lambda: first_of(browsers[1]))
+
+
+def first_of(browser: Browser) -> tuple[str, str] | None:
+    """Return the first event of one more open page."""
+    with closing(browser.events("/ui/pools")) as events:
+        return next(events, None)

@@ -213,7 +213,8 @@ class DashboardFace:
 
         query = tuple(sorted(request.query.items()))
         view = View(request.path, query, request.reader_key)
-        pieces = self._live.events(view, render, signed_in)
+        who = reader.caller.token_id or reader.caller.user_id
+        pieces = self._live.events(who, view, render, signed_in)
         return Stream(EVENTS, _with_form_tokens(pieces, reader))
 
     # Forms

@@ -40,10 +40,12 @@ const open = () => {
     morph(event.data);
     say("Live.");
   });
-  source.addEventListener("signed-out", () => {
-    close();
-    location.reload();
-  });
+  for (const last of ["signed-out", "gone"]) {
+    source.addEventListener(last, () => {
+      close();
+      location.reload();
+    });
+  }
   source.onerror = () => say("Not connected: what you see may be old. Trying again …");
 };
 
