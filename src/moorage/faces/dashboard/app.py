@@ -24,7 +24,13 @@ from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.navigation import navigation
 from moorage.faces.dashboard.readers import Reader, Readers, SignInError
 from moorage.faces.dashboard.recent_answers import RecentAnswers
-from moorage.faces.dashboard.rendering import FORM_TOKEN_PLACE, FRAGMENT, WHOLE, environment
+from moorage.faces.dashboard.rendering import (
+    FORM_TOKEN_PLACE,
+    FRAGMENT,
+    WHOLE,
+    environment,
+    rendered,
+)
 from moorage.faces.dashboard.routing import (
     ROOT,
     Action,
@@ -175,18 +181,19 @@ class DashboardFace:
     async def _page(
         self, page: Page, request: PageRequest, reader: Reader
     ) -> tuple[int, head.Headers, bytes]:
-        variables = await self._variables(page, request)
-        text = self._templates.get_template(page.template).render({**variables, "layout": WHOLE})
+        text = await self._text(page, request, WHOLE)
         return HTTPStatus.OK, head.head(HTML), _with_form_token(text, reader).encode()
 
-    async def _variables(self, page: Page, request: PageRequest) -> dict[str, Any]:
-        """Return the variables of the page's template. Raises RefusedError."""
+    async def _text(self, page: Page, request: PageRequest, layout: str) -> str:
+        """Return the rendered page. Raises RefusedError."""
         if not request.permits("GET", page.needs):
             raise RefusedError(
                 HTTPStatus.FORBIDDEN, "forbidden", "This page needs a token with more rights."
             )
         shown = await page.show(request)
-        return {**self._common(request, page.title), "live": page.live, **shown}
+        common = {**self._common(request, page.title), "live": page.live, "layout": layout}
+        template = self._templates.get_template(page.template)
+        return await self._service.turns.driven(rendered(template, {**common, **shown}))
 
     def _common(self, request: PageRequest, title: str) -> dict[str, Any]:
         return {
@@ -204,9 +211,7 @@ class DashboardFace:
 
         async def render() -> str:
             current = self._request(scope, reader, request.path, dict(request.variables))
-            variables = await self._variables(page, current)
-            template = self._templates.get_template(page.template)
-            return template.render({**variables, "layout": FRAGMENT})
+            return await self._text(page, current, FRAGMENT)
 
         async def signed_in() -> bool:
             return await self._readers.find(reader.secret, client, used=False) is not None

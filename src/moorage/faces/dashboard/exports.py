@@ -1,5 +1,6 @@
 """Tables as CSV and JSON: the rows of a page, in the form of the native API."""
 
+import asyncio
 import csv
 import io
 from collections.abc import Sequence
@@ -14,14 +15,14 @@ FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 wide ones. They ignore blanks before it. Source: OWASP, CSV Injection."""
 
 
-def exported(
+async def exported(
     request: PageRequest,
     name: str,
     rows: Sequence[Any],
     following: str | None,
     as_of: str | None = None,
 ) -> Answer:
-    """Return rows as CSV or JSON, whichever the address asks for.
+    """Return rows as CSV or JSON, whichever the address asks for, made in a thread.
 
     Args:
         request: its path ends with `.csv` or `.json`.
@@ -30,6 +31,12 @@ def exported(
         following: the cursor of what comes after these rows; None: nothing.
         as_of: the revision of all rows, if they are of one.
     """
+    return await asyncio.to_thread(_made, request, name, rows, following, as_of)
+
+
+def _made(
+    request: PageRequest, name: str, rows: Sequence[Any], following: str | None, as_of: str | None
+) -> Answer:
     plain = [msgspec.to_builtins(row) for row in rows]
     revision = {} if as_of is None else {"as_of": as_of}
     if request.path.endswith(".json"):

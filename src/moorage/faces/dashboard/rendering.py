@@ -4,16 +4,18 @@ Some names come from Placement, which allows any character: those that would act
 marks that change the direction of text, are shown as U+FFFD.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.texts import plain
 from moorage.faces.dashboard.ages import age_text
 from moorage.faces.dashboard.assets import address_of as asset_address
@@ -33,6 +35,9 @@ FRAGMENT = "fragment.html"
 """What a page's template extends: a whole document, or only what its stream sends."""
 
 PERCENT_MAX = 100.0
+
+A_STEP = 32
+"""Pieces of text between two pauses: less than a millisecond."""
 
 
 def environment() -> Environment:
@@ -60,6 +65,16 @@ def environment() -> Environment:
     }
     made.globals |= {"asset": asset_address, "form_token": FORM_TOKEN_PLACE}
     return made
+
+
+def rendered(template: Template, variables: Mapping[str, Any]) -> Steps[str]:
+    """Render a page. Others have their turn in between: some pages have thousands of rows."""
+    pieces: list[str] = []
+    for piece in template.generate(variables):
+        pieces.append(piece)
+        if len(pieces) % A_STEP == 0:
+            yield
+    return "".join(pieces)
 
 
 def _harmless(value: Any) -> Any:

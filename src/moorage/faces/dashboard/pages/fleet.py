@@ -101,13 +101,13 @@ async def capacity_export(request: PageRequest) -> Answer:
         ends=1,
         limit=EXPORTED_MAX,
     )
-    return exported(request, "capacity", sums.lines, None, sums.as_of)
+    return await exported(request, "capacity", sums.lines, None, sums.as_of)
 
 
 async def agents_export(request: PageRequest) -> Answer:
     """Return the agents of the page from the cursor on, and the cursor of what did not fit."""
     page = await _agents(request, EXPORTED_MAX)
-    return exported(request, "agents", page.agents, page.next)
+    return await exported(request, "agents", page.agents, page.next)
 
 
 FLEET = f"{ROOT}/fleet"

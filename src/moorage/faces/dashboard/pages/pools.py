@@ -34,7 +34,7 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 pools, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "pools", page.pools, page.next)
+    return await exported(request, "pools", page.pools, page.next)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
