@@ -248,6 +248,10 @@ class DashboardFace:
                 secret = await self._readers.sign_in(form.get("token", ""), client_of(scope))
             except SignInError as error:
                 return self._sign_in_page(following, error)
+            cookie = head.cookie_read(scope, headers)
+            before = await self._readers.find(cookie, client_of(scope), used=False)
+            if before is not None:  # the browser forgets it, so nobody could end it
+                await self._readers.sign_out(before)
             target = following if _is_own(following) else ROOT
             status, more, body = _redirect(target)
             return status, [*more, head.cookie_set(scope, headers, secret)], body
