@@ -1,8 +1,11 @@
-"""Open pages stay current, and end with their session."""
+"""Open pages stay current, end with their session, and are limited."""
 
 import re
+from contextlib import ExitStack, closing
 
-from tests.faces.dashboard.browserless import Document, signed_in
+from moorage.faces.dashboard.live import OF_READER_MAX
+from tests.e2e.support.carried import eventually
+from tests.faces.dashboard.browserless import Browser, Document, signed_in
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 
@@ -73,3 +76,28 @@ def test_a_page_that_is_gone_says_so_and_comes_back(peers: list[Native]) -> None
     assert there.ask("PUT", f"/v1/pools/{pool}", {"limit": 6}).status == 200
     text = next(text for name, text in events if name == "main")
     assert Document(text).figures["units"] == ["6"]
+
+
+def test_a_reader_has_a_limited_number_of_open_pages(native: Native) -> None:
+    """One more gets no event, until another is closed; those of other readers do."""
+    token = native.token("reader", name="greedy")
+    browsers = [Browser(native.url) for _ in range(2)]
+    for one in browsers:
+        assert one.sign_in(token).status == 303
+    with ExitStack() as stack:
+        streams = []
+        for number in range(OF_READER_MAX):
+            events = browsers[number % 2].events(f"/ui/pools?number={number}")
+            streams.append(stack.enter_context(closing(events)))
+            assert next(events)[0] == "main"
+        assert [*browsers[0].events("/ui/pools")] == []
+        with closing(signed_in(native, "reader").events("/ui/pools")) as others:
+            assert next(others)[0] == "main"
+        streams[0].close()
+        eventually(lambda: first_of(browsers[1]))
+
+
+def first_of(browser: Browser) -> tuple[str, str] | None:
+    """Return the first event of one more open page."""
+    with closing(browser.events("/ui/pools")) as events:
+        return next(events, None)

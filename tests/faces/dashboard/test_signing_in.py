@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from moorage.service.access.sessions import OPENED_MAX
 from tests.faces.dashboard.browserless import Browser, signed_in
 from tests.faces.v1.native import Native
 
@@ -89,6 +90,25 @@ def test_signing_out_ends_the_session(native: Native) -> None:
     assert (answer.status, answer.headers["location"]) == (303, SIGN_IN)
     assert "Max-Age=0" in answer.headers["set-cookie"]
     assert stolen.get(OVERVIEW).status == 303
+
+
+def test_signing_in_again_ends_the_session_before(native: Native) -> None:
+    """The browser forgets its cookie, so nobody could end it."""
+    browser, token = signed_in(native, "reader"), native.token("reader")
+    stolen = Browser(native.url)
+    stolen.cookies = dict(browser.cookies)
+    assert stolen.get(OVERVIEW).status == 200
+    assert browser.sign_in(token).status == 303
+    assert [stolen.get(OVERVIEW).status, browser.get(OVERVIEW).status] == [303, 200]
+
+
+def test_a_token_opens_a_limited_number_of_sessions_a_minute(native: Native) -> None:
+    """Each leaves an audit row; those of other tokens are not limited by it."""
+    token, other = native.token("reader"), native.token("reader")
+    found = [Browser(native.url).sign_in(token) for _ in range(OPENED_MAX + 1)]
+    assert [one.status for one in found] == [303] * OPENED_MAX + [429]
+    assert 1 <= int(found[-1].headers["retry-after"]) <= 60
+    assert Browser(native.url).sign_in(other).status == 303
 
 
 def test_no_api_accepts_the_cookie(native: Native) -> None:

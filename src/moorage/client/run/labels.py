@@ -12,6 +12,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from unicodedata import category
 from urllib.parse import urlsplit, urlunsplit
 
 VARIABLE = "MOORAGE_LABELS"
@@ -22,6 +23,9 @@ LENGTH_MAX = 255
 
 COUNT_MAX = 32
 """Labels of one lease, see `core.limits.LABELS_MAX`."""
+
+MARKS_MAX = 4
+"""Combining marks in a row, see `core.texts.MARKS_MAX`; further ones are escaped."""
 
 # A word that could be a password or a file is no sub-command.
 SUBCOMMAND = re.compile(r"[a-z]{2,12}(-[a-z]{2,12})*")
@@ -127,6 +131,9 @@ def _address(page: str) -> str:
 
 
 def _plain(value: str) -> str:
-    """Return a value that the server accepts, see `printing.printable`."""
-    shown = (one if one.isprintable() else ascii(one)[1:-1] for one in value[:LENGTH_MAX])
+    """Return a value that the server accepts, see `printing.printable` and `core.texts`."""
+    shown, marks = [], 0
+    for one in value[:LENGTH_MAX]:
+        marks = marks + 1 if category(one) in ("Mn", "Me") else 0
+        shown.append(one if one.isprintable() and marks <= MARKS_MAX else ascii(one)[1:-1])
     return "".join(shown)[:LENGTH_MAX]

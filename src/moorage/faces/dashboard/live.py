@@ -7,16 +7,20 @@ the same are one view, which is rendered once.
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
 from moorage.faces.dashboard.metering import Metered
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
+
+K = TypeVar("K")
 
 EVENTS = "text/event-stream"
 
@@ -29,10 +33,17 @@ BEAT_SECONDS = 15.0
 INTERVAL_SECONDS = 1.0
 """The least time between two renderings of a page."""
 
-INTERVAL_SECONDS_MAX = 30.0
-
 SHARE_MAX = 0.05
 """The share of a core that all renderings may use."""
+
+STREAMS_MAX = 500
+"""Open pages of one process: each keeps what it shows in memory."""
+
+OF_READER_MAX = 64
+"""Open pages of one token or user, whom several people may share. Hidden pages are not open."""
+
+LATER = b"retry: 30000\n\n"
+"""What one page too many gets: the browser tries again."""
 
 
 class View(NamedTuple):
@@ -61,7 +72,9 @@ class Live:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._views: dict[View, int] = {}
+        self._views: Counter[View] = Counter()
+        self._open: Counter[str] = Counter()
+        """How many streams each reader has."""
         self._rendered: dict[View, _Rendered] = {}
 
     def interval(self, view: View) -> float:
@@ -69,43 +82,62 @@ class Live:
         last = self._rendered.get(view)
         seconds = 0.0 if last is None else last.rendering.seconds
         wanted = len(self._views) * seconds / SHARE_MAX
-        return min(INTERVAL_SECONDS_MAX, max(INTERVAL_SECONDS, wanted))
+        return max(INTERVAL_SECONDS, wanted)
 
     async def events(
+        self,
+        who: str,
+        view: View,
+        render: Callable[[], Awaitable[str]],
+        signed_in: Callable[[], Awaitable[bool]],
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield events until the service stops or the session of a reader ends.
+
+        `main` has the page's content. `failed` says why there is none at present, for example
+        because its pool was deleted; it is tried again. `beat` says that nothing has changed, and
+        `signed-out` is the last one. If too many pages are open, there is none.
+        """
+        if self._open[who] >= OF_READER_MAX or self._open.total() >= STREAMS_MAX:
+            yield LATER
+            return
+        self._open[who] += 1
+        self._views[view] += 1
+        try:
+            async with aclosing(self._events(view, render, signed_in)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            _discard(self._open, who)
+            _discard(self._views, view)
+            if view not in self._views:
+                self._rendered.pop(view, None)
+
+    async def _events(
         self,
         view: View,
         render: Callable[[], Awaitable[str]],
         signed_in: Callable[[], Awaitable[bool]],
     ) -> AsyncGenerator[bytes, None]:
-        """Yield events until the service stops or the session ends.
-
-        `main` has the page's content. `failed` says why there is none at present, for example
-        because its pool was deleted; it is tried again. `beat` says that nothing has changed, and
-        `signed-out` is the last one.
-        """
-        self._views[view] = self._views.get(view, 0) + 1
-        try:
-            shown = None
-            while not self._service.watch.closed:
-                ring = self._service.feed.bell.listen()
-                begun = asyncio.get_running_loop().time()
-                try:
-                    if not await signed_in():
-                        yield self._event("signed-out")
-                        return
+        now = asyncio.get_running_loop().time
+        shown, due = None, 0.0
+        ring = self._service.feed.bell.listen()
+        while not self._service.watch.closed:
+            try:
+                if not await signed_in():
+                    yield self._event("signed-out")
+                    return
+                text = shown
+                if shown is None or now() >= due:
+                    ring, begun = self._service.feed.bell.listen(), now()
                     text = await self._current(view, render)
-                except (RefusedError, Error) as error:
-                    shown = None
-                    yield self._event("failed", error.message)
-                else:
-                    yield self._event("beat") if text == shown else self._event("main", text)
-                    shown = text
-                await self._rest(view, ring, begun)
-        finally:
-            self._views[view] -= 1
-            if not self._views[view]:
-                del self._views[view]
-                self._rendered.pop(view, None)
+                    due = begun + self.interval(view)
+            except (RefusedError, Error) as error:
+                shown, due = None, now() + INTERVAL_SECONDS
+                yield self._event("failed", error.message)
+            else:
+                yield self._event("beat") if text == shown else self._event("main", text or "")
+                shown = text
+            await _rest(ring, due)
 
     async def signed_out(self) -> AsyncGenerator[bytes, None]:
         """Yield the only event for a reader who is not signed in."""
@@ -117,16 +149,6 @@ class Live:
         # Not splitlines: it knows more ends of lines than the format does.
         lines = "\n".join(f"data: {line}" for line in END_OF_LINE.split(text))
         return f"event: {name}\nid: {now}\n{lines}\n\n".encode()
-
-    async def _rest(self, view: View, ring: asyncio.Event, begun: float) -> None:
-        """Wait for a change or a beat, and at least for the interval."""
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(BEAT_SECONDS):
-                await ring.wait()
-        except TimeoutError:
-            return
-        await asyncio.sleep(max(0.0, begun + self.interval(view) - loop.time()))
 
     async def _current(self, view: View, render: Callable[[], Awaitable[str]]) -> str:
         """Return the page; one that another reader of the same view has just seen serves both."""
@@ -143,3 +165,18 @@ class Live:
         except Exception:
             self._rendered.pop(view, None)
             raise
+
+
+async def _rest(ring: asyncio.Event, due: float) -> None:
+    """Wait for a change and until the next rendering is due, or for a beat."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(BEAT_SECONDS):
+            await ring.wait()
+            await asyncio.sleep(due - asyncio.get_running_loop().time())
+
+
+def _discard(counts: Counter[K], key: K) -> None:
+    """Count one less, and forget what there is none of."""
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

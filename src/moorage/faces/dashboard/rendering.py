@@ -1,4 +1,8 @@
-"""Renders templates: escapes everything, and shows figures, times and ages alike on all pages."""
+"""Renders templates: escapes everything, and shows figures, times and ages alike on all pages.
+
+Some names come from Placement, which allows any character: those that would act on a page, such as
+marks that change the direction of text, are shown as U+FFFD.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,6 +17,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from moorage.core.ledger.search.steps import Steps
+from moorage.core.texts import plain
 from moorage.faces.dashboard.ages import age_text
 from moorage.faces.dashboard.assets import address_of as asset_address
 from moorage.wire.admission import Lease
@@ -40,7 +45,7 @@ class Templates:
     """All templates, compiled when the first page is asked for."""
 
     def __init__(self) -> None:
-        self._environment = _environment()
+        self._environment = environment()
         self._compiled: asyncio.Future[None] | None = None
 
     async def compiled(self) -> None:
@@ -58,11 +63,12 @@ class Templates:
         return self._environment.get_template(name)
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     """Return the templates with the filters they use."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=_harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -87,12 +93,17 @@ def _environment() -> Environment:
 
 def rendered(template: Template, variables: Mapping[str, Any]) -> Steps[str]:
     """Render a template in steps, so that a long table does not delay other requests."""
-    pieces = []
-    for number, piece in enumerate(template.generate(variables)):
+    pieces: list[str] = []
+    for piece in template.generate(variables):
         pieces.append(piece)
-        if number % A_STEP == 0:
+        if len(pieces) % A_STEP == 0:
             yield
     return "".join(pieces)
+
+
+def _harmless(value: Any) -> Any:
+    """Return what a page shows instead of a value; markup was made from such values."""
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def holder(lease: Lease) -> str:

@@ -1,18 +1,56 @@
 """The types of the table of pages: pages, actions and data, and what their functions receive."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.native_api import NativeApi, Query
-from moorage.faces.web import Caller
+from moorage.faces.web import Caller, Limits, RefusalError, query_parse
 from moorage.service.app import Service
 
 ROOT = "/ui"
 """The first segment of all addresses of the dashboard."""
+
+QUERY_BYTES_MAX = 6_000
+QUERY_PARAMETERS_MAX = 32
+"""Limits on the query of a page: its links, of which there may be hundreds, repeat it."""
+
+
+class MethodError(RefusalError):
+    """A request with a method that its address does not have. `allowed` names those it has."""
+
+    def __init__(self, method: str, methods: Iterable[str]) -> None:
+        super().__init__(HTTPStatus.METHOD_NOT_ALLOWED, f"This address has no {method}.")
+        self.allowed = ", ".join(methods)
+
+
+def check_method(method: str, methods: Collection[str]) -> None:
+    """Raise MethodError if an address does not have a method."""
+    if method not in methods:
+        raise MethodError(method, methods)
+
+
+def query_of(query_string: bytes, limits: Limits) -> dict[str, str]:
+    """Return the parameters of a page's address; of a repeated one the last counts.
+
+    Raises RefusalError: 400, 414.
+    """
+    if len(query_string) > QUERY_BYTES_MAX:
+        raise RefusalError(
+            HTTPStatus.REQUEST_URI_TOO_LONG,
+            f"The query string of a page may have at most {QUERY_BYTES_MAX} bytes.",
+        )
+    pairs = query_parse(query_string, limits)
+    if len(pairs) > QUERY_PARAMETERS_MAX:
+        raise RefusalError(
+            HTTPStatus.BAD_REQUEST,
+            f"The query string of a page may have at most {QUERY_PARAMETERS_MAX} parameters.",
+        )
+    return dict(pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +64,7 @@ class PageRequest:
     variables: Mapping[str, str]
     """The values of the variables in the path."""
     query: Mapping[str, str]
-    """Parameters of the address; of a repeated one the last counts."""
+    """Parameters of the address, see `query_of`."""
     now: datetime
     answers: RecentAnswers
     streamed: bool = False

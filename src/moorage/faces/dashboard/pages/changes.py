@@ -52,7 +52,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 changes of the page, and the cursor of what follows."""
     window = await _window(request, await _newest(request), EXPORTED)
-    return exported(request, "changes", Change, window.changes, window.next)
+    return await exported(request, "changes", Change, window.changes, window.next)
 
 
 def _before(cursor: str) -> str:

@@ -18,7 +18,7 @@ TRIES = 3
 """How often a question is asked again because the ledger has changed meanwhile."""
 
 SEPARATORS = re.compile(r"[\s,;]+")
-INVALID = 400
+DIGITS_MAX = 10
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
@@ -82,7 +82,7 @@ def _words(text: str) -> Iterator[str]:
 
 def _amount(text: str) -> tuple[str, int]:
     name, _, amount = text.replace("=", ":").partition(":")
-    if not (name and amount.isascii() and amount.isdigit()):
+    if not (name and amount.isascii() and amount.isdigit() and len(amount) <= DIGITS_MAX):
         raise ValueError(f"{text!r} is not CLASS:AMOUNT, for example VCPU:4.")
     return name, int(amount)
 

@@ -105,7 +105,7 @@ async def capacity_export(request: PageRequest) -> Answer:
         limit=EXPORTED_MAX,
     )
     complete = not sums.left_out
-    return exported(
+    return await exported(
         request, "capacity", CapacityLine, sums.lines, None, sums.as_of, complete=complete
     )
 
@@ -113,7 +113,7 @@ async def capacity_export(request: PageRequest) -> Answer:
 async def agents_export(request: PageRequest) -> Answer:
     """Return the agents of the page from the cursor on, and the cursor of what did not fit."""
     page = await _agents(request, EXPORTED_MAX)
-    return exported(request, "agents", Agent, page.agents, page.next)
+    return await exported(request, "agents", Agent, page.agents, page.next)
 
 
 FLEET = f"{ROOT}/fleet"

@@ -1,12 +1,11 @@
 """Leases and tickets: a filtered list, and the whole story of one."""
 
-import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.actions import done
+from moorage.faces.dashboard.actions import done, whole
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.wire.admission import Lease
@@ -18,7 +17,8 @@ FILTERS = ("pool", "state", "owner", "label", "older")
 ACTIONS_READ = 1_000
 """The newest actions among which those on a lease are searched."""
 
-PRIORITY = re.compile(r"-?[0-9]{1,10}")
+RELEASED = frozenset({"released", "withdrawn"})
+"""How leases and tickets end that were released."""
 
 
 class Event(NamedTuple):
@@ -44,7 +44,7 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 leases of the filtered list, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "leases", Lease, page.leases, page.next, page.as_of)
+    return await exported(request, "leases", Lease, page.leases, page.next, page.as_of)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
@@ -92,7 +92,8 @@ async def release(request: PageRequest) -> str:
     """Release a lease, or withdraw a ticket."""
     lease = request.variables["id"]
     ended = await request.ask("DELETE", f"/v1/leases/{lease}")
-    return done(f"{ROOT}/leases/{lease}", _said(ended, "Released.", {"released", "withdrawn"}))
+    notice = "released" if ended.cause in RELEASED else "ended-before"
+    return done(f"{ROOT}/leases/{lease}", notice)
 
 
 async def revoke(request: PageRequest) -> str:
@@ -100,14 +101,7 @@ async def revoke(request: PageRequest) -> str:
     lease = request.variables["id"]
     reason = request.form.get("reason", "")
     ended = await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"reason": reason})
-    return done(f"{ROOT}/leases/{lease}", _said(ended, "Revoked.", {"revoked"}))
-
-
-def _said(ended: Lease, notice: str, causes: Set[str]) -> str:
-    """Return the notice, unless the lease had ended before for another reason."""
-    if ended.cause in causes:
-        return notice
-    return f"Nothing was done: it had ended before ({_cause(ended)})."
+    return done(f"{ROOT}/leases/{lease}", "revoked" if ended.cause == "revoked" else "ended-before")
 
 
 def _cause(lease: Lease) -> str:
@@ -118,22 +112,22 @@ async def first(request: PageRequest) -> str:
     """Make a ticket the first in its lines."""
     lease = request.variables["id"]
     await request.ask("POST", f"/v1/leases/{lease}/move", body={"first": True})
-    return done(f"{ROOT}/leases/{lease}", "Moved to the front of the line.")
+    return done(f"{ROOT}/leases/{lease}", "first")
 
 
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
-    lease, text = request.variables["id"], request.form.get("priority", "")
-    body = {"priority": int(text) if PRIORITY.fullmatch(text) else text}
+    lease = request.variables["id"]
+    body = {"priority": whole("The priority", request.form.get("priority", ""))}
     await request.ask("POST", f"/v1/leases/{lease}/move", body=body)
-    return done(f"{ROOT}/leases/{lease}", f"Its priority is {text}.")
+    return done(f"{ROOT}/leases/{lease}", "priority")
 
 
 async def force(request: PageRequest) -> str:
     """Grant a ticket at once."""
     lease = request.variables["id"]
     await request.ask("POST", f"/v1/leases/{lease}/force")
-    return done(f"{ROOT}/leases/{lease}", "Granted.")
+    return done(f"{ROOT}/leases/{lease}", "forced")
 
 
 ONE = f"{ROOT}/leases/{{id}}"

@@ -52,7 +52,7 @@ async def page(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 providers, from the cursor on."""
     found = await _window(request, EXPORTED)
-    return exported(request, "machines", ProviderShown, found.providers, found.next)
+    return await exported(request, "machines", ProviderShown, found.providers, found.next)
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:

@@ -37,13 +37,12 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 pools, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "pools", Pool, page.pools, page.next, page.as_of)
+    return await exported(request, "pools", Pool, page.pools, page.next, page.as_of)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
     """Return a pool, its first leases and tickets, and what it has done."""
-    name = request.variables["name"]
-    address = f"/v1/pools/{name}"
+    name, address = request.variables["name"], _route(request)
     contents = await request.get(f"{address}:contents", leases=SHOWN, tickets=SHOWN)
     report = await request.recent(f"{address}:report")
     history = await request.recent(f"{address}:history", since=_since(request))
@@ -72,8 +71,7 @@ def _rate(line: OutcomeLine) -> tuple[int, int]:
 
 async def what_if(request: PageRequest) -> Mapping[str, Any]:
     """Return what another limit and pacing would have made of the pool's own jobs."""
-    name = request.variables["name"]
-    address = f"/v1/pools/{name}"
+    name, address = request.variables["name"], _route(request)
     pool: Pool = await request.get(address)
     now = pool.pacing or Pacing(interval=0)
     limit = _number(request, "limit") or max(1, pool.units)
@@ -95,6 +93,21 @@ async def what_if(request: PageRequest) -> Mapping[str, Any]:
     except RefusedError as refused:
         return {**variables, "refused": refused.message}
     return {**variables, "rehearsal": rehearsal}
+
+
+def _route(request: PageRequest) -> str:
+    """Return the route of the pool that the address names. Raises RefusedError: 404.
+
+    With a colon in the name it would be another route, such as that of the pool's report.
+    """
+    name = request.variables["name"]
+    if ":" in name:
+        raise RefusedError(HTTPStatus.NOT_FOUND, "not_found", f"There is no pool '{name}'.")
+    return f"/v1/pools/{name}"
+
+
+def _address(request: PageRequest) -> str:
+    return f"{ROOT}/pools/{request.variables['name']}"
 
 
 def _scene(limit: int, pacing: Pacing) -> dict[str, Any]:
@@ -128,17 +141,15 @@ def _unreadable(message: str) -> RefusedError:
 
 async def pause(request: PageRequest) -> str:
     """Stop granting from a pool."""
-    name = request.variables["name"]
     body = {"reason": request.form.get("reason", "")}
-    await request.ask("POST", f"/v1/pools/{name}:pause", body=body)
-    return done(f"{ROOT}/pools/{name}", "Paused: nothing is granted until somebody resumes it.")
+    await request.ask("POST", f"{_route(request)}:pause", body=body)
+    return done(_address(request), "paused")
 
 
 async def resume(request: PageRequest) -> str:
     """Resume granting from a pool."""
-    name = request.variables["name"]
-    await request.ask("POST", f"/v1/pools/{name}:resume")
-    return done(f"{ROOT}/pools/{name}", "Resumed.")
+    await request.ask("POST", f"{_route(request)}:resume")
+    return done(_address(request), "resumed")
 
 
 ONE = f"{ROOT}/pools/{{name+}}"
