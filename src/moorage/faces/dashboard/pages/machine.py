@@ -8,7 +8,8 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.compact_inventories import OWN, Inventories
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
-from moorage.faces.dashboard.pages.fleet_data import NEEDS, as_of
+from moorage.faces.dashboard.pages.fleet_data import NEEDS
+from moorage.faces.dashboard.pages.one_revision import as_of, of_one_revision
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 
@@ -36,12 +37,16 @@ class Shown(NamedTuple):
 
 async def page(request: PageRequest) -> Mapping[str, Any]:
     """Return a window of all providers."""
-    found = await request.get(
-        NEEDS, cursor=request.query.get("cursor") or None, limit=MACHINES_SHOWN
-    )
+    (shown, following), revision = await of_one_revision(request, lambda: _window(request))
+    return {"as_of": revision, "shown": shown, "next": following}
+
+
+async def _window(request: PageRequest) -> tuple[list[Shown], str | None]:
+    cursor = request.query.get("cursor") or None
+    found = await request.get(NEEDS, cursor=cursor, limit=MACHINES_SHOWN)
     catalog = await request.service.index.current()
     uuids = [ProviderId(one.uuid) for one in found.providers]
-    return {"as_of": as_of(request.service), "shown": _shown(catalog, uuids), "next": found.next}
+    return _shown(catalog, uuids), found.next
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
