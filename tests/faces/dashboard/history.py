@@ -32,7 +32,7 @@ class State:
         return found
 
     def pool(self, name: str) -> dict[str, list[int]]:
-        """Return what a pool's page shows. The number of those who wait appears if there are any."""
+        """Return what a pool's page shows. The number of those who wait is there if any do."""
         if not (pool := self._values.get(("pool", name))):
             return {}
         granted, tickets = self.leases("granted", name), self.leases("waiting", name)

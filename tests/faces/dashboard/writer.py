@@ -1,4 +1,4 @@
-"""A writer that changes pools, leases, providers and allocations at random. Standard library only."""
+"""Changes pools, leases, providers and allocations at random. Standard library only."""
 
 import random
 import threading
@@ -169,8 +169,8 @@ class Writer(threading.Thread):
             self._ask("free", "DELETE", path, OpenStack_API_Version=PLACEMENT)
 
 
-ACTIONS = frozenset(
-    ("acquire", "release", "renew", "move", "force", "limit", "pause", "resume")
-    + ("provider", "claim", "allocate", "free")
-)
+ACTIONS = {
+    *("acquire", "release", "renew", "move", "force", "limit", "pause", "resume"),
+    *("provider", "claim", "allocate", "free"),
+}
 """Everything that the writer does; in a minute it does all of it."""
