@@ -30,7 +30,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         return variables
     try:
         explained, as_of = await of_one_revision(
-            request, lambda: request.ask("POST", "/v1/explain", body=question)
+            request.service, lambda: request.ask("POST", "/v1/explain", body=question)
         )
     except RefusedError as refused:
         return {**variables, "refused": refused.message}

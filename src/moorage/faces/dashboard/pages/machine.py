@@ -37,7 +37,7 @@ class Shown(NamedTuple):
 
 async def page(request: PageRequest) -> Mapping[str, Any]:
     """Return a window of all providers."""
-    (shown, following), revision = await of_one_revision(request, lambda: _window(request))
+    (shown, following), revision = await of_one_revision(request.service, lambda: _window(request))
     return {"as_of": revision, "shown": shown, "next": following}
 
 

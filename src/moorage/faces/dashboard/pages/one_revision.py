@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from moorage.faces.dashboard.routing import PageRequest
 from moorage.service.app import Service
 from moorage.service.feed.watch import Cursor
 
@@ -13,17 +12,17 @@ TRIES = 3
 T = TypeVar("T")
 
 
-async def of_one_revision(request: PageRequest, read: Callable[[], Awaitable[T]]) -> tuple[T, str]:
+async def of_one_revision(service: Service, read: Callable[[], Awaitable[T]]) -> tuple[T, str]:
     """Return what is read, and the revision that it is of.
 
     While the catalog keeps changing, the last answer is returned, with the revisions from which and
     to which it was read.
     """
     for _ in range(TRIES):
-        await request.service.index.current()  # otherwise the reading itself would move it
-        before = as_of(request.service)
+        await service.index.current()  # otherwise the reading itself would move it
+        before = as_of(service)
         found = await read()
-        after = as_of(request.service)
+        after = as_of(service)
         if before == after:
             return found, after
     return found, f"{before} to {after}"
