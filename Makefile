@@ -18,6 +18,8 @@ AIRFLOW_VENV := .venv-airflow
 BROWSER_VENV := .venv-browser
 BROWSER_NODE := .node-browser
 CHROMIUM := .chromium/chromium
+# What `make browser` has seen, for people to look at.
+PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
 OLDEST_PYTHON := .oldest-python/python3.9
@@ -95,7 +97,8 @@ nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
 browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) ## Look at every page of the dashboard in a real browser
-	MOORAGE=$(abspath $(BIN)/moorage) CHROMIUM=$(abspath $(CHROMIUM)) AXE=$(abspath $(BROWSER_NODE)/node_modules/axe-core/axe.min.js) \
+	rm -rf $(PICTURES) && mkdir -p $(PICTURES)
+	$(CLUSTER) - env PICTURES=$(abspath $(PICTURES)) MOORAGE=$(abspath $(BIN)/moorage) CHROMIUM=$(abspath $(CHROMIUM)) AXE=$(abspath $(BROWSER_NODE)/node_modules/axe-core/axe.min.js) \
 		$(BROWSER_VENV)/bin/python -m pytest --confcutdir tests/browser -p no:cacheprovider -q -n $(BUSY_WORKERS) tests/browser $(ARGS)
 
 screenshots: $(VENV)/run.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Take the pictures of README.md and docs/ from the example of `make demo`

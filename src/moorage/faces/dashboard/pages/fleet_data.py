@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 
 from moorage.core.ledger.search.capacity_sums import snapshot
 from moorage.faces.dashboard.pages.fleet_map import GROUPINGS, Grouping, drawn, encoded
+from moorage.faces.dashboard.pages.one_revision import as_of
 from moorage.faces.dashboard.routing import Answer, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 from moorage.service.feed.index import Index
-from moorage.service.feed.watch import Cursor
 
 NEEDS = "/v1/providers"
 """The route that a reader must be permitted to GET: the map shows what it lists."""
@@ -142,8 +142,3 @@ async def _make(service: Service, key: Key, share: float) -> Made:
 
 def _answer(body: bytes) -> Answer:
     return Answer(body, JSON, compressed=gzip.compress(body, 1, mtime=0))
-
-
-def as_of(service: Service) -> str:
-    """Return the cursor of the revision that the catalog is at."""
-    return str(Cursor(service.index.epoch, service.index.revision))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from moorage.faces.dashboard.actions import done, whole
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
-from moorage.wire.admission import Lease
+from moorage.wire.admission import Lease, LeasePage
 from moorage.wire.audit import AuditEntry, AuditPage
 
 SHOWN = 100
@@ -36,15 +36,22 @@ async def _page(request: PageRequest, limit: int) -> Any:
     )
 
 
+def _as_of(request: PageRequest, page: LeasePage) -> str | None:
+    """Return the revision of all leases; None: with these filters the list takes several reads."""
+    return None if request.query.get("label") or request.query.get("older") else page.as_of
+
+
 async def show_all(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of leases and tickets."""
-    return {"page": await _page(request, SHOWN)}
+    page = await _page(request, SHOWN)
+    return {"page": page, "as_of": _as_of(request, page)}
 
 
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 leases of the filtered list, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return await exported(request, "leases", Lease, page.leases, page.next, page.as_of)
+    as_of = _as_of(request, page)
+    return await exported(request, "leases", Lease, page.leases, page.next, as_of)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:

@@ -97,9 +97,20 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
-// Fields that filter a page submit their form as soon as they change.
-document.addEventListener("change", (event) => {
-  if (event.target.form?.hasAttribute("data-auto")) event.target.form.requestSubmit();
+// Fields that filter a page submit their form as soon as they change. That loads the page again, and
+// the focus is lost: who uses the keyboard presses Enter, or the form's button if it has one.
+let keyboard = false;
+document.addEventListener("keydown", () => (keyboard = true), true);
+document.addEventListener("pointerdown", () => (keyboard = false), true);
+document.addEventListener("change", ({ target: { form } }) => {
+  const waits = keyboard && form?.querySelector("button:not([type=button])");
+  if (form?.hasAttribute("data-auto") && !waits) form.requestSubmit();
+});
+
+// A slider says what it stands at.
+document.addEventListener("input", ({ target }) => {
+  const output = target.labels?.[0]?.querySelector("output");
+  if (output) output.textContent = target.value;
 });
 
 refresh();
