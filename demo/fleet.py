@@ -16,6 +16,8 @@ USED = 0.7
 CLAIMS_EVERY = 1.5
 """Seconds between two consumers that come or go."""
 
+RETRY_SECONDS = 30.0
+
 SILENT, FAILING = 3, 1
 """Agents that fall silent, and that report a failure."""
 
@@ -32,6 +34,10 @@ class Fleet:
         self._agents = [host for host in self._hosts if host.kind == 1][:AGENTS_MAX]
         self._signs: dict[str, float] = {}
         """When each agent speaks next."""
+        self._retries: dict[str, float] = {}
+        """When each agent tries again, if it fails."""
+        self._attempts = 1
+        self._failing_since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._claims_at = 0.0
 
     def build(self) -> None:
@@ -45,6 +51,7 @@ class Fleet:
                 granted(answer)
         for host in self._agents:
             self._signs[host.uuid] = time.monotonic()
+            self._retries[host.uuid] = time.monotonic() + RETRY_SECONDS
         chosen = self._dice.sample(self._hosts, round(len(self._hosts) * USED))
         claims = [self._claim(host) for host in chosen]
         answers = self._asker.ask_any_order([call for _, call in claims])
@@ -56,9 +63,18 @@ class Fleet:
         now = time.monotonic()
         for host in self._agents[SILENT:]:
             if self._signs[host.uuid] <= now:
-                body = {"boot_id": identity("boot", host.number), "report_generation": 1}
+                body = {
+                    "boot_id": identity("boot", host.number),
+                    "report_generation": self._generation(host),
+                }
                 answer = self._ask("POST", f"/v1/agents/{host.uuid}/alive", body)
                 self._signs[host.uuid] = now + answer["next_in"]
+        for host in self._agents[SILENT : SILENT + FAILING]:
+            if self._retries[host.uuid] <= now:
+                self._attempts += 1
+                address = f"/v1/agents/{host.uuid}/report"
+                self._ask("PUT", address, self._report(host))
+                self._retries[host.uuid] = now + RETRY_SECONDS
         if now >= self._claims_at:
             self._claims_at = now + CLAIMS_EVERY
             if self._consumers and self._dice.random() < 0.5:
@@ -107,11 +123,18 @@ class Fleet:
             Call("PUT", f"{address}/report", self._report(host)),
         ]
 
+    def _fails(self, host: Host) -> bool:
+        return self._agents.index(host) in range(SILENT, SILENT + FAILING)
+
+    def _generation(self, host: Host) -> int:
+        """Return the generation of an agent's last report: a failing one reports each attempt."""
+        return self._attempts if self._fails(host) else 1
+
     def _report(self, host: Host) -> dict[str, Any]:
-        failing = self._agents.index(host) in range(SILENT, SILENT + FAILING)
+        failing = self._fails(host)
         body: dict[str, Any] = {
             "boot_id": identity("boot", host.number),
-            "report_generation": 1,
+            "report_generation": self._generation(host),
             "desired_generation_seen": 1,
             "phase": "done",
             "actual": {_child(host): {PAGES: 40 if failing else 192}},
@@ -120,9 +143,9 @@ class Fleet:
             body["failure"] = {
                 "code": "no_memory",
                 "message": "the kernel found no 152 free pages of 1 GiB",
-                "attempts": 4,
-                "next_retry_in": 30.0,
-                "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "attempts": self._attempts,
+                "next_retry_in": RETRY_SECONDS,
+                "since": self._failing_since,
             }
         return body
 

@@ -54,8 +54,9 @@ def own_folder() -> Iterator[Path]:
             shutil.rmtree(stale)
     with TemporaryDirectory(prefix=PREFIX) as name:
         folder = Path(name)
-        with (folder / LOCK).open("w") as lock:
+        with (folder / "new").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            (folder / "new").rename(folder / LOCK)  # nobody sees it before it is locked
             yield folder
 
 

@@ -40,7 +40,7 @@ class PoolSetting:
 
 PAUSED = PoolSetting(
     "install/aws",
-    {"limit": 15, "hold": 900.0, "labels": {"team": "ci", "cloud": "aws"}},
+    {"limit": 15, "hold": 900.0, "pacing": None, "labels": {"team": "ci", "cloud": "aws"}},
     seconds=(300.0, 900.0),
     per_minute=1.2,
     paused=True,
