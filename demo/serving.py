@@ -63,7 +63,15 @@ def own_folder() -> Iterator[Path]:
 @contextmanager
 def served(folder: Path, database: str, listen: str, stop: Stop) -> Iterator[str]:
     """Start a server with a database, and return its address. Raises NotServedError."""
-    command = [sys.executable, "-m", "demo.server", str(os.getpid()), "serve", "--listen", listen]
+    command = [
+        sys.executable,
+        "-m",
+        "demo.server_process",
+        str(os.getpid()),
+        "serve",
+        "--listen",
+        listen,
+    ]
     command += ["--database", database, "--no-access-log", "--log-level", "error"]
     log = folder / "serve.log"
     # A session of its own: Ctrl-C reaches this process, which then stops the server. Its log would

@@ -21,9 +21,9 @@ from moorage.faces.dashboard.assets import assets
 from moorage.faces.dashboard.assets import tag as assets_tag
 from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.navigation import navigation
-from moorage.faces.dashboard.readers import Reader, Readers, SignInError
 from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.dashboard.rendering import FORM_TOKEN_PLACE, FRAGMENT, WHOLE, environment
+from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import (
     ROOT,
     Action,
@@ -33,7 +33,7 @@ from moorage.faces.dashboard.routing import (
     PageRequest,
     address_of,
 )
-from moorage.faces.dashboard.table import ENTRIES
+from moorage.faces.dashboard.signing_in import Reader, Readers, SignInError
 from moorage.faces.native_api import NativeApi, RefusedError
 from moorage.faces.path_table import Match, Table
 from moorage.faces.streaming import Stream, stream_send

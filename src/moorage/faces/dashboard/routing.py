@@ -77,6 +77,11 @@ def address_of(path: str, query: Mapping[str, object]) -> str:
     return f"{quoted}?{urlencode(kept)}" if kept else quoted
 
 
+def done(path: str, notice: str) -> str:
+    """Return the address of the page to show after an action, with one line about it."""
+    return address_of(path, {"notice": notice})
+
+
 Show = Callable[[PageRequest], Awaitable[Mapping[str, Any]]]
 """Returns the variables of a page's template. Raises RefusedError."""
 

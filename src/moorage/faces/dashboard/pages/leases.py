@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.actions import done
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, done
 from moorage.wire.admission import Lease
 from moorage.wire.audit import AuditEntry
 

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from moorage.faces.dashboard.actions import done
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.plots import plot_of
-from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, done
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Pool
 from moorage.wire.pool_reports import OutcomeLine

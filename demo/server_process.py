@@ -1,6 +1,6 @@
 """Runs `moorage` as a process that ends with its parent, even if that is killed.
 
-Usage: `python -m demo.server PARENT_PID serve ...`
+Usage: `python -m demo.server_process PARENT_PID serve ...`
 """
 
 import ctypes
