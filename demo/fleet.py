@@ -5,8 +5,8 @@ import time
 from typing import Any
 from uuid import UUID, uuid5
 
+from demo.asking import Call, HttpAsker, granted
 from demo.setting import AGENTS_MAX, Host, identity
-from moorage.client.transport import RefusedError, Transport
 
 BULK = 2_000
 PAGES = "CUSTOM_HUGEPAGES_1GB"
@@ -16,6 +16,8 @@ USED = 0.7
 CLAIMS_EVERY = 1.5
 """Seconds between two consumers that come or go."""
 
+RETRY_SECONDS = 30.0
+
 SILENT, FAILING = 3, 1
 """Agents that fall silent, and that report a failure."""
 
@@ -23,15 +25,19 @@ SILENT, FAILING = 3, 1
 class Fleet:
     """Builds the fleet, then changes it a little now and then."""
 
-    def __init__(self, transport: Transport, hosts: int, dice: random.Random) -> None:
-        self._ask = transport.request
-        self._dice = dice
+    def __init__(self, asker: HttpAsker, hosts: int, seed: int) -> None:
+        self._asker = asker
+        self._dice = random.Random(f"{seed}/fleet")
         self._hosts = [Host(number) for number in range(hosts)]
         self._consumers: list[str] = []
         self._count = 0
         self._agents = [host for host in self._hosts if host.kind == 1][:AGENTS_MAX]
         self._signs: dict[str, float] = {}
         """When each agent speaks next."""
+        self._retries: dict[str, float] = {}
+        """When each agent tries again, if it fails."""
+        self._attempts = 1
+        self._failing_since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._claims_at = 0.0
 
     def build(self) -> None:
@@ -40,26 +46,49 @@ class Fleet:
         for first in range(0, len(providers), BULK):
             body = {"providers": providers[first : first + BULK], "create_vocabulary": True}
             self._ask("POST", "/v1/providers:bulk", body)
+        for calls in zip(*map(self._registration, self._agents), strict=True):
+            for answer in self._asker.ask_any_order(calls):
+                granted(answer)
         for host in self._agents:
-            self._register(host)
-        for host in self._dice.sample(self._hosts, round(len(self._hosts) * USED)):
-            self._claim(host)
+            self._signs[host.uuid] = time.monotonic()
+            self._retries[host.uuid] = time.monotonic() + RETRY_SECONDS
+        chosen = self._dice.sample(self._hosts, round(len(self._hosts) * USED))
+        claims = [self._claim(host) for host in chosen]
+        answers = self._asker.ask_any_order([call for _, call in claims])
+        for (consumer, _), answer in zip(claims, answers, strict=True):
+            self._claimed(consumer, answer)
 
     def tick(self) -> None:
         """Do what is due."""
         now = time.monotonic()
-        for number, host in enumerate(self._agents):
-            if self._signs.get(host.uuid, now + 1) <= now and number >= SILENT:
-                self._alive(host, now)
+        for host in self._agents[SILENT:]:
+            if self._signs[host.uuid] <= now:
+                body = {
+                    "boot_id": identity("boot", host.number),
+                    "report_generation": self._generation(host),
+                }
+                answer = self._ask("POST", f"/v1/agents/{host.uuid}/alive", body)
+                self._signs[host.uuid] = now + answer["next_in"]
+        for host in self._agents[SILENT : SILENT + FAILING]:
+            if self._retries[host.uuid] <= now:
+                self._attempts += 1
+                address = f"/v1/agents/{host.uuid}/report"
+                self._ask("PUT", address, self._report(host))
+                self._retries[host.uuid] = now + RETRY_SECONDS
         if now >= self._claims_at:
             self._claims_at = now + CLAIMS_EVERY
             if self._consumers and self._dice.random() < 0.5:
                 gone = self._consumers.pop(self._dice.randrange(len(self._consumers)))
                 self._ask("DELETE", f"/allocations/{gone}")
             else:
-                self._claim(self._dice.choice(self._hosts))
+                consumer, call = self._claim(self._dice.choice(self._hosts))
+                self._claimed(consumer, self._asker.ask([call])[0])
 
-    def _claim(self, host: Host) -> None:
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        return granted(self._asker.ask([Call(method, path, body)])[0])
+
+    def _claim(self, host: Host) -> tuple[str, Call]:
+        """Return the UUID of another consumer, and its request."""
         self._count += 1
         consumer = identity("consumer", self._count)
         body = {
@@ -68,37 +97,44 @@ class Fleet:
             "user_id": "demo",
             "consumer": consumer,
         }
-        try:
-            self._ask("POST", "/v1/claims", body)
-        except RefusedError as refused:
-            if refused.code != "no_capacity":
-                raise
-        else:
+        return consumer, Call("POST", "/v1/claims", body)
+
+    def _claimed(self, consumer: str, answer: Any) -> None:
+        if granted(answer, "no_capacity") is not None:
             self._consumers.append(consumer)
 
-    def _register(self, host: Host) -> None:
+    def _registration(self, host: Host) -> list[Call]:
+        """Return the requests by which an agent comes into being, in their order."""
         address = f"/v1/agents/{host.uuid}"
         group = f"racks-{host.rack // 2:02d}"
-        self._ask("PUT", address, {"group": group, "labels": {"rack": f"r{host.rack:02d}"}})
-        child = _child(host)
+        named = {"group": group, "labels": {"rack": f"r{host.rack:02d}"}}
         classes = {PAGES: {"eligible": 256}}
-        parts = [{"provider": child, "name": "hugepages", "classes": classes}]
-        body = {
+        registered = {
             "boot_id": identity("boot", host.number),
             "facts": {"hostname": host.name, "kernel": "6.12", "version": "0.1.0"},
             "root": host.uuid,
-            "parts": parts,
+            "parts": [{"provider": _child(host), "name": "hugepages", "classes": classes}],
         }
-        self._ask("POST", f"{address}/register", body)
         desired = {"resource_class": PAGES, "amount": 192, "reason": "demo"}
-        self._ask("POST", f"{address}/desired", desired)
-        self._report(host)
+        return [
+            Call("PUT", address, named),
+            Call("POST", f"{address}/register", registered),
+            Call("POST", f"{address}/desired", desired),
+            Call("PUT", f"{address}/report", self._report(host)),
+        ]
 
-    def _report(self, host: Host) -> None:
-        failing = self._agents.index(host) in range(SILENT, SILENT + FAILING)
+    def _fails(self, host: Host) -> bool:
+        return self._agents.index(host) in range(SILENT, SILENT + FAILING)
+
+    def _generation(self, host: Host) -> int:
+        """Return the generation of an agent's last report: a failing one reports each attempt."""
+        return self._attempts if self._fails(host) else 1
+
+    def _report(self, host: Host) -> dict[str, Any]:
+        failing = self._fails(host)
         body: dict[str, Any] = {
             "boot_id": identity("boot", host.number),
-            "report_generation": 1,
+            "report_generation": self._generation(host),
             "desired_generation_seen": 1,
             "phase": "done",
             "actual": {_child(host): {PAGES: 40 if failing else 192}},
@@ -107,17 +143,11 @@ class Fleet:
             body["failure"] = {
                 "code": "no_memory",
                 "message": "the kernel found no 152 free pages of 1 GiB",
-                "attempts": 4,
-                "next_retry_in": 30.0,
-                "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "attempts": self._attempts,
+                "next_retry_in": RETRY_SECONDS,
+                "since": self._failing_since,
             }
-        orders = self._ask("PUT", f"/v1/agents/{host.uuid}/report", body)
-        self._signs[host.uuid] = time.monotonic() + orders["next_in"]
-
-    def _alive(self, host: Host, now: float) -> None:
-        body = {"boot_id": identity("boot", host.number), "report_generation": 1}
-        answer = self._ask("POST", f"/v1/agents/{host.uuid}/alive", body)
-        self._signs[host.uuid] = now + answer["next_in"]
+        return body
 
 
 def _child(host: Host) -> str:

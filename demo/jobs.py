@@ -1,126 +1,127 @@
 """Jobs of the example: they ask for units, wait in line, run, report and release."""
 
-import random
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from demo.setting import PAUSED, PAUSED_BECAUSE, POOLS, SLOTS, SUITES, USERS, PoolSetting
-from moorage.client.admission import Admission
-from moorage.client.transport import RefusedError, Transport
-from moorage.wire.admission import LeaseWanted, NeedWanted
+from demo.arrivals import Arrival, arrivals, wanted
+from demo.asking import Asker, Call, granted
+from demo.setting import ALL_POOLS, PAUSED, PAUSED_BECAUSE, PAUSED_FROM, SLOTS
 
-LOOK_EVERY = 2.0
-"""Seconds between two looks at which tickets were granted."""
-
-TTL = 300.0
+TTL = 900.0
 PATIENCE = 3_600.0
-PAUSED_JOBS = 3
+CHANGES_READ = 1_000
+
+OVER = ("lease_ended", "lease_not_found")
+"""Codes of refusals if a hold was over before the job noticed."""
 
 
 @dataclass
 class Job:
-    """A job, from its request to its end."""
+    """A job that has asked."""
 
-    pool: PoolSetting
-    seconds: float
-    ends_at: float | None = None
-    """When it releases its units; None: it waits."""
-    renewed_at: float = 0.0
+    arrival: Arrival
+    began: float | None = None
+    """When it got its units; None: it waits."""
+    renewed: float = 0.0
+    reported: bool = False
+
+    def begin(self, now: float) -> None:
+        """Start."""
+        self.began = self.renewed = now
+
+    @property
+    def ends(self) -> float:
+        """When it releases its units; only if it has begun."""
+        assert self.began is not None
+        return self.began + self.arrival.seconds
+
+    @property
+    def reports(self) -> float:
+        """When it reports its outcome: it knows before the end whether it has started well."""
+        assert self.began is not None
+        return self.began + self.arrival.seconds / 4
 
 
 class Jobs:
-    """Keeps a number of jobs in the pools."""
+    """All jobs. Times are seconds since the past began."""
 
-    def __init__(self, transport: Transport, count: int, dice: random.Random) -> None:
-        self._admission = Admission(transport)
-        self._transport = transport
-        self._count = count
-        self._dice = dice
+    owner = "ci"
+    """The name by which they ask."""
+
+    def __init__(self, seed: int, hosts: int, at_once: int, past: int) -> None:
+        """Plan them; of those that arrive, at most `at_once` wait or run."""
+        self._coming: Iterator[Arrival] = arrivals(seed, hosts, past)
+        self._pause_at = past * PAUSED_FROM
+        self._next = next(self._coming)
+        self._at_once = at_once
         self._jobs: dict[str, Job] = {}
-        self._number = 0
-        self._looked_at = 0.0
+        self._cursor = ""
+        self._paused = False
 
-    def build(self) -> None:
-        """Create the pools, and the first jobs."""
-        for pool in POOLS:
-            self._transport.request("PUT", f"/v1/pools/{pool.name}", pool.wanted)
-        self._transport.request("PUT", f"/v1/pools/{PAUSED}", {"limit": 15, "hold": 900.0})
-        self._transport.request("POST", f"/v1/pools/{PAUSED}:pause", {"reason": PAUSED_BECAUSE})
+    def build(self, asker: Asker) -> None:
+        """Create the pools."""
+        calls = [Call("PUT", f"/v1/pools/{pool.name}", pool.wanted) for pool in ALL_POOLS]
         for region, names in SLOTS.items():
             body = {"names": names, "labels": {"region": region}}
-            self._transport.request("POST", "/v1/pools/gpu:slots", body)
-        for _ in range(PAUSED_JOBS):
-            self._ask(PoolSetting(PAUSED, {}, 0.0, (60.0, 60.0)))
-        while len(self._jobs) < self._count:
-            self._ask(self._chosen())
+            calls.append(Call("POST", "/v1/pools/gpu:slots", body))
+        for answer in asker.ask(calls):
+            granted(answer)
+        (now,) = asker.ask([Call("GET", "/v1/watch?wait=0")])
+        self._cursor = granted(now)["next"]
 
-    def _chosen(self) -> PoolSetting:
-        return self._dice.choices(POOLS, [pool.share for pool in POOLS])[0]
-
-    def _ask(self, pool: PoolSetting) -> None:
-        self._number += 1
-        dice = self._dice
-        needs = [NeedWanted(pool=pool.name, units=1)]
-        if pool.name == "gpu" and dice.random() < 0.5:
-            needs = [NeedWanted(pool="gpu", units=1, labels={"region": dice.choice([*SLOTS])})]
-        labels = {
-            "job": f"{dice.choice(SUITES)}-{self._number}",
-            "host": f"runner-{dice.randrange(24):02d}",
-            "user": dice.choice(USERS),
-            "build": f"https://ci.example.org/builds/{10_000 + self._number}",
-        }
-        wanted = LeaseWanted(
-            needs=needs,
-            key=f"demo-{self._number}",
-            ttl=TTL,
-            priority=dice.choice((0, 0, 0, 0, 5)),
-            labels=labels,
-            patience=PATIENCE,
-        )
-        lease = self._admission.ask(wanted)
-        job = self._jobs[lease.id] = Job(pool, dice.uniform(*pool.seconds))
-        if lease.state == "granted":
-            self._begin(job)
-
-    def _begin(self, job: Job) -> None:
-        job.renewed_at = time.monotonic()
-        job.ends_at = job.renewed_at + job.seconds
-
-    def tick(self) -> None:
+    def tick(self, now: float, owner: Asker, operator: Asker) -> None:
         """Do what is due."""
-        now = time.monotonic()
-        if now - self._looked_at >= LOOK_EVERY:
-            self._looked_at = now
-            self._look()
+        if not self._paused and now >= self._pause_at:
+            self._paused = True
+            reason = {"reason": PAUSED_BECAUSE}
+            (answer,) = operator.ask([Call("POST", f"/v1/pools/{PAUSED.name}:pause", reason)])
+            granted(answer)
+        self._follow(now, owner)
+        for answer in owner.ask([*self._due(now)]):
+            granted(answer, *OVER)
+        self._arrive(now, owner)
+
+    def _follow(self, now: float, asker: Asker) -> None:
+        """Learn from the change feed which jobs were granted units, and which leases ended."""
+        while True:
+            address = f"/v1/watch?kinds=lease&wait=0&limit={CHANGES_READ}&after={self._cursor}"
+            (window,) = asker.ask([Call("GET", address)])
+            for change in granted(window)["changes"]:
+                self._changed(change["key"], (change["value"] or {}).get("state", "ended"), now)
+            if window["next"] == self._cursor:
+                return
+            self._cursor = window["next"]
+
+    def _changed(self, lease: str, state: str, now: float) -> None:
+        job = self._jobs.get(lease)
+        if job is not None and state == "granted" and job.began is None:
+            job.begin(now)
+        elif job is not None and state == "ended":
+            del self._jobs[lease]
+
+    def _due(self, now: float) -> Iterator[Call]:
         for lease, job in [*self._jobs.items()]:
-            if job.ends_at is None:
+            if job.began is None:
                 continue
-            if job.ends_at <= now:
-                self._end(lease, job)
-            elif now - job.renewed_at >= TTL / 3:
-                job.renewed_at = now
-                self._transport.request("POST", f"/v1/leases/{lease}/renew", {})
-        if len(self._jobs) < self._count and self._dice.random() < 0.7:
-            self._ask(self._chosen())
-
-    def _look(self) -> None:
-        """Notice grants, and leases that have ended by themselves."""
-        states = {one.id: one.state for one in self._admission.leases(state="granted")}
-        waiting = {one.id for one in self._admission.leases(state="waiting")}
-        for lease, job in [*self._jobs.items()]:
-            if states.get(lease) == "granted" and job.ends_at is None:
-                self._begin(job)
-            elif lease not in states and lease not in waiting:
+            if not job.reported and job.reports <= now:
+                job.reported = True
+                yield Call("POST", f"/v1/leases/{lease}/outcome", {"result": job.arrival.result})
+            if job.ends <= now:
                 del self._jobs[lease]
+                yield Call("DELETE", f"/v1/leases/{lease}")
+            elif now - job.renewed >= TTL / 3:
+                job.renewed = now
+                yield Call("POST", f"/v1/leases/{lease}/renew", {})
 
-    def _end(self, lease: str, job: Job) -> None:
-        del self._jobs[lease]
-        result = "ok"
-        if self._dice.random() < job.pool.failures:
-            result = self._dice.choice(("failed", "throttled"))
-        try:
-            self._transport.request("POST", f"/v1/leases/{lease}/outcome", {"result": result})
-            self._transport.request("DELETE", f"/v1/leases/{lease}")
-        except RefusedError as refused:  # its hold was over meanwhile
-            if refused.code not in {"lease_ended", "lease_not_found"}:
-                raise
+    def _arrive(self, now: float, asker: Asker) -> None:
+        due: list[Arrival] = []
+        while self._next.at <= now:
+            if len(self._jobs) + len(due) < self._at_once:
+                due.append(self._next)
+            self._next = next(self._coming)
+        calls = [Call("POST", "/v1/leases", wanted(one, TTL, PATIENCE)) for one in due]
+        for arrival, answer in zip(due, asker.ask(calls), strict=True):
+            lease = granted(answer)
+            job = self._jobs[lease["id"]] = Job(arrival)
+            if lease["state"] == "granted":
+                job.begin(now)

@@ -21,45 +21,70 @@ SUITES = ("e2e-install", "e2e-upgrade", "conformance", "perf-scale", "nightly-so
 
 @dataclass(frozen=True)
 class PoolSetting:
-    """A pool, its jobs' share of all jobs, and how long they run, in seconds."""
+    """A pool, how many jobs come, and how long they run, in seconds."""
 
     name: str
     wanted: dict[str, Any]
-    share: float
     seconds: tuple[float, float]
+    per_minute: float = 0.0
+    """How many jobs come on average."""
+    swing: float = 0.0
+    """By which share there are more at the busiest time."""
+    period: float = 1_500.0
+    """The seconds from one busiest time to the next."""
     failures: float = 0.02
     """The share of starts that fail or are throttled."""
+    slots: bool = False
+    paused: bool = False
 
+
+PAUSED = PoolSetting(
+    "install/aws",
+    {"limit": 15, "hold": 900.0, "pacing": None, "labels": {"team": "ci", "cloud": "aws"}},
+    seconds=(300.0, 900.0),
+    per_minute=1.2,
+    paused=True,
+)
+PAUSED_BECAUSE = "The account is over its quota of addresses until the request is granted"
 
 POOLS = (
     PoolSetting(
         "install/azure",
-        {"limit": 20, "hold": 90.0, "labels": {"team": "ci", "cloud": "azure"}},
-        share=0.45,
-        seconds=(60.0, 240.0),
+        {"limit": 20, "hold": 180.0, "labels": {"team": "ci", "cloud": "azure"}},
+        seconds=(120.0, 480.0),
+        per_minute=6.6,
+        swing=0.6,
         failures=0.08,
     ),
     PoolSetting(
         "provision/rack",
-        {"limit": 60, "pacing": None, "cooldown": 2.0, "labels": {"team": "metal"}},
-        share=0.35,
-        seconds=(40.0, 160.0),
+        {"limit": 40, "pacing": None, "cooldown": 2.0, "labels": {"team": "metal"}},
+        seconds=(180.0, 520.0),
+        per_minute=6.9,
+        swing=0.5,
     ),
     PoolSetting(
         "gpu",
         {"native_slots": True, "pacing": None, "labels": {"team": "ml"}},
-        share=0.15,
-        seconds=(60.0, 300.0),
+        seconds=(200.0, 600.0),
+        per_minute=1.8,
+        swing=0.7,
+        slots=True,
     ),
-    PoolSetting(
-        "rollout/firmware-7.2",
-        {"limit": 10, "pacing": {"interval": 4.0, "burst": 2}, "labels": {"team": "metal"}},
-        share=0.05,
-        seconds=(30.0, 60.0),
-    ),
+    PAUSED,
 )
-PAUSED = "install/aws"
-PAUSED_BECAUSE = "The account is over its quota of addresses until the request is granted"
+PAUSED_FROM = 0.6
+"""When an operator pauses it, as a share of the past."""
+
+ROLLOUT = PoolSetting(
+    "rollout/firmware-7.2",
+    {"limit": 10, "pacing": {"interval": 4.0, "burst": 2}, "labels": {"team": "metal"}},
+    seconds=(60.0, 120.0),
+)
+ROLLOUT_FROM, ROLLOUT_EVERY = 0.4, 9.0
+"""When the rollout begins, as a share of the past; the seconds from one host to the next."""
+
+ALL_POOLS = (*POOLS, ROLLOUT)
 SLOTS = {"eu": [f"a100-eu-{n}" for n in range(1, 9)], "us": [f"a100-us-{n}" for n in range(1, 5)]}
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from bench.wire import signed_in
+from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Action
-from moorage.faces.dashboard.table import ENTRIES
 
 
 def paths() -> set[tuple[str, str]]:

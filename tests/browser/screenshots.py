@@ -1,7 +1,7 @@
 """Takes the pictures of the README and the how-tos: `make screenshots`.
 
-They show the example of `make demo`, some seconds after its start; figures and ages differ a little
-each time.
+They show the example of `make demo` as soon as it is ready: the jobs are the same each time, ages
+and the newest figures differ a little.
 """
 
 import argparse
@@ -18,11 +18,9 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 1200, 760
 BYTES_MAX = 200_000
-LIVED_SECONDS = 100
-"""How long the example lives before the pictures are taken, so that plots have a past."""
-
-OPERATOR = re.compile(r"demo: the token of the operator: (\S+)")
-READY = re.compile(r"demo: ready .*open (http://\S+)/ui")
+ADDRESS = re.compile(r"  address +(http://\S+)/ui")
+OPERATOR = re.compile(r"  or with +(\S+) ")
+"""The lines of the example that name its address and the operator's token."""
 
 
 class Picture(NamedTuple):
@@ -53,7 +51,6 @@ def main() -> int:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as demo:
         try:
             url, token = _started(demo)
-            print(f"screenshots: letting {url} live for {LIVED_SECONDS} s", flush=True)
             _take(url, token, words.folder)
         finally:
             demo.send_signal(signal.SIGINT)
@@ -62,13 +59,13 @@ def main() -> int:
 
 
 def _started(demo: subprocess.Popen[str]) -> tuple[str, str]:
-    token = ""
+    url = ""
     assert demo.stdout is not None
     for line in demo.stdout:
+        if found := ADDRESS.match(line):
+            url = found[1]
         if found := OPERATOR.match(line):
-            token = found[1]
-        if found := READY.match(line):
-            return found[1], token
+            return url, found[1]
     sys.exit("screenshots: the example does not start")
 
 
@@ -77,14 +74,12 @@ def _take(url: str, token: str, folder: Path) -> None:
         browser = playwright.chromium.launch(
             executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"]
         )
-        for number, picture in enumerate(PICTURES):
+        for picture in PICTURES:
             page = browser.new_page(
                 viewport={"width": WIDTH, "height": picture.height},
                 color_scheme="dark" if picture.theme == "dark" else "light",
             )
             _sign_in(page, url, token)
-            if number == 0:
-                page.wait_for_timeout(LIVED_SECONDS * 1000)
             page.goto(url + picture.path)
             page.wait_for_function(
                 "() => document.getElementById('connection').textContent.startsWith('Live')"

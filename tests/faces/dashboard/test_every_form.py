@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Action
-from moorage.faces.dashboard.table import ENTRIES
 from tests.faces.dashboard.browserless import Browser, Page, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from moorage.faces.dashboard.forms import BYTES_MAX
 from moorage.faces.dashboard.headers import SAFE
+from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import QUERY_BYTES_MAX, QUERY_PARAMETERS_MAX, Entry
-from moorage.faces.dashboard.table import ENTRIES
 from tests.faces.dashboard.browserless import FORM, Browser, Page, signed_in
 from tests.faces.v1.leasing import make_pool, waiting_ticket
 from tests.faces.v1.native import Native

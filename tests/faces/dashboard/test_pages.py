@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Page
-from moorage.faces.dashboard.table import ENTRIES
 from tests.faces.dashboard.browserless import Browser, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native

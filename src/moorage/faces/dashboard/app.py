@@ -22,7 +22,6 @@ from moorage.faces.dashboard.assets import assets
 from moorage.faces.dashboard.assets import tag as assets_tag
 from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.navigation import navigation
-from moorage.faces.dashboard.readers import Reader, Readers, SignInError
 from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.dashboard.rendering import (
     FORM_TOKEN_PLACE,
@@ -31,6 +30,7 @@ from moorage.faces.dashboard.rendering import (
     Templates,
     rendered,
 )
+from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import (
     ROOT,
     Action,
@@ -43,7 +43,7 @@ from moorage.faces.dashboard.routing import (
     check_method,
     query_of,
 )
-from moorage.faces.dashboard.table import ENTRIES
+from moorage.faces.dashboard.signing_in import Reader, Readers, SignInError
 from moorage.faces.native_api import NativeApi, RefusedError
 from moorage.faces.path_table import Match, Table
 from moorage.faces.streaming import Stream, stream_send

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, pas
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from moorage.core.counting import counted
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.texts import plain
 from moorage.faces.dashboard.ages import age_text
@@ -84,6 +85,7 @@ def environment() -> Environment:
         "holder": holder,
         "clock": lambda at: at.astimezone(UTC).strftime("%H:%M"),
         "units": units,
+        "plural": plural,
         "json": json_text,
         "difference": difference,
     }
@@ -115,6 +117,11 @@ def holder(lease: Lease) -> str:
 def units(lease: Lease, pool: str) -> int:
     """Return how many units of a pool a lease has, or a ticket wants."""
     return sum(need.units for need in lease.needs if need.pool == pool)
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a noun as it follows a count that the template shows by itself."""
+    return counted(count, noun).partition(" ")[2]
 
 
 def json_text(value: Any) -> str:

@@ -13,7 +13,12 @@ from moorage.wire.audit import AuditEntry, AuditPage
 
 SHOWN = 100
 EXPORTED = 1_000
-FILTERS = ("pool", "state", "owner", "label", "older")
+FILTERS = ("pool", "owner", "label", "older")
+STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "any"}
+"""What an address may ask for, and what the choice is called; the first one by default.
+
+The oldest come first, so with the ended ones a list would begin with what is long over.
+"""
 ACTIONS_READ = 1_000
 """The newest actions among which those on a lease are searched."""
 
@@ -31,9 +36,18 @@ class Event(NamedTuple):
 
 async def _page(request: PageRequest, limit: int) -> Any:
     filters = {name: request.query.get(name) or None for name in FILTERS}
+    state = _state(request)
     return await request.get(
-        "/v1/leases", cursor=request.query.get("cursor"), limit=limit, **filters
+        "/v1/leases",
+        cursor=request.query.get("cursor"),
+        limit=limit,
+        state=None if state == "all" else state,
+        **filters,
     )
+
+
+def _state(request: PageRequest) -> str:
+    return request.query.get("state") or next(iter(STATES))
 
 
 def _as_of(request: PageRequest, page: LeasePage) -> str | None:
@@ -44,7 +58,12 @@ def _as_of(request: PageRequest, page: LeasePage) -> str | None:
 async def show_all(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of leases and tickets."""
     page = await _page(request, SHOWN)
-    return {"page": page, "as_of": _as_of(request, page)}
+    return {
+        "page": page,
+        "as_of": _as_of(request, page),
+        "states": STATES,
+        "state": _state(request),
+    }
 
 
 async def export(request: PageRequest) -> Answer:
@@ -72,7 +91,6 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
         # Stable: what happened at the same time stays in the order in which it happens.
         "events": sorted(_story(lease, actions), key=attrgetter("at")),
         "unread": unread,
-        "links": _links(lease),
     }
 
 
@@ -84,15 +102,6 @@ def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
         yield Event(lease.ended_at, f"Ended: {_cause(lease)}", lease.detail)
     for entry in actions:
         yield Event(entry.at, f"{entry.action} by {entry.who}")
-
-
-def _links(lease: Lease) -> dict[str, str]:
-    """Return labels that are web addresses, such as that of a CI job."""
-    return {
-        name: value
-        for name, value in lease.labels.items()
-        if value.startswith(("https://", "http://"))
-    }
 
 
 async def release(request: PageRequest) -> str:

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from moorage.core.counting import are, counted
 from moorage.faces.dashboard.ages import age_text
-from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, address_of
 from moorage.wire.admission import Pool
 from moorage.wire.fleet import AgentGroup
 
@@ -41,7 +42,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         actions = [one for one in entries if not one.action.startswith("session.")]
     return {
         "page": page,
-        "alarms": sorted(_alarms(page.pools, groups, request.now), reverse=True),
+        "alarms": sorted(alarms_of(page.pools, groups, request.now), reverse=True),
         "busy": sorted(page.pools, key=_fullness, reverse=True)[:POOLS_SHOWN],
         "waiting": waiting[:WAITING_SHOWN],
         "lines": len(waiting),
@@ -54,34 +55,40 @@ def _fullness(pool: Pool) -> tuple[float, int]:
     return ((pool.occupied + pool.resting) / max(1, pool.units), pool.waiting)
 
 
-def _alarms(pools: Sequence[Pool], groups: Sequence[AgentGroup], now: datetime) -> Iterator[Alarm]:
+def alarms_of(
+    pools: Sequence[Pool], groups: Sequence[AgentGroup], now: datetime
+) -> Iterator[Alarm]:
+    """Yield what is wrong with pools and with groups of agents."""
     for pool in pools:
         address = f"{ROOT}/pools/{quote(pool.name)}"
         if pool.over:
             units = f"{pool.occupied} of {pool.units} units in use"
             yield Alarm(True, f"{pool.name} is over its limit: {units}", address)
         if pool.unheard:
-            text = f"{pool.name}: {pool.unheard} leases were not renewed in time and keep units"
-            yield Alarm(True, text, address)
+            late = counted(pool.unheard, "lease")
+            yield Alarm(True, f"{pool.name}: {late} not renewed in time, units kept", address)
         if pool.paused:
-            reason = pool.pause_reason or "nobody has said why"
-            waits = f". {pool.waiting} wait" if pool.waiting else ""
+            reason = pool.pause_reason or "no reason given"
+            waits = f"; {counted(pool.waiting, 'ticket')} waiting" if pool.waiting else ""
             if pool.first is not None:
                 waits += f", the first for {age_text((now - pool.first.asked_at).total_seconds())}"
             yield Alarm(bool(waits), f"{pool.name} is paused: {reason}{waits}", address)
     for group in groups:
-        here = f"{ROOT}/fleet?agent_group={quote(group.name, safe='')}"
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"
-            yield Alarm(True, text, f"{here}#agents")
+            yield Alarm(True, text, _agents("late", group))
         if group.lost:
-            yield Alarm(
-                True, f"{group.lost} agents of {group.name} are lost", f"{here}&agents=lost#agents"
-            )
+            text = f"{counted(group.lost, 'agent')} of {group.name} {are(group.lost)} lost"
+            yield Alarm(True, text, _agents("lost", group))
         if group.late:
-            yield Alarm(
-                False, f"{group.late} agents of {group.name} are late", f"{here}&agents=late#agents"
-            )
+            text = f"{counted(group.late, 'agent')} of {group.name} {are(group.late)} late"
+            yield Alarm(False, text, _agents("late", group))
+
+
+def _agents(liveness: str, group: AgentGroup) -> str:
+    """Return the address of a group's agents that are late or lost."""
+    query = {"agents": liveness, "agent_group": group.name}
+    return address_of(f"{ROOT}/fleet", query) + "#agents"
 
 
 ENTRIES = (Page(path=ROOT, title="Overview", template="overview.html", show=show),)

@@ -1,0 +1,84 @@
+"""What pages say and where links lead: nouns agree with numbers, lists are the right ones."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from moorage.faces.dashboard.pages.fleet import FILTERS
+from moorage.faces.dashboard.pages.overview import alarms_of
+from moorage.faces.dashboard.rendering import plural
+from moorage.wire.fleet import AgentGroup
+from tests.faces.dashboard.browserless import signed_in
+from tests.faces.dashboard.elements import every
+from tests.faces.v1.leasing import ask, make_pool
+from tests.faces.v1.native import Native
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def group(**counts: int) -> AgentGroup:
+    """Return a group of agents, some of which are silent."""
+    return AgentGroup(
+        name="a/b c",
+        desired={},
+        members=9,
+        late=counts.get("late", 0),
+        lost=counts.get("lost", 0),
+        suspect_network=False,
+        suspect_since=None,
+        waits_until=None,
+    )
+
+
+def test_alarms_lead_to_the_agents_that_they_name() -> None:
+    """The address has the parameter by which the page of the fleet selects a group."""
+    found = [*alarms_of([], [group(lost=1, late=2)], NOW)]
+    assert [one.text for one in found] == ["1 agent of a/b c is lost", "2 agents of a/b c are late"]
+    assert [one.address for one in found] == [
+        "/ui/fleet?agents=lost&agent_group=a%2Fb+c#agents",
+        "/ui/fleet?agents=late&agent_group=a%2Fb+c#agents",
+    ]
+    assert {"lost", "late"} <= FILTERS.keys()
+
+
+@pytest.mark.parametrize(("count", "noun"), [(0, "units"), (1, "unit"), (2, "units")])
+def test_nouns_agree_with_their_numbers(count: int, noun: str) -> None:
+    """One unit, several units, and no units."""
+    assert plural(count, "unit") == noun
+
+
+def test_one_unit_is_not_units(native: Native) -> None:
+    """The page of a pool with one lease and one ticket."""
+    pool = make_pool(native, limit=2)
+    ask(native, pool)
+    page = signed_in(native, "reader").get(f"/ui/pools/{pool}").document
+    assert "1 with 1 unit\n" in page.text
+    assert "0 waiting for 0 units\n" in page.text
+
+
+def test_the_list_begins_with_leases_that_last(native: Native) -> None:
+    """Ended ones, which would come first, are shown if asked for."""
+    pool = make_pool(native)
+    ended = ask(native, pool).body["id"]
+    native.ask("DELETE", f"/v1/leases/{ended}")
+    granted = ask(native, pool).body["id"]
+    waiting = ask(native, pool).body["id"]
+    reader = signed_in(native, "reader")
+    wanted = {"": {granted}, "&state=waiting": {waiting}, "&state=ended": {ended}}
+    wanted["&state=all"] = {granted, waiting, ended}
+    for query, ids in wanted.items():
+        links = reader.get(f"/ui/leases?pool={pool}{query}").document.links
+        found = {one.rpartition("/")[2] for one in links if one.startswith("/ui/leases/")}
+        assert found == ids, query
+    assert reader.get("/ui/leases?state=odd").status == 400
+
+
+def test_labels_that_are_addresses_are_links(native: Native) -> None:
+    """Such as that of a CI job; other labels are text."""
+    pool = make_pool(native)
+    labels = {"build": "https://ci.example/7", "job": "javascript:x"}
+    lease = ask(native, pool, labels=labels).body["id"]
+    page = signed_in(native, "reader").get(f"/ui/leases/{lease}")
+    assert page.document.links.count("https://ci.example/7") == 1
+    assert not [one for one in page.document.links if "script" in one]
+    assert [one for one in every(page, "span") if "javascript:x" in one.text]
