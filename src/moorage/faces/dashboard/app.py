@@ -218,8 +218,7 @@ class DashboardFace:
 
         query = tuple(sorted(request.query.items()))
         view = View(request.path, query, request.reader_key)
-        who = reader.caller.token_id or reader.caller.user_id
-        pieces = self._live.events(who, view, render, signed_in)
+        pieces = self._live.events(reader.caller.identity, view, render, signed_in)
         return Stream(EVENTS, _with_form_tokens(pieces, reader))
 
     # Forms
