@@ -1,7 +1,7 @@
 """A reader of the dashboard without a browser: cookies, forms, and what a page says."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from html.parser import HTMLParser
 from http.client import HTTPConnection, HTTPResponse
 from typing import NamedTuple
@@ -153,7 +153,7 @@ class Browser:
         (form, *_) = [one for one in page.document.forms if one.action == action]
         return self.ask("POST", action, {**form.fields, **fields})
 
-    def events(self, path: str) -> Iterator[tuple[str, str]]:
+    def events(self, path: str) -> Generator[tuple[str, str], None, None]:
         """Yield the events of a page's stream, by name and data, until it ends."""
         connection = self._connection()
         try:

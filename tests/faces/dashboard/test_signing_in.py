@@ -26,12 +26,6 @@ def test_a_token_opens_a_session(native: Native) -> None:
     assert page.headers["cache-control"] == "no-store"
 
 
-def test_under_tls_the_cookie_is_bound_to_the_host(native: Native) -> None:
-    """A trusted proxy says that its client used TLS; without that the name has the port."""
-    plain = Browser(native.url).sign_in(native.token("reader"), X_Forwarded_Proto="https")
-    assert "Secure" not in plain.headers["set-cookie"], "the proxy is not trusted"
-
-
 @pytest.mark.parametrize("token", ["", "wrong", "moorage_" + "x" * 43, "tökèn"])
 def test_a_wrong_token_is_refused(native: Native, token: str) -> None:
     """The page says so; there is no cookie."""
