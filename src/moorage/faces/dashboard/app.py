@@ -135,7 +135,7 @@ class DashboardFace:
         reader = await self._readers.find(head.cookie_read(scope, headers), client_of(scope))
         match = self._table.match(path.rstrip("/") or ROOT)
         if reader is None:
-            return self._anonymous(scope, path, method)
+            return self._anonymous(scope, headers, path, method)
         scope[CALLER] = reader.caller
         if path == SIGN_OUT:
             check_method(method, ("POST",))
@@ -278,12 +278,19 @@ class DashboardFace:
         status, more, body = _redirect(SIGN_IN)
         return status, [*more, head.cookie_set(scope, headers, "")], body
 
-    def _anonymous(self, scope: Scope, path: str, method: str) -> tuple[int, head.Headers, bytes]:
+    def _anonymous(
+        self, scope: Scope, headers: Mapping[str, str], path: str, method: str
+    ) -> tuple[int, head.Headers, bytes]:
         """Send a reader who is not signed in to the sign-in page, which leads back to this one."""
         if method != "GET":
             raise RefusalError(HTTPStatus.UNAUTHORIZED, "Your session has ended: sign in again.")
         query = scope["query_string"].decode("latin-1")
         back = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        if head.is_from_elsewhere(headers) and _is_own(back):
+            # Browsers send no cookie with links of other sites, but with those of this page.
+            text = self._templates.get_template("again.html").render(title="Moorage", address=back)
+            again = (b"refresh", f"0; url={back}".encode())
+            return HTTPStatus.OK, head.head(HTML, again), text.encode()
         return _redirect(address_of(SIGN_IN, {"next": "" if path == ROOT else back}))
 
     # Errors
