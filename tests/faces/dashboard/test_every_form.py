@@ -97,12 +97,6 @@ def test_nobody_is_signed_in_from_another_site(native: Native) -> None:
         assert (answer.status, "set-cookie" in answer.headers) == (403, False), origin
 
 
-def test_a_page_without_tls_is_another_site_for_one_with_tls(native: Native) -> None:
-    """A proxy that is not trusted may have removed the TLS, so the reverse is accepted."""
-    token, https = native.token("reader"), native.url.replace("http://", "https://")
-    assert Browser(native.url).sign_in(token, Origin=https).status == 303
-
-
 def test_what_a_page_says_after_an_action_is_not_in_its_address(native: Native) -> None:
     """Otherwise a link could show any text as if the server had said it."""
     browser = signed_in(native, "reader")

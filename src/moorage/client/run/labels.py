@@ -57,7 +57,7 @@ def found_labels(
         labels["command"] = _command(command)
     job, page = _job(environ)
     labels["job"], labels["build"] = job, _address(page)
-    return {name: _plain(value) for name, value in labels.items() if value}
+    return {name: accepted(value) for name, value in labels.items() if value}
 
 
 def describing(
@@ -130,7 +130,7 @@ def _address(page: str) -> str:
     return urlunsplit((parts.scheme, place, parts.path, "", parts.fragment))
 
 
-def _plain(value: str) -> str:
+def accepted(value: str) -> str:
     """Return a value that the server accepts, see `printing.printable` and `core.texts`."""
     shown, marks = [], 0
     for one in value[:LENGTH_MAX]:

@@ -139,7 +139,7 @@ class DashboardFace:
         if reader is None:
             if EVENTS in headers.get("accept", ""):
                 return Stream(EVENTS, self._live.signed_out())  # a redirect would end the source
-            return self._anonymous(scope, path, method)
+            return self._anonymous(scope, headers, path, method)
         scope[CALLER] = reader.caller
         if path == SIGN_OUT:
             check_method(method, ("POST",))
@@ -224,8 +224,7 @@ class DashboardFace:
 
         query = tuple(sorted(request.query.items()))
         view = View(request.path, query, request.reader_key)
-        who = reader.caller.token_id or reader.caller.user_id
-        pieces = self._live.events(who, view, render, signed_in)
+        pieces = self._live.events(reader.caller.identity, view, render, signed_in)
         return Stream(EVENTS, _with_form_tokens(pieces, reader))
 
     # Forms
@@ -285,12 +284,19 @@ class DashboardFace:
         status, more, body = _redirect(SIGN_IN)
         return status, [*more, head.cookie_set(scope, headers, "")], body
 
-    def _anonymous(self, scope: Scope, path: str, method: str) -> tuple[int, head.Headers, bytes]:
+    def _anonymous(
+        self, scope: Scope, headers: Mapping[str, str], path: str, method: str
+    ) -> tuple[int, head.Headers, bytes]:
         """Send a reader who is not signed in to the sign-in page, which leads back to this one."""
         if method != "GET":
             raise RefusalError(HTTPStatus.UNAUTHORIZED, "Your session has ended: sign in again.")
         query = scope["query_string"].decode("latin-1")
         back = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        if head.is_from_elsewhere(headers) and _is_own(back):
+            # Browsers send no cookie with links of other sites, but with those of this page.
+            text = self._templates.get_template("again.html").render(title="Moorage", address=back)
+            again = (b"refresh", f"0; url={back}".encode())
+            return HTTPStatus.OK, head.head(HTML, again), text.encode()
         return _redirect(address_of(SIGN_IN, {"next": "" if path == ROOT else back}))
 
     # Errors

@@ -83,6 +83,18 @@ def cookie_set(scope: Scope, headers: Mapping[str, str], secret: str) -> tuple[b
     return b"set-cookie", "; ".join(parts).encode()
 
 
+def is_from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Return whether a link of another site has led here.
+
+    Without TLS, browsers say so only with the address of that site.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "cross-site"
+    linked = headers.get("referer", "").partition("://")[2].partition("/")[0]
+    return linked not in ("", headers.get("host", ""))
+
+
 def head(media_type: str, *more: tuple[bytes, bytes]) -> Headers:
     """Return the headers of an answer that must not be stored."""
     return [(b"content-type", media_type.encode()), NO_STORE, *SAFE, *more]

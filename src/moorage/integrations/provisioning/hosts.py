@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from moorage.core.texts import plain
+from moorage.client.run.labels import accepted
 from moorage.wire.admission import Lease
 
 ADOPTED = "adopted"
@@ -43,7 +43,7 @@ def key_part(pools: Iterable[str]) -> str:
 def label_text(text: str) -> str:
     """Return text that may be the value of a label."""
     shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return plain(shown[:LABEL_LENGTH_MAX])
+    return accepted(shown[:LABEL_LENGTH_MAX])
 
 
 def host_of(lease: Lease) -> str | None:

@@ -34,6 +34,7 @@ from moorage.service.admission.views import (
     lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.watch import Cursor
 from moorage.service.ids import ids_with
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
@@ -63,8 +64,11 @@ class NextDue(Struct, frozen=True):
 class AdmissionQueries:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
-    def __init__(self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases) -> None:
+    def __init__(
+        self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases, turns: CallerTurns
+    ) -> None:
         self._ended = ended
+        self._turns = turns
         self._engine = engine
         self._service_clock = service_clock
         self._standings = Positions(engine, self._when)
@@ -249,20 +253,25 @@ class AdmissionQueries:
         self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
 
-    async def report(self, pool: str, since: int | None = None) -> ReportView:
+    async def report(self, pool: str, since: int | None = None, *, who: str = "") -> ReportView:
         """Return statistics of a pool's leases that have ended lately, and all recorded outcomes.
 
-        `since`: how long ago they may have ended, in microseconds; None: 24 hours. Raises
-        POOL_NOT_FOUND.
+        Args:
+            pool: its name.
+            since: how long ago they may have ended, in microseconds; None: 24 hours.
+            who: the caller, who waits for its own requests.
+
+        Raises POOL_NOT_FOUND; OVERLOADED: too many wait.
         """
         _, when = await self._pool_seen(pool)
         asked = LEASES_KEPT_HOURS * HOUR if since is None else since
         known = min(asked, when.moment.at - self._ended.since(when.moment.at))
         plan = reads.report_load(pool, Instant(when.moment.at - known))
-        with errors.translated():
-            report = await self._engine.read_aside(plan, slow=True)
-        # Sorting tens of thousands of durations would hold the loop.
-        return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
+        async with self._turns.of(who):
+            with errors.translated():
+                report = await self._engine.read_aside(plan, slow=True)
+            # Sorting tens of thousands of durations would hold the loop.
+            return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
 
     async def standing(self, lease: Lease, *, asking: bool = False) -> Standing | None:
         """Return a ticket's standing as of at most a second ago; None if it does not wait.
