@@ -68,5 +68,5 @@ def test_a_page_works_by_keyboard(open_page: Open, harbor: Harbor) -> None:
     page.keyboard.press("Control+A")
     page.keyboard.type("3")
     page.keyboard.press("Enter")
-    page.wait_for_url("**notice=*")
+    page.wait_for_selector(".notice")
     assert "priority is 3" in page.locator("[role=status]").first.inner_text()

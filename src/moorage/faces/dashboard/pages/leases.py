@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
+from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from moorage.faces.dashboard.actions import done
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease
 from moorage.wire.audit import AuditEntry, AuditPage
 
@@ -116,24 +118,31 @@ def _cause(lease: Lease) -> str:
 
 async def first(request: PageRequest) -> str:
     """Make a ticket the first in its lines."""
-    lease = request.variables["id"]
-    await request.ask("POST", f"/v1/leases/{lease}/move", body={"first": True})
-    return done(f"{ROOT}/leases/{lease}", "Moved to the front of the line.")
+    return await _act(request, "move", {"first": True}, "Moved to the front of the line.")
 
 
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
-    lease, text = request.variables["id"], request.form.get("priority", "")
+    text = request.form.get("priority", "")
     body = {"priority": int(text) if PRIORITY.fullmatch(text) else text}
-    await request.ask("POST", f"/v1/leases/{lease}/move", body=body)
-    return done(f"{ROOT}/leases/{lease}", f"Its priority is {text}.")
+    return await _act(request, "move", body, f"Its priority is {text}.")
 
 
 async def force(request: PageRequest) -> str:
     """Grant a ticket at once."""
+    return await _act(request, "force", None, "Granted.")
+
+
+async def _act(request: PageRequest, word: str, body: Mapping[str, Any] | None, notice: str) -> str:
+    """Act on a ticket; if it waits no more, perhaps since a first click, its page says so."""
     lease = request.variables["id"]
-    await request.ask("POST", f"/v1/leases/{lease}/force")
-    return done(f"{ROOT}/leases/{lease}", "Granted.")
+    try:
+        await request.ask("POST", f"/v1/leases/{lease}/{word}", body=body)
+    except RefusedError as refused:
+        if refused.status != HTTPStatus.CONFLICT:
+            raise
+        notice = f"Nothing was done: {refused.message}"
+    return done(f"{ROOT}/leases/{lease}", notice)
 
 
 ONE = f"{ROOT}/leases/{{id}}"
