@@ -18,15 +18,17 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a window of changes."""
     kinds = request.query.get("kind") or None
     newest = (await request.get("/v1/watch", wait=0)).next
-    after = request.query.get("after") or _before(newest)
-    gone = ""
+    asked = request.query.get("after", "")
+    after, gone = asked or _before(newest), ""
     try:
         window = await request.get("/v1/watch", after=after, kinds=kinds, wait=0, limit=SHOWN)
     except RefusedError as refused:
         if refused.status != GONE:
             raise
-        gone = refused.message
-        window = await request.get("/v1/watch", after=newest, kinds=kinds, wait=0, limit=SHOWN)
+        if asked:
+            gone = f"{refused.message} These are the oldest ones."
+        after = refused.oldest or newest
+        window = await request.get("/v1/watch", after=after, kinds=kinds, wait=0, limit=SHOWN)
     return {
         "window": window,
         "kinds": sorted(VALUES),
