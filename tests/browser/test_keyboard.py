@@ -54,7 +54,7 @@ def test_the_first_stop_skips_to_the_content(open_page: Open, harbor: Harbor) ->
     page.keyboard.type("3")
     page.keyboard.press("Enter")
     page.wait_for_url("**notice=*")
-    assert "priority is 3" in page.locator("[role=status]").first.inner_text()
+    assert "priority is changed" in page.locator("[role=status]").first.inner_text()
     assert watched.problems == []
 
 

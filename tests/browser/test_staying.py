@@ -141,3 +141,23 @@ def test_a_connection_that_died_silently_is_noticed(browser: Browser, tmp_path: 
             os.kill(server.pid, signal.SIGCONT)
         watched.live()
         context.close()
+
+
+def test_a_double_click_is_one_action(open_page: Open, harbor: Harbor) -> None:
+    """What was done is said once, and not again after a reload."""
+    native = harbor.native
+    _, ticket = pool_with_a_ticket(native, "twice")
+    watched = open_page(f"/ui/leases/{ticket}")
+    watched.live()
+    page, posts = watched.page, []
+    page.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Grant now").dblclick()
+    page.wait_for_selector(".notice")
+    assert page.locator(".notice").inner_text() == "Granted."
+    assert len(posts) == 1
+    assert "notice" not in page.url
+    page.reload()
+    assert page.locator(".notice").count() == 0
+    watched.live()
+    assert watched.problems == []

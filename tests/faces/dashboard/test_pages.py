@@ -151,6 +151,14 @@ def test_exports_execute_nothing(native: Native) -> None:
     assert '"key": "=HYPERLINK(1)"' in browser.get(f"/ui/leases.json?pool={pool}").body
 
 
+def test_changes_begin_with_the_oldest_if_others_are_gone(native: Native) -> None:
+    """A cursor of another epoch, or of changes that are not kept; the page says so."""
+    pool, browser = make_pool(native), signed_in(native, "reader")
+    for after, said in (("7.1", True), ("1.0", False), ("", False)):
+        text = browser.get(f"/ui/changes?after={after}&kind=pool").document.text
+        assert (pool in text, "no longer kept" in text) == (True, said), after
+
+
 def test_without_the_dashboard_there_is_none(tmp_path_factory: pytest.TempPathFactory) -> None:
     """`--no-ui` leaves the address to Placement, which has no such resource."""
     from tests.e2e.support.server import serve

@@ -78,6 +78,23 @@ def test_what_had_ended_before_was_not_revoked(native: Native) -> None:
         assert "Revoked." in browser.get(answer.headers["location"]).document.text
 
 
+def test_a_ticket_that_waits_no_more_is_shown(native: Native) -> None:
+    """A second click, or an old page, leads to the page of the lease and not to an error."""
+    browser, pool = signed_in(native, "operator"), make_pool(native)
+    ticket = waiting_ticket(native, pool).body["id"]
+    page = browser.get(f"/ui/leases/{ticket}")
+    fields = {**page.document.forms[-1].fields, "priority": "5"}
+    for _ in range(2):
+        answer = browser.ask("POST", f"/ui/leases/{ticket}/force", fields)
+        assert "Granted." in browser.get(answer.headers["location"]).document.text
+    for word in ("first", "priority"):
+        answer = browser.ask("POST", f"/ui/leases/{ticket}/{word}", fields)
+        assert answer.status == 303, answer
+        shown = browser.get(answer.headers["location"]).document.text
+        assert "Nothing was done: " in shown
+        assert "Granted over the limit" in shown
+
+
 @pytest.mark.parametrize("text", ["--5", "9" * 5_000, "-", "1.5", "", "x", "\u00b2", "\u0663"])
 def test_what_is_no_priority_is_refused(native: Native, text: str) -> None:
     """It is the reader's mistake, not the server's."""

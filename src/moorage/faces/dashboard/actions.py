@@ -10,6 +10,7 @@ NOTICES: Mapping[str, str] = {
     "released": "Released.",
     "revoked": "Revoked.",
     "ended-before": "Nothing was done: it had ended before.",
+    "not-waiting": "Nothing was done: it no longer waits.",
     "first": "Moved to the front of the line.",
     "priority": "Its priority is changed.",
     "forced": "Granted.",

@@ -294,7 +294,7 @@ class DashboardFace:
         back = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
         if head.is_from_elsewhere(headers) and _is_own(back):
             # Browsers send no cookie with links of other sites, but with those of this page.
-            text = self._templates.get_template("again.html").render(title="Moorage", address=back)
+            text = self._templates.get("again.html").render(title="Moorage", address=back)
             again = (b"refresh", f"0; url={back}".encode())
             return HTTPStatus.OK, head.head(HTML, again), text.encode()
         return _redirect(address_of(SIGN_IN, {"next": "" if path == ROOT else back}))

@@ -22,8 +22,11 @@ from moorage.store import service_clock
 from moorage.store.admission.contents import PastSeen, past_load
 from moorage.store.api import Engine
 
-REHEARSED_MAX = 4_000
-"""The newest jobs that a rehearsal replays: each takes about 0.2 ms for each scene."""
+REHEARSED_MAX = 2_000
+"""The newest jobs that a rehearsal replays: each takes about 0.2 ms for each scene.
+
+So the two scenes of the dashboard take less than a second.
+"""
 
 REHEARSALS_OF_ONE_MAX = 2
 REHEARSALS_WAITING_MAX = 8

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
@@ -98,7 +98,7 @@ class AdmissionQueries:
     async def pool(self, name: str) -> PoolView:
         """Return one pool. Raises POOL_NOT_FOUND."""
         pool, when = await self._pool_seen(name)
-        return await self._pool_view(pool, when, await self._unheard_at(when))
+        return await self._with_first(pool, when, await self._unheard_at(when))
 
     async def pools(
         self, cursor: str | None, limit: int
@@ -110,7 +110,7 @@ class AdmissionQueries:
         page, following = page_of(seen.pools, limit, lambda one: one.pool.name)
         when = self._when(seen.timeline)
         unheard = await self._unheard_at(when)
-        views = [await self._pool_view(one, when, unheard) for one in page]
+        views = [await self._with_first(one, when, unheard) for one in page]
         return views, following, Cursor(seen.epoch, seen.revision)
 
     async def contents(self, name: str, leases: int, tickets: int) -> ContentsView:
@@ -129,11 +129,11 @@ class AdmissionQueries:
                 await asyncio.sleep(0)
             views.append(lease_view(lease, when, await self.standing(lease)))
         line = views[len(seen.leases) :]
-        pool = await self._pool_view(seen.pool, when, await self._unheard_at(when))
+        # The first ticket of this snapshot: any other read may have one of another revision.
+        first = line[0] if line else None
         return ContentsView(
             as_of=Cursor(seen.epoch, seen.revision),
-            # Its own first ticket may be of another revision: a second older, or newer.
-            pool=structs.replace(pool, first=line[0] if line else None),
+            pool=_pool_view(seen.pool, when, await self._unheard_at(when), first),
             leases=views[: len(seen.leases)],
             tickets=line,
             granted=seen.granted,
@@ -298,20 +298,28 @@ class AdmissionQueries:
             raise not_found(name)
         return seen.pools[0], self._when(seen.timeline)
 
-    async def _pool_view(self, seen: PoolSeen, when: When, unheard: Mapping[str, int]) -> PoolView:
-        pool, at = seen.pool, when.moment.at
-        opens = pacing.opens_at(pool)
-        back = when.wall - at
+    async def _with_first(self, seen: PoolSeen, when: When, unheard: Mapping[str, int]) -> PoolView:
+        """Return a pool with the first ticket of its line."""
         with errors.translated():
-            first = await self._standings.first(pool.name) if pool.waiting else None
-        return PoolView(
-            pool=pool,
-            slots=_by_state(seen.slots),
-            figures=figures_of(pool, seen.slots, at),
-            unheard=unheard.get(pool.name, 0),
-            next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
-            first=None if first is None else lease_view(first[0], when, first[1]),
-        )
+            found = await self._standings.first(seen.pool.name) if seen.pool.waiting else None
+        first = None if found is None else lease_view(found[0], when, found[1])
+        return _pool_view(seen, when, unheard, first)
+
+
+def _pool_view(
+    seen: PoolSeen, when: When, unheard: Mapping[str, int], first: LeaseView | None
+) -> PoolView:
+    pool, at = seen.pool, when.moment.at
+    opens = pacing.opens_at(pool)
+    back = when.wall - at
+    return PoolView(
+        pool=pool,
+        slots=_by_state(seen.slots),
+        figures=figures_of(pool, seen.slots, at),
+        unheard=unheard.get(pool.name, 0),
+        next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
+        first=first,
+    )
 
 
 async def pools_all(engine: Engine) -> dict[str, Pool]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from moorage.faces.dashboard.actions import done, whole
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease, LeasePage
 from moorage.wire.audit import AuditEntry, AuditPage
 
@@ -126,24 +128,30 @@ def _cause(lease: Lease) -> str:
 
 async def first(request: PageRequest) -> str:
     """Make a ticket the first in its lines."""
-    lease = request.variables["id"]
-    await request.ask("POST", f"/v1/leases/{lease}/move", body={"first": True})
-    return done(f"{ROOT}/leases/{lease}", "first")
+    return await _act(request, "move", {"first": True}, "first")
 
 
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
-    lease = request.variables["id"]
     body = {"priority": whole("The priority", request.form.get("priority", ""))}
-    await request.ask("POST", f"/v1/leases/{lease}/move", body=body)
-    return done(f"{ROOT}/leases/{lease}", "priority")
+    return await _act(request, "move", body, "priority")
 
 
 async def force(request: PageRequest) -> str:
     """Grant a ticket at once."""
+    return await _act(request, "force", None, "forced")
+
+
+async def _act(request: PageRequest, word: str, body: Mapping[str, Any] | None, notice: str) -> str:
+    """Act on a ticket; if it waits no more, perhaps since a first click, its page says so."""
     lease = request.variables["id"]
-    await request.ask("POST", f"/v1/leases/{lease}/force")
-    return done(f"{ROOT}/leases/{lease}", "forced")
+    try:
+        await request.ask("POST", f"/v1/leases/{lease}/{word}", body=body)
+    except RefusedError as refused:
+        if refused.status != HTTPStatus.CONFLICT:
+            raise
+        notice = "not-waiting"
+    return done(f"{ROOT}/leases/{lease}", notice)
 
 
 ONE = f"{ROOT}/leases/{{id}}"

@@ -92,9 +92,14 @@ if (document.body.hasAttribute("data-live")) {
   open();
 }
 
+// A second click within this time is a double click, not a second wish.
+const TWICE = 2000; // milliseconds
+const sent = new WeakMap();
+
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !window.confirm(question)) event.preventDefault();
+  const form = event.target, question = form.dataset.confirm;
+  if (Date.now() - sent.get(form) < TWICE || (question && !window.confirm(question))) event.preventDefault();
+  else if (form.method === "post") sent.set(form, Date.now());
 });
 
 // Fields that filter a page submit their form as soon as they change. That loads the page again, and
@@ -112,6 +117,13 @@ document.addEventListener("input", ({ target }) => {
   const output = target.labels?.[0]?.querySelector("output");
   if (output) output.textContent = target.value;
 });
+
+// What was done is said once: not again when the page is reloaded, or its address passed on.
+const here = new URL(location.href);
+if (here.searchParams.has("notice")) {
+  here.searchParams.delete("notice");
+  history.replaceState(null, "", here);
+}
 
 refresh();
 setInterval(refresh, 1000);
