@@ -110,3 +110,16 @@ def test_an_agent_and_a_token(cli: Cli) -> None:
     cli.lines("token", "revoke", made["id"][:8])
     (shown,) = (one for one in cli.answer("token", "list") if one["id"] == made["id"])
     assert shown["revoked_at"] is not None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[("lease", word) for word in ("show", "why", "revoke", "force")],
+        ("agent", "show"),
+        ("token", "revoke"),
+    ],
+)
+def test_an_empty_id_is_named(cli: Cli, words: tuple[str, ...]) -> None:
+    """A variable that is not set is not taken for a wrong server."""
+    assert cli.refusal(2, *words, "").startswith("the id is empty")

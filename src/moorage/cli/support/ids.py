@@ -73,15 +73,23 @@ def agent_id(fleet: Fleet, text: str) -> str:
 
 def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
     """Return the id of the only token that begins so; otherwise the text. Raises Failure: 2."""
+    check_given(text)
     if len(text) < PREFIX_LENGTH_MIN:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
     return _only(text, found) if found else text
 
 
+def check_given(text: str) -> None:
+    """Raise Failure: 2, the id is empty, such as that in a variable that is not set."""
+    if not text:
+        raise Failure(USAGE, "the id is empty: write all of it, or its first characters")
+
+
 def _is_to_find(text: str) -> bool:
     """Return whether a text is the beginning of an id. Raises Failure: 2, it is too short."""
-    if text and len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
+    check_given(text)
+    if len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
         message = f"'{text}' is too short: write at least {PREFIX_LENGTH_MIN} characters of the id"
         raise Failure(USAGE, message)
     return is_prefix(text) and not is_normal(text)
