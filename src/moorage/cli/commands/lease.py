@@ -145,7 +145,7 @@ def show(text: str, as_json: bool) -> None:
 def revoke(text: str, reason: str, as_json: bool) -> None:
     """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner."""
     with at_server() as admission:
-        lease = admission.revoke(ids.lease_id(admission, text), reason)
+        lease = admission.revoke(ids.lease_id(admission, text, changing=True), reason)
     if as_json:
         show_json(msgspec.to_builtins(lease))
     else:
@@ -168,7 +168,7 @@ def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
     if first == (priority is not None):
         raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
     with at_server() as admission:
-        lease = admission.move(ids.lease_id(admission, text), priority)
+        lease = admission.move(ids.lease_id(admission, text, changing=True), priority)
     _show_one(lease, as_json, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
 
 
@@ -179,7 +179,7 @@ def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
 def force(text: str, as_json: bool) -> None:
     """Grant the ticket ID at once, over the limit if necessary; it is shown as forced."""
     with at_server() as admission:
-        lease = admission.force(ids.lease_id(admission, text))
+        lease = admission.force(ids.lease_id(admission, text, changing=True))
     _show_one(lease, as_json, f"forced {lease.id}: {_place(lease)}")
 
 

@@ -22,7 +22,7 @@ from moorage.service import errors
 from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.lease_filter import ALL, LeaseFilter
-from moorage.service.admission.positions import Positions
+from moorage.service.admission.positions import Known, Positions
 from moorage.service.admission.slotted.slots import DRAINED
 from moorage.service.admission.views import (
     Ages,
@@ -123,11 +123,7 @@ class AdmissionQueries:
         if seen is None:
             raise not_found(name)
         when = self._when(seen.timeline)
-        views = []
-        for number, lease in enumerate([*seen.leases, *seen.tickets]):
-            if number and number % VIEWS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
-            views.append(lease_view(lease, when, await self.standing(lease)))
+        views = await self._views([*seen.leases, *seen.tickets], when)
         line = views[len(seen.leases) :]
         # The first ticket of this snapshot: any other read may have one of another revision.
         first = line[0] if line else None
@@ -210,11 +206,7 @@ class AdmissionQueries:
         page, following = page_of(found, limit, _place)
         if following is None and not ended:
             following = str(after)
-        views = []
-        for number, lease in enumerate(page):
-            if number and number % VIEWS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
-            views.append(lease_view(lease, when, await self.standing(lease)))
+        views = await self._views(page, when)
         assert as_of is not None, "it reads at least once"
         return views, following, as_of
 
@@ -273,15 +265,28 @@ class AdmissionQueries:
             # Sorting tens of thousands of durations would hold the loop.
             return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
 
-    async def standing(self, lease: Lease, *, asking: bool = False) -> Standing | None:
-        """Return a ticket's standing as of at most a second ago; None if it does not wait.
+    async def _views(self, leases: Sequence[Lease], when: When) -> list[LeaseView]:
+        """Return the views of leases and tickets for one answer."""
+        views: list[LeaseView] = []
+        known: Known = {}
+        for number, lease in enumerate(leases):
+            if number and number % VIEWS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            views.append(lease_view(lease, when, await self.standing(lease, known=known)))
+        return views
 
-        `asking`: for the client that has just asked for it, so that it counts as waited for.
+    async def standing(
+        self, lease: Lease, *, asking: bool = False, known: Known | None = None
+    ) -> Standing | None:
+        """Return a ticket's standing as of about a second ago; None if it does not wait.
+
+        `asking`: for the client that has just asked for it, so that it counts as waited for;
+        `known`: of the same answer, as in `Positions.of`.
         """
         if lease.state != "waiting":
             return None
         with errors.translated():
-            return await self._standings.of(lease, asking=asking)
+            return await self._standings.of(lease, asking=asking, known=known)
 
     def note(self, changes: Changes, when: When) -> None:
         """Mark data about changed pools as stale."""

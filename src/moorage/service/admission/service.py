@@ -92,7 +92,9 @@ class Admission:
     async def start(self) -> None:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
-        self.tally.note(Changes(pools=pools), await self.queries.now())
+        now = await self.queries.now()
+        self.tally.note(Changes(pools=pools), now)
+        await self._ended.forgettable(now.moment.at)  # so that reports say what they cover
         await self.look_at_pools()
         if self._engine.shared:
             self._followers.start(self._reload)
