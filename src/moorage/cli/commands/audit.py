@@ -7,7 +7,7 @@ import click
 
 from moorage.cli.support.command import administering, administration, server_now
 from moorage.cli.support.durations import DurationType, duration_text
-from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import Column, show_rows
 from moorage.cli.support.views.audit_text import change_text, target_cells
@@ -30,7 +30,7 @@ LIMIT = 50
 @administering
 @click.option(
     "--limit",
-    type=click.IntRange(1, PAGE_MAX),
+    type=WholeNumber(1, PAGE_MAX),
     help="Number of entries; 50 by default, with --since 1000.",
 )
 @click.option("--since", type=DurationType(), help="Only entries of this last time, such as 1h.")

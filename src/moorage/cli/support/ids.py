@@ -66,6 +66,8 @@ def agent_id(fleet: Fleet, text: str) -> str:
 
 def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
     """Return the id of the only token that begins so; otherwise the text. Raises Failure: 2."""
+    if "/" in text:
+        raise Failure(NOT_FOUND, f"'{text}' is not a valid id")
     if len(text) < PREFIX_LENGTH_MIN:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
@@ -73,7 +75,12 @@ def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
 
 
 def _is_to_find(text: str) -> bool:
-    """Return whether a text is the beginning of an id. Raises Failure: 2, it is too short."""
+    """Return whether a text is the beginning of an id.
+
+    Raises Failure: 2, it is too short; 7, it has a slash, so it cannot even be asked for.
+    """
+    if "/" in text:
+        raise Failure(NOT_FOUND, f"'{text}' is not a valid id")
     if text and len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
         message = f"'{text}' is too short: write at least {PREFIX_LENGTH_MIN} characters of the id"
         raise Failure(USAGE, message)

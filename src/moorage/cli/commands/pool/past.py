@@ -8,7 +8,7 @@ import msgspec
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import DurationType, duration_text
-from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.tables import Cell, Column, show_rows
 from moorage.cli.support.views.cells import clock_cell
@@ -37,7 +37,7 @@ _DURATION = DurationType()
 @click.option("--since", type=_DURATION, help="How long ago it begins; 24h by default.")
 @click.option(
     "--points",
-    type=click.IntRange(1, PAGE_MAX),
+    type=WholeNumber(1, PAGE_MAX),
     default=POINTS,
     help="How many lines, each for an equal part of the time; 24 by default.",
 )

@@ -19,7 +19,7 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
-from moorage.cli.support.options import example, json_option, label_option, wide_option
+from moorage.cli.support.options import WholeNumber, example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.pool_files import described, toml_of
 from moorage.cli.support.tables import Cell, Column, Row, show_rows
@@ -46,7 +46,7 @@ COLUMNS = (
 )
 
 _DURATION = DurationType()
-_AMOUNT = click.IntRange(0)
+_AMOUNT = WholeNumber(0)
 
 
 def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
