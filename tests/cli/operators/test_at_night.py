@@ -31,12 +31,12 @@ FACTS = {
         r"deploy/rack-7 0/20 0 paused .* a switch is being replaced",
     ),
     "Since when do they have it, and what ends next?": (
-        r"job 4712/e2e on runner-2 \(ci/prow\) granted install/azure-4 [\dhms]+ in 24m\d\ds",
-        r"job 4711/e2e on runner-1 \(ci/prow\) granted install/azure-4 [\dhms]+ in 39m\d\ds",
+        r"job 4712/e2e on runner-2 \(ci/prow\) granted install/azure-4 [\dhms]+ in 2\dm\d\ds",
+        r"job 4711/e2e on runner-1 \(ci/prow\) granted install/azure-4 [\dhms]+ in 3\dm\d\ds",
     ),
     "Why does this job wait, and when does it start?": (
         r"holder job 4714/e2e on runner-4",
-        r"eta 39m\d\ds",
+        r"eta 3\dm\d\ds",
         r"reason 1 ahead; limit: 2 of 2 units .* job 4711/e2e on runner-1 \(ci/prow\)",
     ),
     "Which job waits longest?": (
