@@ -80,8 +80,9 @@ def test_each_ci_names_its_job(environ: dict[str, str], job: str | None, build: 
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        (["openshift-install", "create", "cluster"], "openshift-install create"),
-        (["/usr/bin/make", "test"], "make test"),
+        (["openshift-install", "create", "cluster"], "openshift-install"),
+        (["/usr/bin/make", "test"], "make"),
+        (["mytool", "hunter"], "mytool"),
         (["sh", "-c", "curl -H 'Token: hunter2'"], "sh"),
         (["deploy", "--token", "hunter2"], "deploy"),
         (["deploy", "password=hunter2"], "deploy"),
@@ -94,7 +95,7 @@ def test_each_ci_names_its_job(environ: dict[str, str], job: str | None, build: 
     ],
 )
 def test_the_command_without_its_arguments(command: list[str], shown: str) -> None:
-    """Only the program's name and a word that looks like a sub-command are sent."""
+    """Only the program's name is sent: any other word may be a password."""
     found = found_labels({}, 7, command)
     assert found["command"] == shown
     check_labels(found)

@@ -81,13 +81,15 @@ def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
 
 
 def check_given(text: str) -> None:
-    """Raise Failure: 2, the id is empty, such as that in a variable that is not set."""
+    """Raise Failure: 2, the id is empty, as from a variable that is not set; 7, it has a slash."""
     if not text:
         raise Failure(USAGE, "the id is empty: write all of it, or its first characters")
+    if "/" in text:
+        raise Failure(NOT_FOUND, f"'{text}' is not a valid id")
 
 
 def _is_to_find(text: str) -> bool:
-    """Return whether a text is the beginning of an id. Raises Failure: 2, it is too short."""
+    """Return whether a text is the beginning of an id. Raises Failure as `check_given`."""
     check_given(text)
     if len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
         message = f"'{text}' is too short: write at least {PREFIX_LENGTH_MIN} characters of the id"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import socket
 from collections.abc import Mapping, Sequence
 from unicodedata import category
@@ -26,9 +25,6 @@ COUNT_MAX = 32
 
 MARKS_MAX = 4
 """Combining marks in a row, see `core.texts.MARKS_MAX`; further ones are escaped."""
-
-# A word that could be a password or a file is no sub-command.
-SUBCOMMAND = re.compile(r"[a-z]{2,12}(-[a-z]{2,12})*")
 
 
 def is_on(name: str, environ: Mapping[str, str], unset: bool) -> bool:
@@ -50,11 +46,12 @@ def found_labels(
     Args:
         environ: the environment of the job.
         pid: of the process that keeps the lease.
-        command: that runs with the lease; only its name and its sub-command are sent.
+        command: that runs with the lease. Only the name of its program is sent: any other word
+            may be a password.
     """
     labels = {"host": socket.gethostname(), "user": _user(), "pid": str(pid)}
     if command:
-        labels["command"] = _command(command)
+        labels["command"] = os.path.basename(command[0])
     job, page = _job(environ)
     labels["job"], labels["build"] = job, _address(page)
     return {name: accepted(value) for name, value in labels.items() if value}
@@ -84,13 +81,6 @@ def _user() -> str:
         return getpass.getuser()
     except Exception:  # OSError, KeyError or ImportError: a container may have no such user
         return str(os.getuid())
-
-
-def _command(words: Sequence[str]) -> str:
-    name = os.path.basename(words[0])
-    if len(words) > 1 and SUBCOMMAND.fullmatch(words[1]):
-        return f"{name} {words[1]}"
-    return name
 
 
 def _job(environ: Mapping[str, str]) -> tuple[str, str]:
