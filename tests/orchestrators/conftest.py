@@ -31,11 +31,14 @@ def gate() -> Iterator[Gate]:
         yield made
 
 
-# One worker has all tests of an orchestrator, which starts once.
-@pytest.fixture(
-    scope="session",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in EVERY],
-)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker have all tests of an orchestrator, which then starts once."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        item.add_marker(pytest.mark.xdist_group(item.callspec.params["orchestrator"]))
+
+
+@pytest.fixture(scope="session", params=EVERY)
 def orchestrator(
     request: pytest.FixtureRequest,
     served: tuple[str, str],

@@ -1,12 +1,16 @@
 """Airflow: its API server and its scheduler, which executes tasks on this machine."""
 
+import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from tests.orchestrators.services.api import answer
 from tests.orchestrators.services.orchestrator import ROOT, RUNNING, RUNS, Orchestrator
 
 ENDED = {"success", "failed"}
+EMPTY = "empty.db"
+"""A copy of the database without a DAG."""
 
 
 class Airflow(Orchestrator):
@@ -27,6 +31,7 @@ class Airflow(Orchestrator):
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
         }
         self.command("db", "migrate")
+        shutil.copy(self.home / "airflow.db", self.home / EMPTY)
         self.command("dags", "reserialize")
         server = self.server(
             ["python", "-m", f"{RUNS}.airflow_server"], r"airflow: serving (?P<url>\S+)"
@@ -45,6 +50,16 @@ class Airflow(Orchestrator):
             check=True,
             stdout=subprocess.DEVNULL,
         )
+
+    def apart(self, folder: Path) -> dict[str, str]:
+        """Return the variables for commands with a database and DAGs of their own."""
+        database = folder / "airflow.db"
+        shutil.copy(self.home / EMPTY, database)
+        return {
+            **self.variables,
+            "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database}",
+        }
 
     def start(self, what: str, pool: str, how: str, gate: str) -> str:
         """Trigger a run of a DAG."""

@@ -1,5 +1,7 @@
 """Dagster: its webserver, which starts a process for each run."""
 
+from typing import Any
+
 from tests.orchestrators.services.api import answer
 from tests.orchestrators.services.orchestrator import RUNNING, RUNS, Orchestrator
 
@@ -77,7 +79,7 @@ class Dagster(Orchestrator):
         status = str(self._answer(STATUS, run=run)["runOrError"]["status"])
         return status if status in ENDED else RUNNING
 
-    def _answer(self, query: str, **variables: object) -> dict[str, dict[str, object]]:
+    def _answer(self, query: str, **variables: object) -> dict[str, Any]:
         found = answer(f"{self.url}/graphql", {"query": query, "variables": variables})
         assert "errors" not in found, found
-        return found["data"]
+        return dict(found["data"])

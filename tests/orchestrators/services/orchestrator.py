@@ -76,6 +76,10 @@ class Orchestrator:
                 raise TimeoutError(f"{self.name}: run {run} has not ended")
         return state
 
+    def apart(self, folder: Path) -> dict[str, str]:
+        """Return the variables for commands beside its server, with files in a folder."""
+        return self.variables
+
     def server(self, words: Sequence[str], ready: str, more: Mapping[str, str] = {}) -> Server:
         """Start a process in its environment; it ends with the orchestrator.
 
