@@ -23,7 +23,7 @@ PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
 OLDEST_PYTHON := .oldest-python/python3.9
-SOURCES := src tests bench demo
+SOURCES := src tests bench demo contrib
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
 # `make soak` and `make compare` have one worker per core.
 WORKERS ?= 3
@@ -124,7 +124,7 @@ metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an 
 	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
 
 orchestrators: $(VENV)/dev.stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp ## Run the recipes for Prefect, Dagster and Airflow with the real packages
-	$(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q -n $(BUSY_WORKERS) tests/orchestrators $(ARGS)
+	$(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q -n $(BUSY_WORKERS) --dist loadgroup tests/orchestrators $(ARGS)
 
 oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.9, the oldest that it supports
 	MOORAGE_TEST_PYTHON=$(abspath $(OLDEST_PYTHON)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/client/run tests/client/leasing/test_pythons.py tests/client/test_distributions.py
