@@ -16,12 +16,11 @@ from moorage.service.clock import SystemClock
 
 TICK_SECONDS = 0.5
 
-ADMIN, READER, OPERATOR = "admin", "reader", "operator"
+ADMIN, READER = "admin", "reader"
 TOKENS = (
     (ADMIN, Role.ADMIN),
     (Jobs.owner, Role.SERVICE),
     (READER, Role.READER),
-    (OPERATOR, Role.OPERATOR),
 )
 
 
@@ -46,8 +45,8 @@ def run(words: argparse.Namespace, stop: Stop) -> None:
         fleet.build()
         say(f"demo: ready after {time.monotonic() - began:.0f} s")
         say(f"  address   {url}/ui")
-        say(f"  sign in   {secrets[READER]}  (reader: sees everything)")
-        say(f"  or with   {secrets[OPERATOR]}  (operator: can also pause, revoke and move)")
+        say(f"  sign in   {secrets[READER]}  (reader: looks at everything)")
+        say(f"  or with   {secrets[ADMIN]}  (admin: may also change it, and see who did what)")
         say("  end       Ctrl-C; nothing is kept")
         while True:
             jobs.tick(past + time.monotonic() - past_ended, owner, admin)

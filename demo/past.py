@@ -22,7 +22,7 @@ from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
 
-STEP_SECONDS = 10
+STEP_SECONDS = 15
 
 
 class HandClock:
@@ -98,7 +98,7 @@ def past_make(
             secrets[name] = granted(made)["token"]
         owner = InProcessAsker(runner, service, jobs.owner, Role.SERVICE)
         jobs.build(admin)
-        for passed in range(0, seconds + 1, STEP_SECONDS):
+        for passed in [*range(0, seconds, STEP_SECONDS), seconds]:
             stop.check()
             clock.set(Instant(now - (seconds - passed) * SECOND))
             while runner.run(service.admission.sweeper.sweep()):

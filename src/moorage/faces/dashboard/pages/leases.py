@@ -1,11 +1,14 @@
 """Leases and tickets: a filtered list, and the whole story of one."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, done
+from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease
 from moorage.wire.audit import AuditEntry
 
@@ -17,6 +20,7 @@ STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "
 
 The oldest come first, so with the ended ones a list would begin with what is long over.
 """
+PRIORITY = re.compile(r"-?[0-9]{1,9}")
 ACTIONS_READ = 1_000
 """The newest actions among which those on a lease are searched."""
 
@@ -112,9 +116,10 @@ async def first(request: PageRequest) -> str:
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
     lease, text = request.variables["id"], request.form.get("priority", "")
-    body = {"priority": int(text) if text.lstrip("-").isdecimal() else text}
-    await request.ask("POST", f"/v1/leases/{lease}/move", body=body)
-    return done(f"{ROOT}/leases/{lease}", f"Its priority is {text}.")
+    if not PRIORITY.fullmatch(text):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "invalid", "A priority is a number, such as 5.")
+    await request.ask("POST", f"/v1/leases/{lease}/move", body={"priority": int(text)})
+    return done(f"{ROOT}/leases/{lease}", f"Its priority is {int(text)}.")
 
 
 async def force(request: PageRequest) -> str:
