@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -9,6 +10,7 @@ from demo.asking import Call, HttpAsker, granted
 from demo.setting import AGENTS_MAX, Host, identity
 
 BULK = 2_000
+CLAIMS_AT_ONCE = 200
 PAGES = "CUSTOM_HUGEPAGES_1GB"
 USED = 0.7
 """The share of hosts that somebody uses at first."""
@@ -40,27 +42,44 @@ class Fleet:
         self._failing_since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._claims_at = 0.0
 
-    def build(self) -> None:
-        """Create everything."""
+    def building(self) -> Iterator[None]:
+        """Create everything, a part at a time: others have their turn in between."""
         providers = [one for host in self._hosts for one in host.providers(self._dice)]
         for first in range(0, len(providers), BULK):
             body = {"providers": providers[first : first + BULK], "create_vocabulary": True}
             self._ask("POST", "/v1/providers:bulk", body)
+            yield
         for calls in zip(*map(self._registration, self._agents), strict=True):
             for answer in self._asker.ask_any_order(calls):
                 granted(answer)
+            yield
         for host in self._agents:
             self._signs[host.uuid] = time.monotonic()
             self._retries[host.uuid] = time.monotonic() + RETRY_SECONDS
         chosen = self._dice.sample(self._hosts, round(len(self._hosts) * USED))
-        claims = [self._claim(host) for host in chosen]
-        answers = self._asker.ask_any_order([call for _, call in claims])
-        for (consumer, _), answer in zip(claims, answers, strict=True):
-            self._claimed(consumer, answer)
+        for first in range(0, len(chosen), CLAIMS_AT_ONCE):
+            claims = [self._claim(host) for host in chosen[first : first + CLAIMS_AT_ONCE]]
+            answers = self._asker.ask_any_order([call for _, call in claims])
+            for (consumer, _), answer in zip(claims, answers, strict=True):
+                self._claimed(consumer, answer)
+            self._speak(time.monotonic())
+            yield
 
     def tick(self) -> None:
         """Do what is due."""
         now = time.monotonic()
+        self._speak(now)
+        if now >= self._claims_at:
+            self._claims_at = now + CLAIMS_EVERY
+            if self._consumers and self._dice.random() < 0.5:
+                gone = self._consumers.pop(self._dice.randrange(len(self._consumers)))
+                self._ask("DELETE", f"/allocations/{gone}")
+            else:
+                consumer, call = self._claim(self._dice.choice(self._hosts))
+                self._claimed(consumer, self._asker.ask([call])[0])
+
+    def _speak(self, now: float) -> None:
+        """Let agents say that they are alive, and failing ones report another attempt."""
         for host in self._agents[SILENT:]:
             if self._signs[host.uuid] <= now:
                 body = {
@@ -75,14 +94,6 @@ class Fleet:
                 address = f"/v1/agents/{host.uuid}/report"
                 self._ask("PUT", address, self._report(host))
                 self._retries[host.uuid] = now + RETRY_SECONDS
-        if now >= self._claims_at:
-            self._claims_at = now + CLAIMS_EVERY
-            if self._consumers and self._dice.random() < 0.5:
-                gone = self._consumers.pop(self._dice.randrange(len(self._consumers)))
-                self._ask("DELETE", f"/allocations/{gone}")
-            else:
-                consumer, call = self._claim(self._dice.choice(self._hosts))
-                self._claimed(consumer, self._asker.ask([call])[0])
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         return granted(self._asker.ask([Call(method, path, body)])[0])

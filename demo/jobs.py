@@ -77,9 +77,16 @@ class Jobs:
             (answer,) = operator.ask([Call("POST", f"/v1/pools/{PAUSED.name}:pause", reason)])
             granted(answer)
         self._follow(now, owner)
-        for answer in owner.ask([*self._due(now)]):
+        due, arriving = [*self._due(now)], self._arriving(now)
+        asked = [Call("POST", "/v1/leases", wanted(one, TTL, PATIENCE)) for one in arriving]
+        answers = owner.ask([*due, *asked])
+        for answer in answers[: len(due)]:
             granted(answer, *OVER)
-        self._arrive(now, owner)
+        for arrival, answer in zip(arriving, answers[len(due) :], strict=True):
+            lease = granted(answer)
+            job = self._jobs[lease["id"]] = Job(arrival)
+            if lease["state"] == "granted":
+                job.begin(now)
 
     def _follow(self, now: float, asker: Asker) -> None:
         """Learn from the change feed which jobs were granted units, and which leases ended."""
@@ -113,15 +120,11 @@ class Jobs:
                 job.renewed = now
                 yield Call("POST", f"/v1/leases/{lease}/renew", {})
 
-    def _arrive(self, now: float, asker: Asker) -> None:
-        due: list[Arrival] = []
+    def _arriving(self, now: float) -> list[Arrival]:
+        """Return the jobs that come now; those that are too many never come."""
+        arriving: list[Arrival] = []
         while self._next.at <= now:
-            if len(self._jobs) + len(due) < self._at_once:
-                due.append(self._next)
+            if len(self._jobs) + len(arriving) < self._at_once:
+                arriving.append(self._next)
             self._next = next(self._coming)
-        calls = [Call("POST", "/v1/leases", wanted(one, TTL, PATIENCE)) for one in due]
-        for arrival, answer in zip(due, asker.ask(calls), strict=True):
-            lease = granted(answer)
-            job = self._jobs[lease["id"]] = Job(arrival)
-            if lease["state"] == "granted":
-                job.begin(now)
+        return arriving

@@ -7,6 +7,7 @@ machine's: an hour passes in some seconds. A server opens the same ledger afterw
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -21,8 +22,31 @@ from moorage.faces.v1.in_process import InProcessApi
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
+from moorage.service.clock import SystemClock
 
-STEP_SECONDS = 10
+SWEEP_SECONDS = 3
+"""How often the service ends what is due, and grants what time permits."""
+
+TICK_SECONDS = 15
+"""How often jobs do what they do: a multiple of the former."""
+
+
+class PlayedTime:
+    """The time of the example: seconds since its past began."""
+
+    def __init__(self, past: int) -> None:
+        """Let the past have begun this many seconds ago."""
+        self._past = past
+        self._began = Instant(SystemClock().now() - past * SECOND)
+        self._started = monotonic()
+
+    def passed(self) -> float:
+        """Return how many seconds have passed until now."""
+        return self._past + monotonic() - self._started
+
+    def at(self, passed: float) -> Instant:
+        """Return when this many seconds had passed."""
+        return Instant(self._began + round(passed * SECOND))
 
 
 class HandClock:
@@ -73,23 +97,21 @@ class InProcessAsker:
 
 def past_make(
     database: str,
-    now: Instant,
-    seconds: int,
+    time: PlayedTime,
     jobs: Jobs,
     tokens: Sequence[tuple[str, Role]],
     stop: Stop,
 ) -> dict[str, str]:
-    """Let the seconds before `now` pass; return the secret of each token by its name.
+    """Let the past go by, up to the present; return the secret of each token by its name.
 
     Args:
         database: the address of a database that does not exist yet.
-        now: when the past ends.
-        seconds: how long it is.
+        time: when the past began.
         jobs: live in it, and go on afterwards.
         tokens: names and roles; the first one administers everything.
         stop: raises StoppedError.
     """
-    clock = HandClock(Instant(now - seconds * SECOND))
+    clock = HandClock(time.at(0.0))
     with asyncio.Runner() as runner, _service(runner, database, clock) as service:
         admin = InProcessAsker(runner, service, *tokens[0])
         secrets = {}
@@ -98,12 +120,15 @@ def past_make(
             secrets[name] = granted(made)["token"]
         owner = InProcessAsker(runner, service, jobs.owner, Role.SERVICE)
         jobs.build(admin)
-        for passed in range(0, seconds + 1, STEP_SECONDS):
+        passed = 0.0
+        while time.passed() >= passed + SWEEP_SECONDS:
             stop.check()
-            clock.set(Instant(now - (seconds - passed) * SECOND))
+            passed += SWEEP_SECONDS
+            clock.set(time.at(passed))
             while runner.run(service.admission.sweeper.sweep()):
                 pass
-            jobs.tick(passed, owner, admin)
+            if passed % TICK_SECONDS == 0:
+                jobs.tick(passed, owner, admin)
     return secrets
 
 

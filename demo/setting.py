@@ -60,14 +60,14 @@ POOLS = (
         "provision/rack",
         {"limit": 40, "pacing": None, "cooldown": 2.0, "labels": {"team": "metal"}},
         seconds=(180.0, 520.0),
-        per_minute=6.9,
+        per_minute=6.5,
         swing=0.5,
     ),
     PoolSetting(
         "gpu",
         {"native_slots": True, "pacing": None, "labels": {"team": "ml"}},
         seconds=(200.0, 600.0),
-        per_minute=1.8,
+        per_minute=1.6,
         swing=0.7,
         slots=True,
     ),
@@ -79,7 +79,7 @@ PAUSED_FROM = 0.6
 ROLLOUT = PoolSetting(
     "rollout/firmware-7.2",
     {"limit": 10, "pacing": {"interval": 4.0, "burst": 2}, "labels": {"team": "metal"}},
-    seconds=(60.0, 120.0),
+    seconds=(50.0, 90.0),
 )
 ROLLOUT_FROM, ROLLOUT_EVERY = 0.4, 9.0
 """When the rollout begins, as a share of the past; the seconds from one host to the next."""

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 1200, 760
 BYTES_MAX = 200_000
 ADDRESS = re.compile(r"  address +(http://\S+)/ui")
-OPERATOR = re.compile(r"  or with +(\S+) ")
-"""The lines of the example that name its address and the operator's token."""
+ADMIN = re.compile(r"  or with +(\S+) ")
+"""The lines of the example that name its address and the administrator's token."""
 
 
 class Picture(NamedTuple):
@@ -64,7 +64,7 @@ def _started(demo: subprocess.Popen[str]) -> tuple[str, str]:
     for line in demo.stdout:
         if found := ADDRESS.match(line):
             url = found[1]
-        if found := OPERATOR.match(line):
+        if found := ADMIN.match(line):
             return url, found[1]
     sys.exit("screenshots: the example does not start")
 

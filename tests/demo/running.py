@@ -23,8 +23,8 @@ LINES = (
     re.escape(BUILDING),
     r"demo: ready after (?P<seconds>\d+) s",
     r"  address   (?P<url>http://127\.0\.0\.1:\d+)/ui",
-    r"  sign in   (?P<reader>\S+)  \(reader: sees everything\)",
-    r"  or with   (?P<operator>\S+)  \(operator: can also pause, revoke and move\)",
+    r"  sign in   (?P<reader>\S+)  \(reader: looks at everything\)",
+    r"  or with   (?P<admin>\S+)  \(admin: may also change it, and see who did what\)",
     r"  end       Ctrl-C; nothing is kept",
 )
 
@@ -37,9 +37,9 @@ class Started(NamedTuple):
     named: dict[str, str]
 
     @property
-    def operator(self) -> Transport:
-        """A client with the operator's token."""
-        return Transport(self.named["url"], self.named["operator"])
+    def admin(self) -> Transport:
+        """A client with the administrator's token."""
+        return Transport(self.named["url"], self.named["admin"])
 
 
 def started(folder: Path, *words: str, listen: str = "127.0.0.1:0") -> subprocess.Popen[str]:

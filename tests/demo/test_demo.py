@@ -29,22 +29,22 @@ def test_the_example_is_complete_and_repeats(tmp_path: Path) -> None:
     """Everything that the pages show is there; another seed has other jobs."""
     with example(tmp_path, 7) as started:
         assert int(started.named["seconds"]) <= READY_SECONDS
-        first = seen(started.operator)
-        admission = Admission(started.operator)
+        first = seen(started.admin)
+        admission = Admission(started.admin)
         pools = {one.name: one for one in admission.pools()}
         assert pools["install/aws"].paused
         assert pools["gpu"].slots
         assert sum(one.occupied + one.waiting for one in pools.values()) >= JOBS // 2
-        ledger, fleet = Ledger(started.operator), Fleet(started.operator)
+        ledger, fleet = Ledger(started.admin), Fleet(started.admin)
         lines = {one.resource_class: one for one in ledger.capacity().lines}
         assert lines["VCPU"].used > 0
         assert any(one.failure is not None for one in fleet.agents())
         holders = [one for one in admission.leases(state="granted") if "build" in one.labels]
         assert holders[0].labels["build"].startswith("https://")
     with example(tmp_path, 7) as started:
-        assert seen(started.operator) == first
+        assert seen(started.admin) == first
     with example(tmp_path, 8) as started:
-        other = seen(started.operator)
+        other = seen(started.admin)
     assert other["providers"] == first["providers"]
     assert other["first jobs"] != first["first jobs"]
 
@@ -52,20 +52,20 @@ def test_the_example_is_complete_and_repeats(tmp_path: Path) -> None:
 def test_plots_have_a_past(tmp_path: Path) -> None:
     """Jobs ran before the start, as the service counts them."""
     with example(tmp_path) as started:
-        history = Admission(started.operator).pool_history("install/azure", 3_600.0, 10)
+        history = Admission(started.admin).pool_history("install/azure", 3_600.0, 10)
         assert PAST_MINUTES * 60 <= history.covered_seconds <= PAST_MINUTES * 60 + SECONDS
         occupied = [point.occupied_high for point in history.points]
         assert occupied[0] < max(occupied)
         assert min(occupied[3:]) > 0
-        report = Admission(started.operator).pool_report("install/azure")
+        report = Admission(started.admin).pool_report("install/azure")
         assert report.leases > 0
 
 
 def test_a_rollout_works_on_hosts(tmp_path: Path) -> None:
     """Its leases name machines of the fleet, with the labels of `moorage ironic rollout`."""
     with example(tmp_path) as started:
-        names = {one.uuid: one.name for one in Ledger(started.operator).providers()}
-        leases = [*Admission(started.operator).leases("rollout/firmware-7.2")]
+        names = {one.uuid: one.name for one in Ledger(started.admin).providers()}
+        leases = [*Admission(started.admin).leases("rollout/firmware-7.2")]
         assert leases
         for lease in leases:
             assert names[lease.labels["node"]] == lease.labels["holder"]
@@ -75,7 +75,7 @@ def test_a_rollout_works_on_hosts(tmp_path: Path) -> None:
 def test_the_example_lives(tmp_path: Path) -> None:
     """Its jobs end and others begin, as the change feed shows."""
     with example(tmp_path) as started:
-        watch, kinds = Ledger(started.operator).watch(kinds=("lease", "consumer")), set()
+        watch, kinds = Ledger(started.admin).watch(kinds=("lease", "consumer")), set()
         late = Timer(SECONDS, watch.close)
         late.start()
         for change in watch:

@@ -73,7 +73,7 @@ def test_two_examples_run_at_once(tmp_path: Path) -> None:
     with example(tmp_path) as one, example(tmp_path) as other:
         assert one.named["url"] != other.named["url"]
         assert len([*tmp_path.iterdir()]) == 2
-        assert one.operator.request("GET", "/v1/pools")["pools"]
+        assert one.admin.request("GET", "/v1/pools")["pools"]
 
 
 def test_it_says_at_once_that_its_address_is_taken(tmp_path: Path) -> None:

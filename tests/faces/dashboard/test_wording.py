@@ -82,3 +82,29 @@ def test_labels_that_are_addresses_are_links(native: Native) -> None:
     assert page.document.links.count("https://ci.example/7") == 1
     assert not [one for one in page.document.links if "script" in one]
     assert [one for one in every(page, "span") if "javascript:x" in one.text]
+
+
+def test_a_refused_form_leads_back_to_its_page(native: Native) -> None:
+    """The message is for people, and one link leads to the page with the form."""
+    pool = make_pool(native)
+    ask(native, pool)
+    ticket = ask(native, pool).body["id"]
+    browser = signed_in(native, "operator")
+    here = f"/ui/leases/{ticket}"
+    form = next(one for one in browser.get(here).document.forms if one.action == f"{here}/priority")
+    refused = browser.ask("POST", form.action, {**form.fields, "priority": "high"})
+    assert refused.status == 400
+    assert "A priority is a number, such as 5." in refused.document.text
+    assert here in refused.document.links
+    assert browser.get(here).status == 200
+    gone = browser.get("/ui/leases/none")
+    assert gone.document.links == ["/ui"], "the control: no form was sent"
+
+
+def test_a_role_that_nothing_exceeds_is_named_alone(native: Native) -> None:
+    """Nobody has a higher role than an administrator."""
+    answer = native.ask("GET", "/v1/audit", token=native.token("operator"))
+    assert answer.status == 403
+    assert answer.body["detail"] == "This needs the role 'admin'."
+    answer = native.ask("DELETE", "/v1/pools/none", token=native.token("reader"))
+    assert answer.body["detail"] == "This needs the role 'operator' or a higher one."

@@ -11,6 +11,7 @@ from moorage.service.admission import positions
 from moorage.service.admission.ended import EndedKept, EndedLeases
 from moorage.service.admission.positions import SHORT
 from moorage.service.admission.queries import AdmissionQueries
+from moorage.service.caller_turns import CallerTurns
 from moorage.store.admission.line_pass import pass_load
 from moorage.store.api import Plan
 from tests.service.pools import ask, spec, with_manual_clock
@@ -47,7 +48,8 @@ def test_one_answer_needs_one_pass(
             await ask(admission, str(number), "p")
         engine = Counting(one.engine.engine)
         ended = EndedLeases(engine, EndedKept())
-        queries = AdmissionQueries(engine, admission._service_clock, ended)
+        turns = CallerTurns("reports", 1, 1)
+        queries = AdmissionQueries(engine, admission._service_clock, ended, turns)
         page, _, _ = await queries.leases(None, TICKETS, "p", "waiting")
         assert [view.standing and view.standing.position for view in page] == [*range(1, TICKETS)]
         contents = await queries.contents("p", TICKETS, TICKETS)

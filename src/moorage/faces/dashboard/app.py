@@ -5,12 +5,14 @@ A raw ASGI application. Every answer has the headers of `headers.py`; every form
 """
 
 import logging
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
@@ -68,6 +70,7 @@ SIGN_IN = f"{ROOT}/sign-in"
 SIGN_OUT = f"{ROOT}/sign-out"
 STATIC = f"{ROOT}/static/"
 HTML = "text/html; charset=utf-8"
+LAST_WORD = re.compile("[/:][^/:]*$")
 FOR_EVER = (b"cache-control", b"public, max-age=31536000, immutable")
 
 log = logging.getLogger("moorage.ui")
@@ -314,7 +317,7 @@ class DashboardFace:
             message = f"The server failed; its log has the reason under {request_id}."
         more = [(b"allow", error.allowed.encode())] if isinstance(error, MethodError) else []
         text = self._templates.get("error.html").render(
-            title=HTTPStatus(status).phrase, status=status, message=message
+            title=HTTPStatus(status).phrase, status=status, message=message, back=_back(scope)
         )
         return status, head.head(HTML, *more), text.encode()
 
@@ -346,6 +349,12 @@ def _data(answer: Answer, headers: Mapping[str, str]) -> tuple[int, head.Headers
 def _redirect(target: str) -> tuple[int, head.Headers, bytes]:
     location = (b"location", target.encode("ascii", "strict"))
     return HTTPStatus.SEE_OTHER, [location, head.NO_STORE, *head.SAFE], b""
+
+
+def _back(scope: Scope) -> str:
+    """Return the page whose form was refused: an action is one word below it. Empty: no form."""
+    path = LAST_WORD.sub("", scope["path"].removeprefix(scope.get("root_path", "")))
+    return quote(path, safe="/:") if scope["method"] == "POST" and path.startswith(ROOT) else ""
 
 
 def _is_own(target: str) -> bool:

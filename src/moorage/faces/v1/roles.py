@@ -65,7 +65,7 @@ def check_caller(
         return None
     role = role_of(caller)
     if role is None or not permits(least, role):
-        raise _forbidden(f"This needs the role '{least}' or a higher one.")
+        raise _forbidden(f"This needs {_at_least(least)}.")
     if not projects and project_of(caller, role) is not None:
         raise _forbidden("This shows all projects, but this token is bound to one.")
     return role
@@ -96,7 +96,7 @@ def check_connection(caller: Caller, scheme: str, client: str) -> None:
 def check_role(role: Role | None, least: Role, what: str) -> None:
     """Check a permission beyond calling the route. Raises ProblemError: 403."""
     if not permits(least, role):
-        raise _forbidden(f"{what} needs the role '{least}' or a higher one.")
+        raise _forbidden(f"{what} needs {_at_least(least)}.")
 
 
 def check_scope(scope: Scope | None, names: Collection[str], *, every: bool = True) -> None:
@@ -112,6 +112,11 @@ def check_scope(scope: Scope | None, names: Collection[str], *, every: bool = Tr
             f"The {scope.field} '{min(outside)}' is not in the scope of this token: "
             f"{', '.join(scope.names)}."
         )
+
+
+def _at_least(least: Role) -> str:
+    """Return the roles that suffice, in words."""
+    return f"the role '{least}'" + ("" if least is Role.ADMIN else " or a higher one")
 
 
 def _forbidden(detail: str) -> ProblemError:
