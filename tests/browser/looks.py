@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from playwright.sync_api import Page
 
-from tests.faces.dashboard.browserless import Section
+from tests.faces.dashboard.support.browserless import Section
 
 LOOK = """() => {
     const main = document.getElementById("main"), sections = [];

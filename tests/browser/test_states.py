@@ -18,9 +18,9 @@ from tests.browser.looks import look
 from tests.browser.watched import Watched
 from tests.e2e.support.chance import seeded
 from tests.e2e.support.server import serve
-from tests.faces.dashboard.history import History
-from tests.faces.dashboard.totals import PATHS, Mismatch, check
-from tests.faces.dashboard.writer import Writer, pools_made
+from tests.faces.dashboard.support.history import History
+from tests.faces.dashboard.support.totals import PATHS, Mismatch, check
+from tests.faces.dashboard.support.writer import Writer, pools_made
 from tests.faces.v1.native import Native
 
 LOOKS = 50

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from moorage.client.run.printing import printable
 from moorage.core.errors import Code, Error
-from moorage.core.texts import _PERHAPS_MARKS, MARKS_MAX, check_plain, plain
+from moorage.core.limits import COMBINING_MARKS_MAX
+from moorage.core.texts import _PERHAPS_MARKS, check_plain, plain
 
 ACTED_ON = [
     "\x1b]52;c;aGk=\x07",
@@ -103,7 +104,7 @@ def test_marks_are_neither_letters_nor_digits() -> None:
     """The quick look before the marks are counted misses none of them."""
     for character in map(chr, range(sys.maxunicode + 1)):
         if unicodedata.category(character) in ("Mn", "Me"):
-            assert _PERHAPS_MARKS.search(character * (MARKS_MAX + 1)), ascii(character)
+            assert _PERHAPS_MARKS.search(character * (COMBINING_MARKS_MAX + 1)), ascii(character)
 
 
 def test_refused_characters_are_not_printed_either() -> None:

@@ -273,3 +273,15 @@ QUERY_PARAMETERS_MAX = 1_000
 
 CHANGES_QUEUED_MAX = 4_096
 """Change requests in the queue; the setting `queue_max` overrides it."""
+
+COMBINING_MARKS_MAX = 4
+"""Combining marks in a row. Source: Unicode Technical Standard #39, 5.4, Optional Detection."""
+
+FORM_BYTES_MAX = 32_768
+"""Bytes in a form of the dashboard: far above what pages send. Anyone can send the sign-in form."""
+
+PAGE_QUERY_BYTES_MAX = 6_000
+"""Bytes in the query string of a page: its links, of which there may be hundreds, repeat it."""
+
+PAGE_QUERY_PARAMETERS_MAX = 32
+"""Parameters in the query string of a page."""

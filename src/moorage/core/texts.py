@@ -4,7 +4,7 @@ import re
 from unicodedata import category
 
 from moorage.core.errors import Code, Error
-from moorage.core.limits import IDENTIFIER_LENGTH_MAX
+from moorage.core.limits import COMBINING_MARKS_MAX, IDENTIFIER_LENGTH_MAX
 
 NAME_PATTERN = "^[A-Z0-9_]+$"
 """The pattern of the name of a resource class or consumer type, as in a JSON schema."""
@@ -28,10 +28,7 @@ _REFUSED = re.compile(
 )
 """Joiners and variation selectors are allowed: some scripts and emoji need them."""
 
-MARKS_MAX = 4
-"""Combining marks in a row. Source: Unicode Technical Standard #39, 5.4, Optional Detection."""
-
-_PERHAPS_MARKS = re.compile(rf"[^\w\x00-\u02ff]{{{MARKS_MAX + 1}}}")
+_PERHAPS_MARKS = re.compile(rf"[^\w\x00-\u02ff]{{{COMBINING_MARKS_MAX + 1}}}")
 """Finds each text with more: marks are neither letters nor digits, and begin at U+0300."""
 
 
@@ -48,7 +45,7 @@ def check_plain(what: str, text: str) -> None:
     if _with_few_marks(text) != text:
         raise Error(
             Code.INVALID,
-            f"{what} must not contain more than {MARKS_MAX} combining marks in a row.",
+            f"{what} must not contain more than {COMBINING_MARKS_MAX} combining marks in a row.",
         )
 
 
@@ -68,7 +65,7 @@ def _with_few_marks(text: str) -> str:
     kept, marks = [], 0
     for character in text:
         marks = marks + 1 if category(character) in ("Mn", "Me") else 0
-        if marks <= MARKS_MAX:
+        if marks <= COMBINING_MARKS_MAX:
             kept.append(character)
     return "".join(kept)
 

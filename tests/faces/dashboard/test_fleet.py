@@ -10,8 +10,8 @@ import pytest
 
 from moorage.core.texts import plain
 from moorage.faces.dashboard.assets import assets
-from tests.faces.dashboard.browserless import Browser, Page, signed_in
-from tests.faces.dashboard.elements import every
+from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
+from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.native import Native
 
 KINDS = ("VCPU", "MEMORY_MB", "CUSTOM_WIDE")

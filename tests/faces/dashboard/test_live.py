@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 
 from moorage.faces.dashboard.live import OF_READER_MAX
 from tests.e2e.support.carried import eventually
-from tests.faces.dashboard.browserless import Browser, Document, signed_in
+from tests.faces.dashboard.support.browserless import Browser, Document, signed_in
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 

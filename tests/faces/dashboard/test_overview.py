@@ -10,7 +10,7 @@ from uuid import NAMESPACE_DNS, uuid4, uuid5
 import pytest
 
 from tests.e2e.support.server import serve
-from tests.faces.dashboard.browserless import signed_in
+from tests.faces.dashboard.support.browserless import signed_in
 from tests.faces.v1.leasing import ask
 from tests.faces.v1.native import Native
 
@@ -87,13 +87,15 @@ def test_an_incomplete_export_says_so(crowded: Native) -> None:
         for one in wanted:
             assert crowded.ask("POST", "/v1/leases", {**one, "patience": 3600}).status < 300
         leases += len(wanted)
-    part = browser.get("/ui/leases.csv?pool=p0400")
+    part = browser.get("/ui/leases.csv?state=all&pool=p0400")
     assert part.headers["content-disposition"] == 'attachment; filename="leases-part.csv"'
-    found = json.loads(browser.get("/ui/leases.json?pool=p0400").body)
+    found = json.loads(browser.get("/ui/leases.json?state=all&pool=p0400").body)
     assert (len(found["leases"]), found["complete"]) == (EXPORTED, False)
-    rest = json.loads(browser.get(f"/ui/leases.json?pool=p0400&cursor={found['next']}").body)
+    rest = json.loads(
+        browser.get(f"/ui/leases.json?state=all&pool=p0400&cursor={found['next']}").body
+    )
     assert rest["complete"] is True
     keys = [one["key"] for one in found["leases"] + rest["leases"]]
     assert keys == [f"k{number}" for number in range(leases)]
-    text = browser.get("/ui/leases?pool=p0400").document.text
+    text = browser.get("/ui/leases?state=all&pool=p0400").document.text
     assert "Export up to 1,000 rows" in text

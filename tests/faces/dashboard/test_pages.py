@@ -8,7 +8,7 @@ import pytest
 
 from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Page
-from tests.faces.dashboard.browserless import Browser, signed_in
+from tests.faces.dashboard.support.browserless import Browser, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.server import serve
-from tests.faces.dashboard.browserless import Browser
+from tests.faces.dashboard.support.browserless import Browser
 from tests.faces.v1.native import Native
 
 HTTPS = {"X_Forwarded_Proto": "https"}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from moorage.service.access.sessions import OPENED_MAX
-from tests.faces.dashboard.browserless import Browser, signed_in
+from tests.faces.dashboard.support.browserless import Browser, signed_in
 from tests.faces.v1.native import Native
 
 OVERVIEW = "/ui"

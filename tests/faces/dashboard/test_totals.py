@@ -11,10 +11,10 @@ from collections import Counter
 import pytest
 
 from tests.e2e.support.chance import seeded
-from tests.faces.dashboard.browserless import Section, signed_in
-from tests.faces.dashboard.history import History
-from tests.faces.dashboard.totals import PATHS, Mismatch, check
-from tests.faces.dashboard.writer import ACTIONS, Writer, pools_made
+from tests.faces.dashboard.support.browserless import Section, signed_in
+from tests.faces.dashboard.support.history import History
+from tests.faces.dashboard.support.totals import PATHS, Mismatch, check
+from tests.faces.dashboard.support.writer import ACTIONS, Writer, pools_made
 from tests.faces.v1.native import Native
 
 STATES = 500

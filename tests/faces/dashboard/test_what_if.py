@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import answer
-from tests.faces.dashboard.browserless import signed_in
+from tests.faces.dashboard.support.browserless import signed_in
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 

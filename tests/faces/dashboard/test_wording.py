@@ -8,8 +8,8 @@ from moorage.faces.dashboard.pages.fleet import FILTERS
 from moorage.faces.dashboard.pages.overview import alarms_of
 from moorage.faces.dashboard.rendering import plural
 from moorage.wire.fleet import AgentGroup
-from tests.faces.dashboard.browserless import signed_in
-from tests.faces.dashboard.elements import every
+from tests.faces.dashboard.support.browserless import signed_in
+from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 

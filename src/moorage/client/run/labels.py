@@ -24,7 +24,7 @@ COUNT_MAX = 32
 """Labels of one lease, see `core.limits.LABELS_MAX`."""
 
 MARKS_MAX = 4
-"""Combining marks in a row, see `core.texts.MARKS_MAX`; further ones are escaped."""
+"""Combining marks in a row, see `core.limits.COMBINING_MARKS_MAX`; further ones are escaped."""
 
 
 def is_on(name: str, environ: Mapping[str, str], unset: bool) -> bool:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable
 
-from tests.faces.dashboard.browserless import Section
-from tests.faces.dashboard.history import History, State
-from tests.faces.dashboard.writer import POOLS
+from tests.faces.dashboard.support.browserless import Section
+from tests.faces.dashboard.support.history import History, State
+from tests.faces.dashboard.support.writer import POOLS
 
 SHOWN = 100
 """Leases, and tickets, that a page shows at most."""
