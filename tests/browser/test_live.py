@@ -69,4 +69,4 @@ def test_a_page_works_by_keyboard(open_page: Open, harbor: Harbor) -> None:
     page.keyboard.type("3")
     page.keyboard.press("Enter")
     page.wait_for_url("**notice=*")
-    assert "priority is 3" in page.locator("[role=status]").first.inner_text()
+    assert "priority is changed" in page.locator("[role=status]").first.inner_text()

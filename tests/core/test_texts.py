@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from moorage.client.run.printing import printable
 from moorage.core.errors import Code, Error
-from moorage.core.texts import _PERHAPS_MARKS, MARKS_MAX, check_plain, plain
+from moorage.core.limits import MARKS_MAX
+from moorage.core.texts import _PERHAPS_MARKS, check_plain, plain
 
 ACTED_ON = [
     "\x1b]52;c;aGk=\x07",

@@ -45,7 +45,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 def test_turns_are_like_those_of_a_naive_model(steps: list[tuple[str, int]]) -> None:
-    """Whoever ends, fails or leaves early; in the end nothing is kept, and all is free again."""
+    """Also if a task ends, fails or leaves early; in the end nothing is kept, and all is free."""
 
     async def run() -> None:
         turns = CallerTurns("things", OF_ONE, TOTAL)

@@ -4,7 +4,7 @@ import re
 from unicodedata import category
 
 from moorage.core.errors import Code, Error
-from moorage.core.limits import IDENTIFIER_LENGTH_MAX
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX, MARKS_MAX
 
 NAME_PATTERN = "^[A-Z0-9_]+$"
 """The pattern of the name of a resource class or consumer type, as in a JSON schema."""
@@ -27,9 +27,6 @@ _REFUSED = re.compile(
     "\u00ad\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e00ff]"
 )
 """Joiners and variation selectors are allowed: some scripts and emoji need them."""
-
-MARKS_MAX = 4
-"""Combining marks in a row. Source: Unicode Technical Standard #39, 5.4, Optional Detection."""
 
 _PERHAPS_MARKS = re.compile(rf"[^\w\x00-\u02ff]{{{MARKS_MAX + 1}}}")
 """Finds each text with more: marks are neither letters nor digits, and begin at U+0300."""

@@ -14,7 +14,6 @@ from moorage.client.run.labels import found_labels, is_on, joined
 from moorage.client.run.parse import UsageError, wish_of
 from moorage.core import limits
 from moorage.core.labels import check_labels
-from moorage.core.texts import MARKS_MAX
 from moorage.wire.labels import DESCRIBING
 
 HERE = {"host": socket.gethostname(), "user": getuser(), "pid": "7"}
@@ -117,7 +116,7 @@ def test_values_are_cut_and_never_refused() -> None:
     assert (labels.LENGTH_MAX, labels.COUNT_MAX) == (limits.KEY_LENGTH_MAX, limits.LABELS_MAX)
     for odd in ("a" + "\u0301" * 99, "\U0001f3f4\U000e0067\U000e007f", "\ufeff\u200b\u00ad"):
         check_labels(found_labels({**GITLAB, "CI_JOB_ID": odd}, 7))
-    assert labels.MARKS_MAX == MARKS_MAX
+    assert labels.MARKS_MAX == limits.MARKS_MAX
 
 
 def test_given_labels_win() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moorage.faces.dashboard.forms import BYTES_MAX
+from moorage.core.limits import FORM_BYTES_MAX, PAGE_QUERY_BYTES_MAX, PAGE_QUERY_PARAMETERS_MAX
 from moorage.faces.dashboard.headers import SAFE
-from moorage.faces.dashboard.routing import QUERY_BYTES_MAX, QUERY_PARAMETERS_MAX, Entry
+from moorage.faces.dashboard.routing import Entry
 from moorage.faces.dashboard.table import ENTRIES
 from tests.faces.dashboard.browserless import FORM, Browser, Page, signed_in
 from tests.faces.v1.leasing import make_pool, waiting_ticket
@@ -240,22 +240,22 @@ def test_cookies_of_other_servers_do_not_sign_a_reader_out(known: Known) -> None
 
 
 def test_long_forms_are_refused(known: Known) -> None:
-    """Before they are decoded, whoever sends them; the longest is accepted."""
+    """Before they are decoded: their senders need no token. The longest is accepted."""
     url = known.browser.url
     headers = {"Origin": url, "Content-Type": FORM}
-    for length, status in ((BYTES_MAX, {401, 429}), (BYTES_MAX + 1, {413})):
+    for length, status in ((FORM_BYTES_MAX, {401, 429}), (FORM_BYTES_MAX + 1, {413})):
         body = "token=".ljust(length, "x")
         assert raw(url, "POST", "/ui/sign-in", body, headers).status in status
 
 
 def test_links_do_not_multiply_long_addresses(known: Known) -> None:
     """Pages repeat their address in hundreds of links, so it is limited; unknown names count."""
-    many = "&".join(f"a{number}=" for number in range(QUERY_PARAMETERS_MAX + 1))
+    many = "&".join(f"a{number}=" for number in range(PAGE_QUERY_PARAMETERS_MAX + 1))
     assert known.browser.get(f"/ui/fleet?{many}").status == 400
     assert known.browser.get(f"/ui/fleet?{many.partition('&')[2]}").status == 200
-    assert known.browser.get("/ui/fleet?a=".ljust(QUERY_BYTES_MAX + 11, "x")).status == 414
-    assert known.browser.get("/ui/fleet?a=".ljust(QUERY_BYTES_MAX + 10, "x")).status == 200
-    assert known.browser.get("/ui/sign-in?next=" + "x" * 2 * QUERY_BYTES_MAX).status == 200
+    assert known.browser.get("/ui/fleet?a=".ljust(PAGE_QUERY_BYTES_MAX + 11, "x")).status == 414
+    assert known.browser.get("/ui/fleet?a=".ljust(PAGE_QUERY_BYTES_MAX + 10, "x")).status == 200
+    assert known.browser.get("/ui/sign-in?next=" + "x" * 2 * PAGE_QUERY_BYTES_MAX).status == 200
 
 
 def test_a_stream_is_not_an_answer_to_head(known: Known) -> None:

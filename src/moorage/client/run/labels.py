@@ -25,7 +25,7 @@ COUNT_MAX = 32
 """Labels of one lease, see `core.limits.LABELS_MAX`."""
 
 MARKS_MAX = 4
-"""Combining marks in a row, see `core.texts.MARKS_MAX`; further ones are escaped."""
+"""Combining marks in a row, see `core.limits.MARKS_MAX`; further ones are escaped."""
 
 # A word that could be a password or a file is no sub-command.
 SUBCOMMAND = re.compile(r"[a-z]{2,12}(-[a-z]{2,12})*")

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
+from moorage.core.limits import FORM_BYTES_MAX
 from moorage.faces.web import Limits, Receive, RefusalError, body_read
 
 TOKEN_FIELD = "form_token"
 FIELDS_MAX = 100
-BYTES_MAX = 32_768
-"""Bytes in a form: far above what pages send. Who sends one needs no token to have it decoded."""
-
 SCHEMES = ("http", "https")
 FORM = "application/x-www-form-urlencoded"
 
@@ -51,8 +49,8 @@ async def form_read(headers: Mapping[str, str], receive: Receive, limits: Limits
     """Read the fields of a form. Raises RefusalError: 400, 413, 415."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"A form must be {FORM}.")
-    most = min(limits.body_bytes_max, BYTES_MAX)
-    setting = f"body_bytes_max, at most {BYTES_MAX} for a form"
+    most = min(limits.body_bytes_max, FORM_BYTES_MAX)
+    setting = f"body_bytes_max, at most {FORM_BYTES_MAX} for a form"
     body = await body_read(headers, receive, most, setting)
     try:
         pairs = parse_qsl(

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from moorage.core.limits import PAGE_QUERY_BYTES_MAX, PAGE_QUERY_PARAMETERS_MAX
 from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.native_api import NativeApi, Query
 from moorage.faces.web import Caller, Limits, RefusalError, query_parse
@@ -14,10 +15,6 @@ from moorage.service.app import Service
 
 ROOT = "/ui"
 """The first segment of all addresses of the dashboard."""
-
-QUERY_BYTES_MAX = 6_000
-QUERY_PARAMETERS_MAX = 32
-"""Limits on the query of a page: its links, of which there may be hundreds, repeat it."""
 
 
 class MethodError(RefusalError):
@@ -39,16 +36,16 @@ def query_of(query_string: bytes, limits: Limits) -> dict[str, str]:
 
     Raises RefusalError: 400, 414.
     """
-    if len(query_string) > QUERY_BYTES_MAX:
+    if len(query_string) > PAGE_QUERY_BYTES_MAX:
         raise RefusalError(
             HTTPStatus.REQUEST_URI_TOO_LONG,
-            f"The query string of a page may have at most {QUERY_BYTES_MAX} bytes.",
+            f"The query string of a page may have at most {PAGE_QUERY_BYTES_MAX} bytes.",
         )
     pairs = query_parse(query_string, limits)
-    if len(pairs) > QUERY_PARAMETERS_MAX:
+    if len(pairs) > PAGE_QUERY_PARAMETERS_MAX:
         raise RefusalError(
             HTTPStatus.BAD_REQUEST,
-            f"The query string of a page may have at most {QUERY_PARAMETERS_MAX} parameters.",
+            f"The query string of a page may have at most {PAGE_QUERY_PARAMETERS_MAX} parameters.",
         )
     return dict(pairs)
 
