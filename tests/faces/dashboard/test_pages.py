@@ -159,6 +159,27 @@ def test_changes_begin_with_the_oldest_if_others_are_gone(native: Native) -> Non
         assert (pool in text, "no longer kept" in text) == (True, said), after
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["=1", "+1", "-1", "@A1", " =1", "\u3000@A1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20A1"],
+)
+def test_no_cell_begins_like_a_formula(native: Native, key: str) -> None:
+    """Not after blanks either, nor with the wide signs; the control, another text, stays."""
+    browser, pool = signed_in(native, "reader"), make_pool(native)
+    assert ask(native, pool, key=key).status == 201
+    assert ask(native, pool, key=f"a{key}").status == 202
+    cells = [
+        cell
+        for row in csv.reader(browser.get(f"/ui/leases.csv?state=all&pool={pool}").body.split("\n"))
+        for cell in row
+    ]
+    assert f"'{key}" in cells
+    assert f"a{key}" in cells
+    assert not [
+        cell for cell in cells if cell.lstrip()[:1] in set("=+-@\uff1d\uff0b\uff0d\uff20") - {""}
+    ]
+
+
 def test_without_the_dashboard_there_is_none(tmp_path_factory: pytest.TempPathFactory) -> None:
     """`--no-ui` leaves the address to Placement, which has no such resource."""
     from tests.e2e.support.server import serve
