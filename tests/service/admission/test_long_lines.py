@@ -1,4 +1,4 @@
-"""Answers about very long lines: reading one takes longer than an answer may be old."""
+"""Answers about long lines: to read one takes longer than an answer may be old."""
 
 import threading
 from pathlib import Path
