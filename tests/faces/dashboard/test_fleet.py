@@ -322,8 +322,11 @@ def test_every_agent_is_on_one_page(native: Native, reader: Browser) -> None:
     assert (len(found), len(set(found)), pages) == (60, 60, 2)
 
 
-def test_exports_are_the_answers_of_the_native_api(native: Native, reader: Browser) -> None:
+def test_exports_are_the_answers_of_the_native_api(
+    native: Native, reader: Browser, agent: Agent
+) -> None:
     """JSON has the lines of `/v1/capacity` with their revision, CSV the same in rows."""
+    assert agent.uuid, "it is a degraded one"
     exported = json.loads(reader.get("/ui/fleet/capacity.json?by=trait").body)
     asked = native.ask("GET", "/v1/capacity?by=trait&ends=1&limit=1000").body
     assert (exported["capacity"], exported["as_of"]) == (asked["lines"], asked["as_of"])
