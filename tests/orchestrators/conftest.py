@@ -31,6 +31,7 @@ def gate() -> Iterator[Gate]:
         yield made
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let one worker have all tests of an orchestrator, which then starts once."""
     for item in items:
