@@ -14,6 +14,9 @@ from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
 from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.native import Native
 
+GONE = 7
+"""The condition of machines that are not used any more."""
+
 KINDS = ("VCPU", "MEMORY_MB", "CUSTOM_WIDE")
 STATES = 25
 TRIES = 1_000
@@ -282,6 +285,25 @@ def test_the_page_of_an_agent(native: Native, reader: Browser, agent: Agent) -> 
     drawn = columns(native, reader, "group=agents")
     assert [count for name, count, *_ in drawn["groups"] if name == "north"] == [1]
     assert 4 in drawn["condition"]
+
+
+def test_a_machine_has_the_condition_of_its_present_agent(native: Native, reader: Browser) -> None:
+    """Not that of a former one, which stays known after it was decommissioned."""
+    root = machine(1, random.Random(1))
+    created(native, root)
+    present, former = (f"/v1/agents/{uuid4()}" for _ in range(2))
+    body = {"facts": {"hostname": "host"}, "parts": [], "root": root["uuid"]}
+    for path in (present, former):
+        assert native.ask("PUT", path, {"group": "moved"}).status < 300
+    assert native.ask("POST", f"{former}/register", {**body, "boot_id": "a"}).status == 200
+    for word in ("expunge", "decommission"):
+        answer = native.ask("POST", f"{former}/{word}", {"reason": "replaced"})
+        assert answer.status == 200, answer
+    answer = native.ask("POST", f"{present}/register", {**body, "boot_id": "b"})
+    assert answer.status == 200, answer
+    drawn = columns(native, reader, "group=agents")
+    names = json.loads(reader.get("/ui/fleet/names.json?group=agents").body)["names"]
+    assert drawn["condition"][names.index(root["name"])] != GONE
 
 
 def test_only_operators_have_buttons(native: Native, agent: Agent) -> None:

@@ -60,6 +60,17 @@ def test_a_story_says_what_it_lacks(native: Native) -> None:
     assert "are not shown" in page
 
 
+def test_an_unknown_start_has_no_invented_reason(native: Native) -> None:
+    """Leases have ended, but a paused pool grants nothing, however long they take."""
+    pool = make_pool(native)
+    native.ask("DELETE", f"/v1/leases/{ask(native, pool).body['id']}")
+    native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "test"})
+    ticket = ask(native, pool).body["id"]
+    text = signed_in(native, "reader").get(f"/ui/leases/{ticket}").document.text
+    assert "is resumed (test)" in text
+    assert "unknown: past leases do not tell" in text
+
+
 def test_what_had_ended_before_was_not_revoked(native: Native) -> None:
     """A page can be old: the notice says what has really happened, also after a second click."""
     browser, pool = signed_in(native, "operator"), make_pool(native)
