@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Action, Data, Page
-from moorage.faces.dashboard.table import ENTRIES
-from tests.faces.dashboard.browserless import Browser, Document, signed_in
+from tests.faces.dashboard.support.browserless import Browser, Document, signed_in
 from tests.faces.v1.leasing import make_pool, waiting_ticket
 from tests.faces.v1.native import Native
 
