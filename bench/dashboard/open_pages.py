@@ -51,9 +51,11 @@ class OpenPage(asyncio.Protocol):
 
 @asynccontextmanager
 async def open_pages(
-    url: str, cookie: str, paths: Sequence[str], count: int
+    url: str, cookies: Sequence[str], paths: Sequence[str], count: int
 ) -> AsyncIterator[list[OpenPage]]:
     """Keep `count` pages open; all have been shown once when the context is entered.
+
+    Readers, by their cookies, take addresses in turns.
 
     Raises:
         RuntimeError: if a page does not open, or was closed while it should be open.
@@ -62,9 +64,12 @@ async def open_pages(
     loop = asyncio.get_running_loop()
     pages: list[OpenPage] = []
     try:
-        addresses = itertools.islice(itertools.cycle(paths), count)
+        addresses = zip(range(count), itertools.cycle(paths), strict=False)
         while some := list(itertools.islice(addresses, AT_ONCE)):
-            fresh = [OpenPage(signed_in("GET", path, cookie, EVENTS)) for path in some]
+            fresh = [
+                OpenPage(signed_in("GET", path, cookies[number * len(cookies) // count], EVENTS))
+                for number, path in some
+            ]
             pages += fresh
             for page in fresh:
                 await loop.create_connection(partial(_same, page), host, int(port))
