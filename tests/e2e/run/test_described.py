@@ -30,7 +30,7 @@ SHOWN = "--label job=shop-e2e-taskrun"
 ESCAPE, OVERRIDE, INVISIBLE = (
     "\x1b[2J\x1b]52;c;eA==\x07",
     "\u202egnp",
-    "a\u200bb\u00adc\ufeffd\U000e0041e",
+    "a\u200cb\u200dc",
 )
 """An escape that clears the screen and one that fills the clipboard; reversed text; no width."""
 
@@ -210,11 +210,14 @@ def test_a_hostile_environment_is_made_harmless(port: Harbour) -> None:
     [
         {"job": ESCAPE},
         {"holder": OVERRIDE},
+        {"job": "a\u200bb"},
+        {"job": "a\U000e0041"},
+        {"holder": "a" + "\u0301" * 9},
         {"a\nb": "x"},
         {"host": "x" * (KEY_LENGTH_MAX + 1)},
         {f"n{number}": "" for number in range(LABELS_MAX + 1)},
     ],
-    ids=["escape", "direction", "name", "length", "number"],
+    ids=["escape", "direction", "width", "tag", "marks", "name", "length", "number"],
 )
 def test_labels_that_could_do_harm_are_refused(port: Harbour, labels: dict[str, str]) -> None:
     """A client of another kind cannot store them: not in a lease, so in no reason either."""
@@ -224,7 +227,7 @@ def test_labels_that_could_do_harm_are_refused(port: Harbour, labels: dict[str, 
 
 
 def test_what_is_invisible_is_shown_on_terminals(port: Harbour) -> None:
-    """Characters without width are stored, and appear as escapes: nobody passes as another."""
+    """Joiners are stored, and appear as escapes: nobody passes as another."""
     pool = port.pool()
     first = asked(port, pool, "first", {"job": INVISIBLE, "host": "runner-7"})
     ticket = asked(port, pool, "second", {"holder": INVISIBLE})
@@ -242,7 +245,7 @@ def test_what_is_invisible_is_shown_on_terminals(port: Harbour) -> None:
     )
     for text in texts:
         assert all(one.isprintable() or one == "\n" for one in text), text
-        assert r"a\u200bb\xadc\ufeffd\U000e0041e" in "".join(text.split("\n" + " " * 10))
+        assert r"a\u200cb\u200dc" in "".join(text.split("\n" + " " * 10))
 
 
 def asked(port: Harbour, pool: str, key: str, labels: dict[str, str]) -> Lease:
