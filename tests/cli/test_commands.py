@@ -276,8 +276,10 @@ def test_audit(folder: Path) -> None:
     assert (token["action"], token["target"]) == ("token.create", made["id"])
     assert token["after"] == {"name": "bob", "role": "reader", "project_id": None}
     lines = moorage("audit", directory=folder).stdout.splitlines()
-    assert lines[0] == "at\twho\trole\taction\ttarget"
-    assert lines[1].endswith(f"\tdatabase.backup\t{folder}/copy.sqlite")
+    assert lines[0] == "at\twho\trole\taction\ttarget\tchange"
+    assert lines[1].split("\t")[3:5] == ["database.backup", f"{folder}/copy.sqlite"]
+    assert lines[2].endswith("\tname: bob; role: reader")
+    assert answer("audit", "--since", "1h", directory=folder)[:2] == [backup, token]
 
 
 def test_a_failed_backup_is_audited(folder: Path) -> None:
