@@ -51,7 +51,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 orchestrators oldest-python compare environments check bench bench-nova soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 orchestrators oldest-python compare environments check bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -169,6 +169,9 @@ bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement, 30 minut
 
 bench-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp $(ORIGINAL_VENV)/stamp ## Let nova's own code refresh 500 nodes, compare with OpenStack Placement (5 minutes)
 	$(BIN)/python -m bench.reporters.nova --nova $(NOVA_VENV)/bin/python --original $(ORIGINAL_VENV) $(ARGS)
+
+bench-dashboard: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Measure the dashboard: first paint, 200 open pages, claims beside them (20 minutes)
+	$(BIN)/python -m bench.dashboard --browser $(BROWSER_VENV)/bin/python --chromium $(CHROMIUM) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)

@@ -6,12 +6,15 @@ answer to another one, the work is a generator that receives the answer and yiel
 """
 
 import asyncio
+import http.client
 import itertools
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import NamedTuple, cast
+from urllib.parse import urlencode, urlsplit
 
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"content-length:"
@@ -52,6 +55,25 @@ def request(method: str, path: str, body: bytes = b"", version: str = "1.39") ->
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"\r\n" + body
+
+
+def signed_in(method: str, path: str, cookie: str, *headers: str) -> bytes:
+    """Return a request of a reader of the dashboard."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Cookie: {cookie}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def sign_in(url: str, token: str) -> str:
+    """Return the cookie of a new session of the dashboard."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc)
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": url}
+    connection.request("POST", "/ui/sign-in", urlencode({"token": token}), headers)
+    answer = connection.getresponse()
+    if answer.status != HTTPStatus.SEE_OTHER:
+        raise RuntimeError(f"the sign-in was answered with {answer.status}")
+    cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    connection.close()
+    return cookie
 
 
 @dataclass

@@ -15,7 +15,7 @@ from bench.held import PREFIX, LongestCallback
 from bench.loop import probes
 from bench.loop.probes import Probe, Sizes
 from bench.target import READY
-from bench.wire import Answer, ask, request
+from bench.wire import Answer, ask, request, sign_in
 
 HELD_MILLISECONDS_MAX = 50.0
 """The processor time that one callback may use."""
@@ -106,7 +106,9 @@ async def lines(server: MeasuredServer, sizes: Sizes) -> list[Line]:
     await send_all(server.url, probes.large_objects(sizes))
     await send_all(server.url, probes.line(sizes))
     found = []
-    async for one, answer, held in measure(server, probes.all_probes(sizes)):
+    async for one, answer, held in measure(
+        server, probes.all_probes(sizes, sign_in(server.url, "admin"))
+    ):
         found.append(Line(f"{one.method} {one.route} ({one.what})", answer.status, held))
     return in_order(found)
 

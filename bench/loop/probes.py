@@ -12,6 +12,7 @@ from urllib.parse import quote
 from bench import native
 from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
 from bench.loop.fleet_probes import fleet, reporters
+from bench.loop.page_probes import pages, paths
 from bench.loop.slot_probes import slots
 from bench.wire import request
 from moorage.faces.placement.routes import routes
@@ -385,14 +386,17 @@ def churn(sizes: Sizes) -> Iterator[bytes]:
     yield _json("PUT", f"/allocations/{CONSUMER.format(6, 0)}", allocations_of_one(sizes, None))
 
 
-def all_probes(sizes: Sizes) -> list[Probe]:
-    """Return all probes; each depends on those before it."""
-    return [*placement(sizes), *v1(sizes), *plain()]
+def all_probes(sizes: Sizes, cookie: str = "") -> list[Probe]:
+    """Return all probes; each depends on those before it. Pages need the cookie of a session."""
+    shown = pages(cookie, POOL, identifier(FLAT, 0))
+    looked = (Probe(f"page {path}", "GET", path, raw) for path, raw in shown)
+    return [*placement(sizes), *v1(sizes), *plain(), *looked]
 
 
 def missing(probes: Iterable[Probe]) -> list[str]:
-    """Return the routes of both faces that no probe uses."""
+    """Return the routes and pages that no probe uses."""
     asked = {(one.method, one.route) for one in probes}
     there = {(one.method, one.path) for one in routes()}
     there |= {(one.method, one.path) for one in ROUTES}
+    there |= paths()
     return sorted(f"{method} {path}" for method, path in there - asked)

@@ -1,5 +1,9 @@
 """All pages: who may see them, their headers, and what is never in them."""
 
+import csv
+import io
+import json
+
 import pytest
 
 from moorage.faces.dashboard.routes import ENTRIES
@@ -19,6 +23,11 @@ HOSTILE = (
     "\U0001f4a9" * 40,
     "x" * 250,
 )
+EXPORTED = (
+    *("pools", "leases", "fleet/capacity", "fleet/agents", "fleet/machines", "audit", "changes"),
+)
+"""Every table that is windowed by a cursor."""
+
 SAFE = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -111,6 +120,24 @@ def test_hostile_names_are_shown_as_text(native: Native, text: str) -> None:
         page = browser.get(path + "%3Cscript%3Ealert(1)%3C%2Fscript%3E")
         assert page.document.inline == [], path
     native.ask("DELETE", f"/v1/leases/{ticket.body['id']}")
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["pools", "leases", "fleet/capacity", "fleet/agents", "fleet/machines", "audit", "changes"],
+)
+def test_every_table_is_exported(native: Native, page: str) -> None:
+    """Its page has links to both forms, with the same rows; without rows there is a header."""
+    browser = signed_in(native, "admin")
+    ask(native, make_pool(native))
+    native.provider(f"exported-{page}")
+    shown = browser.get(f"/ui/{page.removesuffix('/capacity').removesuffix('/agents')}").document
+    assert {f"/ui/{page}.csv", f"/ui/{page}.json"} <= set(shown.links)
+    answer = json.loads(browser.get(f"/ui/{page}.json").body)
+    rows = answer[page.rpartition("/")[2]]
+    header, *lines = csv.reader(io.StringIO(browser.get(f"/ui/{page}.csv").body))
+    assert len(lines) == len(rows)
+    assert all(set(row) <= set(header) for row in rows)
 
 
 def test_exports_execute_nothing(native: Native) -> None:

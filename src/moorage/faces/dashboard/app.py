@@ -24,7 +24,13 @@ from moorage.faces.dashboard.assets import tag as assets_tag
 from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.navigation import navigation
 from moorage.faces.dashboard.recent_answers import RecentAnswers
-from moorage.faces.dashboard.rendering import FORM_TOKEN_PLACE, FRAGMENT, WHOLE, environment
+from moorage.faces.dashboard.rendering import (
+    FORM_TOKEN_PLACE,
+    FRAGMENT,
+    WHOLE,
+    Templates,
+    rendered,
+)
 from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import (
     ROOT,
@@ -55,6 +61,7 @@ from moorage.faces.web import (
     request_id_new,
 )
 from moorage.service.app import Service
+from moorage.service.fair_turns import Pieces
 
 SIGN_IN = f"{ROOT}/sign-in"
 SIGN_OUT = f"{ROOT}/sign-out"
@@ -86,7 +93,7 @@ class DashboardFace:
         self._live = Live(service)
         self._answers = RecentAnswers()
         self._table: Table[Page | Action | Data] = Table(ENTRIES)
-        self._templates = environment()
+        self._templates = Templates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -120,6 +127,7 @@ class DashboardFace:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if path.startswith(STATIC):
             return _static(path.removeprefix(STATIC), headers)
+        await self._templates.compiled()
         if method == "POST":
             forms.check_origin(headers)
         if path == SIGN_IN:
@@ -175,7 +183,9 @@ class DashboardFace:
         self, page: Page, request: PageRequest, reader: Reader
     ) -> tuple[int, head.Headers, bytes]:
         variables = await self._variables(page, request)
-        text = self._templates.get_template(page.template).render({**variables, "layout": WHOLE})
+        template = self._templates.get(page.template)
+        work = rendered(template, {**variables, "layout": WHOLE})
+        text = await self._service.turns.driven(work)
         return HTTPStatus.OK, head.head(HTML), _with_form_token(text, reader).encode()
 
     async def _variables(self, page: Page, request: PageRequest) -> dict[str, Any]:
@@ -203,9 +213,10 @@ class DashboardFace:
 
         async def render() -> str:
             current = self._request(scope, reader, request.path, dict(request.variables))
-            variables = await self._variables(page, current)
-            template = self._templates.get_template(page.template)
-            return template.render({**variables, "layout": FRAGMENT})
+            variables = await self._variables(page, replace(current, streamed=True))
+            template = self._templates.get(page.template)
+            work = rendered(template, {**variables, "layout": FRAGMENT})
+            return await Pieces(self._service.turns).driven(work)
 
         async def signed_in() -> bool:
             return await self._readers.find(reader.secret, client, used=False) is not None
@@ -258,7 +269,7 @@ class DashboardFace:
         if error is not None:
             status = HTTPStatus.TOO_MANY_REQUESTS if error.seconds else HTTPStatus.UNAUTHORIZED
             more = [(b"retry-after", str(error.seconds).encode())] if error.seconds else []
-        text = self._templates.get_template("sign_in.html").render(
+        text = self._templates.get("sign_in.html").render(
             title="Sign in", following=following, error=error
         )
         return status, head.head(HTML, *more), text.encode()
@@ -292,7 +303,7 @@ class DashboardFace:
             log.error("%s %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)
             status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
             message = f"The server failed; its log has the reason under {request_id}."
-        text = self._templates.get_template("error.html").render(
+        text = self._templates.get("error.html").render(
             title=HTTPStatus(status).phrase, status=status, message=message, back=_back(scope)
         )
         return status, head.head(HTML), text.encode()

@@ -1,6 +1,7 @@
 """Tables as CSV and JSON: the rows of a page, in the form of the native API."""
 
 import csv
+import dataclasses
 import io
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def exported(
     request: PageRequest,
     name: str,
+    kind: type,
     rows: Sequence[Any],
     following: str | None,
     as_of: str | None = None,
@@ -25,7 +27,8 @@ def exported(
     Args:
         request: its path ends with `.csv` or `.json`.
         name: of the file.
-        rows: values of `wire`, all of one type.
+        kind: the type of the rows, one of `wire`: its fields are the columns.
+        rows: all that follow from the cursor on, at most as many as one export has.
         following: the cursor of what comes after these rows; None: nothing.
         as_of: the revision of all rows, if they are of one.
     """
@@ -37,10 +40,10 @@ def exported(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     plain = [{**row, **revision} for row in plain]
-    if plain:
-        writer.writerow(plain[0])
+    columns = [one.name for one in dataclasses.fields(kind)]
+    writer.writerow([*columns, *revision])
     for row in plain:
-        writer.writerow([_cell(value) for value in row.values()])
+        writer.writerow([_cell(row[name]) for name in (*columns, *revision)])
     return Answer(text.getvalue().encode(), "text/csv; charset=utf-8", f"{name}.csv")
 
 

@@ -1,18 +1,19 @@
 """Keeps open pages current: renders `main` again when something has changed, as events.
 
-All open pages together may use a small share of a core: the more pages there are, and the longer
-they take to render, the less often each is rendered. Pages that look the same are rendered once.
+All open pages together may use a small share of a core, and each view gets an equal part of it: the
+more there are, and the longer one takes to render, the less often it is rendered. Pages that look
+the same are one view, which is rendered once.
 """
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from moorage.core.clock import SECOND
+from moorage.faces.dashboard.metering import Metered
 from moorage.service.app import Service
 
 EVENTS = "text/event-stream"
@@ -31,9 +32,6 @@ INTERVAL_SECONDS_MAX = 30.0
 SHARE_MAX = 0.05
 """The share of a core that all renderings may use."""
 
-WEIGHT_OF_LAST = 0.2
-"""How much the last rendering counts in the mean."""
-
 
 class View(NamedTuple):
     """What a rendered page depends on, besides the state of the service: address and reader."""
@@ -47,6 +45,7 @@ class View(NamedTuple):
 class _Rendered:
     revision: tuple[int, int]
     at: float
+    rendering: Metered[str]
     text: asyncio.Future[str]
 
 
@@ -57,13 +56,12 @@ class Live:
         self._service = service
         self._views: dict[View, int] = {}
         self._rendered: dict[View, _Rendered] = {}
-        self._seconds = 0.005
-        """The mean processor time of a rendering."""
 
-    @property
-    def interval(self) -> float:
-        """The seconds between two renderings of a page at present."""
-        wanted = len(self._views) * self._seconds / SHARE_MAX
+    def interval(self, view: View) -> float:
+        """Return the seconds between two renderings of a view at present."""
+        last = self._rendered.get(view)
+        seconds = 0.0 if last is None else last.rendering.seconds
+        wanted = len(self._views) * seconds / SHARE_MAX
         return min(INTERVAL_SECONDS_MAX, max(INTERVAL_SECONDS, wanted))
 
     async def events(
@@ -88,7 +86,7 @@ class Live:
                 text = await self._current(view, render)
                 yield b": beat\n\n" if text == shown else _event("main", text, self._time())
                 shown = text
-                await self._rest(ring, begun)
+                await self._rest(view, ring, begun)
         finally:
             self._views[view] -= 1
             if not self._views[view]:
@@ -99,7 +97,7 @@ class Live:
         """Return the service's time, by which the browser computes ages."""
         return datetime.fromtimestamp(self._service.clock.now() / SECOND, UTC).isoformat()
 
-    async def _rest(self, ring: asyncio.Event, begun: float) -> None:
+    async def _rest(self, view: View, ring: asyncio.Event, begun: float) -> None:
         """Wait for a change or a beat, and at least for the interval."""
         loop = asyncio.get_running_loop()
         try:
@@ -107,7 +105,7 @@ class Live:
                 await ring.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(max(0.0, begun + self.interval - loop.time()))
+        await asyncio.sleep(max(0.0, begun + self.interval(view) - loop.time()))
 
     async def _current(self, view: View, render: Callable[[], Awaitable[str]]) -> str:
         """Return the page; one that another reader of the same view has just seen serves both."""
@@ -116,21 +114,14 @@ class Live:
         last = self._rendered.get(view)
         if last is not None and last.revision == revision and now - last.at < BEAT_SECONDS:
             return await asyncio.shield(last.text)
-        task = asyncio.ensure_future(self._timed(render))
-        self._rendered[view] = _Rendered(revision, now, task)
+        rendering = Metered(render())
+        task = asyncio.ensure_future(rendering.run())
+        self._rendered[view] = _Rendered(revision, now, rendering, task)
         try:
             return await asyncio.shield(task)
         except Exception:
             self._rendered.pop(view, None)
             raise
-
-    async def _timed(self, render: Callable[[], Awaitable[str]]) -> str:
-        begun = time.thread_time()
-        text = await render()
-        # Other tasks may have run in between: an upper bound, so the share is kept.
-        spent = time.thread_time() - begun
-        self._seconds += WEIGHT_OF_LAST * (spent - self._seconds)
-        return text
 
 
 def _event(name: str, text: str, identifier: str) -> bytes:

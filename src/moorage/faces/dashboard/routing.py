@@ -29,6 +29,8 @@ class PageRequest:
     """Parameters of the address; of a repeated one the last counts."""
     now: datetime
     answers: RecentAnswers
+    streamed: bool = False
+    """Whether an open page is rendered again, and not loaded."""
     form: Mapping[str, str] = field(default_factory=dict)
     """Fields of the submitted form; empty unless it is an action."""
 
@@ -40,16 +42,18 @@ class PageRequest:
 
     async def get(self, path: str, **parameters: object) -> Any:
         """Read from the native API; parameters that are None are omitted. Raises RefusedError."""
-        query = [(name, str(value)) for name, value in parameters.items() if value is not None]
-        return await self.ask("GET", path, query)
+        return await self.ask("GET", path, _query(parameters))
 
-    async def recent(self, method: str, path: str, query: Query = ()) -> Any:
-        """As `ask`, but the answer may be some seconds old: for what is slow and changes slowly.
+    async def recent(self, path: str, **parameters: object) -> Any:
+        """As `get`, but in a stream the answer may be some seconds old: for what is slow.
 
         Raises RefusedError.
         """
-        key = (self.reader_key, method, path, *query)
-        return await self.answers.of(key, lambda: self.ask(method, path, query))
+        query = _query(parameters)
+        key = (self.reader_key, path, *query)
+        return await self.answers.of(
+            key, lambda: self.ask("GET", path, query), fresh=not self.streamed
+        )
 
     @property
     def reader_key(self) -> tuple[object, ...]:
@@ -68,6 +72,10 @@ class PageRequest:
     def address_at(self, path: str) -> str:
         """Return another address with this page's parameters."""
         return address_of(path, {**self.query, "notice": None})
+
+
+def _query(parameters: Mapping[str, object]) -> Query:
+    return [(name, str(value)) for name, value in parameters.items() if value is not None]
 
 
 def address_of(path: str, query: Mapping[str, object]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
+from moorage.wire.audit import AuditEntry
 
 SHOWN = 100
 EXPORTED = 1_000
@@ -19,7 +20,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 actions, from the cursor on."""
     page = await request.get("/v1/audit", cursor=request.query.get("cursor"), limit=EXPORTED)
-    return exported(request, "audit", page.entries, page.next)
+    return exported(request, "audit", AuditEntry, page.entries, page.next)
 
 
 ENTRIES = (

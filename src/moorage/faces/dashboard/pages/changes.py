@@ -1,39 +1,58 @@
 """The stream of committed changes, newest last, filtered by kind."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
-from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
+from moorage.faces.dashboard.exports import exported
+from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
-from moorage.wire.changes import VALUES
+from moorage.wire.changes import VALUES, Change, Changes
 
 SHOWN = 200
 REVISIONS_BACK = 100
 """Without a cursor the page begins this many revisions ago."""
 
-GONE = 410
+EXPORTED = 1_000
+WATCH = "/v1/watch"
+
+
+async def _window(request: PageRequest, newest: str, limit: int) -> Changes:
+    """Return changes of the kind and after the cursor that the address asks for."""
+    after = request.query.get("after") or _before(newest)
+    kinds = request.query.get("kind") or None
+    window: Changes = await request.get(WATCH, after=after, kinds=kinds, wait=0, limit=limit)
+    return window
+
+
+async def _newest(request: PageRequest) -> str:
+    newest: str = (await request.get(WATCH, wait=0)).next
+    return newest
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a window of changes."""
-    kinds = request.query.get("kind") or None
-    newest = (await request.get("/v1/watch", wait=0)).next
-    after = request.query.get("after") or _before(newest)
-    gone = ""
+    newest = await _newest(request)
+    gone, window = "", Changes(changes=[], next=newest)
     try:
-        window = await request.get("/v1/watch", after=after, kinds=kinds, wait=0, limit=SHOWN)
+        window = await _window(request, newest, SHOWN)
     except RefusedError as refused:
-        if refused.status != GONE:
+        if refused.status != HTTPStatus.GONE:
             raise
         gone = refused.message
-        window = await request.get("/v1/watch", after=newest, kinds=kinds, wait=0, limit=SHOWN)
     return {
         "window": window,
         "kinds": sorted(VALUES),
-        "after": after,
+        "after": request.query.get("after") or _before(newest),
         "newest": newest,
         "gone": gone,
     }
+
+
+async def export(request: PageRequest) -> Answer:
+    """Return up to 1,000 changes of the page, and the cursor of what follows."""
+    window = await _window(request, await _newest(request), EXPORTED)
+    return exported(request, "changes", Change, window.changes, window.next)
 
 
 def _before(cursor: str) -> str:
@@ -47,6 +66,8 @@ ENTRIES = (
         title="Changes",
         template="changes.html",
         show=show,
-        needs="/v1/watch",
+        needs=WATCH,
     ),
+    Data(path=f"{ROOT}/changes.csv", read=export),
+    Data(path=f"{ROOT}/changes.json", read=export),
 )

@@ -6,8 +6,8 @@ from typing import Any
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.pages import fleet_data, fleet_map
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
-from moorage.wire.capacity import Capacity
-from moorage.wire.fleet import AgentPage
+from moorage.wire.capacity import Capacity, CapacityLine
+from moorage.wire.fleet import Agent, AgentPage
 
 LINES_SHOWN = 100
 ENDS_SHOWN = 2
@@ -44,7 +44,7 @@ MAP_GROUPS: Mapping[fleet_map.Grouping, str] = {
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the page."""
     by = request.query.get("by", "class")
-    capacity: Capacity = await request.get(
+    capacity: Capacity = await request.recent(
         "/v1/capacity",
         by=by,
         resource_class=request.query.get("resource_class") or None,
@@ -101,13 +101,13 @@ async def capacity_export(request: PageRequest) -> Answer:
         ends=1,
         limit=EXPORTED_MAX,
     )
-    return exported(request, "capacity", sums.lines, None, sums.as_of)
+    return exported(request, "capacity", CapacityLine, sums.lines, None, sums.as_of)
 
 
 async def agents_export(request: PageRequest) -> Answer:
     """Return the agents of the page from the cursor on, and the cursor of what did not fit."""
     page = await _agents(request, EXPORTED_MAX)
-    return exported(request, "agents", page.agents, page.next)
+    return exported(request, "agents", Agent, page.agents, page.next)
 
 
 FLEET = f"{ROOT}/fleet"

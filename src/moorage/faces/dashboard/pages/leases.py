@@ -61,7 +61,7 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 leases of the filtered list, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "leases", page.leases, page.next)
+    return exported(request, "leases", Lease, page.leases, page.next)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:

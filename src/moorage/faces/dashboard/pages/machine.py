@@ -8,11 +8,14 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.compact_inventories import OWN, Inventories
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
+from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.pages.fleet_data import NEEDS, as_of
-from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
+from moorage.wire.providers import ProviderShown
 
 MACHINES_SHOWN = 50
+EXPORTED = 1_000
 TREE_SHOWN_MAX = 200
 """Providers of one machine that its page shows."""
 
@@ -34,14 +37,22 @@ class Shown(NamedTuple):
     held: list[Held]
 
 
+async def _window(request: PageRequest, limit: int) -> Any:
+    return await request.get(NEEDS, cursor=request.query.get("cursor") or None, limit=limit)
+
+
 async def page(request: PageRequest) -> Mapping[str, Any]:
     """Return a window of all providers."""
-    found = await request.get(
-        NEEDS, cursor=request.query.get("cursor") or None, limit=MACHINES_SHOWN
-    )
+    found = await _window(request, MACHINES_SHOWN)
     catalog = await request.service.index.current()
     uuids = [ProviderId(one.uuid) for one in found.providers]
     return {"as_of": as_of(request.service), "shown": _shown(catalog, uuids), "next": found.next}
+
+
+async def export(request: PageRequest) -> Answer:
+    """Return up to 1,000 providers, from the cursor on."""
+    found = await _window(request, EXPORTED)
+    return exported(request, "machines", ProviderShown, found.providers, found.next)
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
@@ -83,6 +94,8 @@ MACHINES = f"{ROOT}/fleet/machines"
 
 ENTRIES = (
     Page(path=MACHINES, title="Machines", template="machines.html", show=page, needs=NEEDS),
+    Data(path=f"{MACHINES}.csv", read=export),
+    Data(path=f"{MACHINES}.json", read=export),
     Page(
         path=f"{MACHINES}/{{id}}", title="Machine", template="machine.html", show=show, needs=NEEDS
     ),

@@ -36,7 +36,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     if request.permits("GET", "/v1/groups"):
         groups = (await request.get("/v1/groups", limit=POOLS_READ)).groups
     if request.permits("GET", "/v1/capacity"):
-        capacity = await request.get("/v1/capacity", ends=0, limit=CLASSES_SHOWN)
+        capacity = await request.recent("/v1/capacity", ends=0, limit=CLASSES_SHOWN)
     if request.permits("GET", "/v1/audit"):
         entries = (await request.get("/v1/audit", limit=ACTIONS_READ)).entries
         actions = [one for one in entries if not one.action.startswith("session.")]

@@ -32,7 +32,7 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 pools, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "pools", page.pools, page.next)
+    return exported(request, "pools", Pool, page.pools, page.next)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
@@ -40,8 +40,8 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     name = request.variables["name"]
     address = f"/v1/pools/{name}"
     contents = await request.get(f"{address}:contents", leases=SHOWN, tickets=SHOWN)
-    report = await request.recent("GET", f"{address}:report")
-    history = await request.recent("GET", f"{address}:history", [("since", _since(request))])
+    report = await request.recent(f"{address}:report")
+    history = await request.recent(f"{address}:history", since=_since(request))
     return {
         "title": name,
         "contents": contents,
