@@ -81,7 +81,7 @@ ROLLOUT = PoolSetting(
     {"limit": 10, "pacing": {"interval": 4.0, "burst": 2}, "labels": {"team": "metal"}},
     seconds=(50.0, 90.0),
 )
-ROLLOUT_FROM, ROLLOUT_EVERY = 0.4, 9.0
+ROLLOUT_FROM, ROLLOUT_EVERY = 0.4, 7.0
 """When the rollout begins, as a share of the past; the seconds from one host to the next."""
 
 ALL_POOLS = (*POOLS, ROLLOUT)

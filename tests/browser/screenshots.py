@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 PICTURES = (
     Picture("overview", "/ui"),
-    Picture("pool", "/ui/pools/install/azure?since=3600"),
+    Picture("pool", "/ui/pools/install/azure?since=3600", height=1000),
     Picture("fleet", "/ui/fleet?group=rack", "dark", 1100),
     Picture("fit", "/ui/fit?resources=VCPU:96,CUSTOM_GPU_A100:5&required=CUSTOM_WATER_COOLED"),
 )

@@ -14,9 +14,9 @@ from moorage.client.transport import Transport
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60
-HOSTS, JOBS, PAST_MINUTES = 700, 40, 5
+HOSTS, JOBS, PAST_MINUTES = 440, 40, 2
 
-PLAYING = "demo: playing 5 minutes of jobs, so that pages have a past"
+PLAYING = f"demo: playing {PAST_MINUTES} minutes of jobs, so that pages have a past"
 BUILDING = f"demo: building {HOSTS} machines"
 LINES = (
     re.escape(PLAYING),
