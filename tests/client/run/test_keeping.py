@@ -233,10 +233,10 @@ def test_a_loss_is_reported_before_the_server_may_end_the_lease() -> None:
     """Also if a renewal that was sent shortly before is not answered: nobody waits for it longer
     than the lease is valid. A patient keeper waits for the answer (the control).
     """
-    ttl, left = 12.0, 0.2
+    ttl, left = 30.0, 0.2
     for patient in (False, True):
         with serving_lease("refuses") as server:
-            server.delays = [2.0]
+            server.delays = [4.0]
             sent = elapsed() - (ttl - margin_of(ttl) - left)
             watched = WatchedKeeper(server, LeaseTerm(ttl, sent), patient)
             with watched as keeper:
