@@ -31,14 +31,6 @@ def gate() -> Iterator[Gate]:
         yield made
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker have all tests of an orchestrator, which then starts once."""
-    for item in items:
-        assert isinstance(item, pytest.Function)
-        item.add_marker(pytest.mark.xdist_group(item.callspec.params["orchestrator"]))
-
-
 @pytest.fixture(scope="session", params=EVERY)
 def orchestrator(
     request: pytest.FixtureRequest,
