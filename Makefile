@@ -18,10 +18,12 @@ AIRFLOW_VENV := .venv-airflow
 BROWSER_VENV := .venv-browser
 BROWSER_NODE := .node-browser
 CHROMIUM := .chromium/chromium
+# What `make browser` has seen, for people to look at.
+PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
 OLDEST_PYTHON := .oldest-python/python3.9
-SOURCES := src tests bench demo
+SOURCES := src tests bench demo contrib
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
 # `make soak` and `make compare` have one worker per core.
 WORKERS ?= 3
@@ -95,7 +97,8 @@ nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
 browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) ## Look at every page of the dashboard in a real browser
-	MOORAGE=$(abspath $(BIN)/moorage) CHROMIUM=$(abspath $(CHROMIUM)) AXE=$(abspath $(BROWSER_NODE)/node_modules/axe-core/axe.min.js) \
+	rm -rf $(PICTURES) && mkdir -p $(PICTURES)
+	$(CLUSTER) - env PICTURES=$(abspath $(PICTURES)) MOORAGE=$(abspath $(BIN)/moorage) CHROMIUM=$(abspath $(CHROMIUM)) AXE=$(abspath $(BROWSER_NODE)/node_modules/axe-core/axe.min.js) \
 		$(BROWSER_VENV)/bin/python -m pytest --confcutdir tests/browser -p no:cacheprovider -q -n $(BUSY_WORKERS) tests/browser $(ARGS)
 
 screenshots: $(VENV)/run.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Take the pictures of README.md and docs/ from the example of `make demo`
@@ -121,7 +124,7 @@ metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an 
 	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
 
 orchestrators: $(VENV)/dev.stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp ## Run the recipes for Prefect, Dagster and Airflow with the real packages
-	$(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q -n $(BUSY_WORKERS) tests/orchestrators $(ARGS)
+	$(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q -n $(BUSY_WORKERS) --dist loadgroup tests/orchestrators $(ARGS)
 
 oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.9, the oldest that it supports
 	MOORAGE_TEST_PYTHON=$(abspath $(OLDEST_PYTHON)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/client/run tests/client/leasing/test_pythons.py tests/client/test_distributions.py

@@ -1,10 +1,13 @@
 """Requests to every page of the dashboard and to all its data."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from bench.wire import signed_in
 from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Action
+
+P = TypeVar("P")
 
 
 def paths() -> set[tuple[str, str]]:
@@ -12,8 +15,8 @@ def paths() -> set[tuple[str, str]]:
     return {(one.method, one.path) for one in ENTRIES if not isinstance(one, Action)}
 
 
-def pages(cookie: str, pool: str, machine: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the path of each page and a request; ids of what is no machine lead nowhere."""
+def pages(probe: Callable[..., P], cookie: str, pool: str, machine: str) -> Iterator[P]:
+    """Return a request for every page; ids of what is no machine lead nowhere."""
     for _, path in sorted(paths()):
         address = path.replace("{name+}", pool).replace("{id}", machine)
-        yield path, signed_in("GET", address, cookie)
+        yield probe(f"page {path}", "GET", path, signed_in("GET", address, cookie))

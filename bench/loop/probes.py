@@ -388,15 +388,13 @@ def churn(sizes: Sizes) -> Iterator[bytes]:
 
 def all_probes(sizes: Sizes, cookie: str = "") -> list[Probe]:
     """Return all probes; each depends on those before it. Pages need the cookie of a session."""
-    shown = pages(cookie, POOL, identifier(FLAT, 0))
-    looked = (Probe(f"page {path}", "GET", path, raw) for path, raw in shown)
-    return [*placement(sizes), *v1(sizes), *plain(), *looked]
+    shown = pages(Probe, cookie, POOL, identifier(FLAT, 0))
+    return [*placement(sizes), *v1(sizes), *plain(), *shown]
 
 
 def missing(probes: Iterable[Probe]) -> list[str]:
     """Return the routes and pages that no probe uses."""
     asked = {(one.method, one.route) for one in probes}
     there = {(one.method, one.path) for one in routes()}
-    there |= {(one.method, one.path) for one in ROUTES}
-    there |= paths()
+    there |= paths() | {(one.method, one.path) for one in ROUTES}
     return sorted(f"{method} {path}" for method, path in there - asked)

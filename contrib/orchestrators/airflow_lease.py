@@ -30,7 +30,11 @@ def lease(pool: str, units: int = 1, **options: Any) -> Iterator[Holding]:
     """Hold a lease during the block; the options are those of `Client.lease`."""
     ti = get_current_context()["ti"]
     labels = {"dag_id": ti.dag_id, "run_id": ti.run_id, "task_id": ti.task_id}
-    labels |= {"map_index": str(ti.map_index)} if (ti.map_index or 0) >= 0 else {}
+    task = ti.task_id
+    if ti.map_index is not None and ti.map_index >= 0:
+        labels["map_index"], task = str(ti.map_index), f"{task}[{ti.map_index}]"
+    # `moorage lease list` shows this label. It is no part of the request, so each try has its own.
+    labels["job"] = f"{ti.dag_id}/{task} try {ti.try_number}, run {ti.run_id}"[:255]
     # A retry has the same ids, so it gets its place in line or its lease again.
     place = "\n".join(["airflow", ti.dag_id, ti.run_id, ti.task_id, str(ti.map_index), pool])
     options.setdefault("key", hashlib.sha256(place.encode()).hexdigest())

@@ -33,8 +33,12 @@ class MoorageResource(ConfigurableResource):
         **options: Any,
     ) -> Holding:
         """Return a lease for a `with` block; the options are those of `Client.lease`."""
-        step = context.get_step_execution_context().step.key
-        labels = {"job": context.job_name, "run_id": context.run_id, "step": step}
+        executed = context.get_step_execution_context()
+        step, tries = executed.step.key, executed.previous_attempt_count + 1
+        labels = {"job_name": context.job_name, "run_id": context.run_id, "step": step}
+        # `moorage lease list` shows this label. It is no part of the request, so each try has its
+        # own.
+        labels["job"] = f"{context.job_name}/{step} try {tries}, run {context.run_id[:8]}"[:255]
         # A retry of a step has the same key, so it gets its place in line or its lease again.
         place = f"dagster\n{context.run_id}\n{step}\n{pool}"
         options.setdefault("key", hashlib.sha256(place.encode()).hexdigest())

@@ -34,15 +34,22 @@ def async_lease(pool: str, units: int = 1, **options: Any) -> AsyncHolding:
 def _named(pool: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with labels that name the run, and with the key of its place in line."""
     flow, task = FlowRunContext.get(), TaskRunContext.get()
-    labels = {}
+    labels, names, tries, where = {}, [], 0, ""
     if flow is not None and flow.flow_run is not None:
-        labels = {"flow_run": flow.flow_run.name, "flow_run_id": str(flow.flow_run.id)}
+        run = flow.flow_run
+        labels = {"flow": flow.flow.name, "flow_run": run.name, "flow_run_id": str(run.id)}
+        names, tries, where = [flow.flow.name], run.run_count, f", run {run.name}"
     if task is not None:
-        labels["flow_run_id"] = str(task.task_run.flow_run_id)
-        labels |= {"task_run": task.task_run.name, "task_run_id": str(task.task_run.id)}
+        run = task.task_run
+        if run.flow_run_id is not None:
+            labels["flow_run_id"] = str(run.flow_run_id)
+        labels |= {"task_run": run.name, "task_run_id": str(run.id)}
+        names, tries = [*names, run.name], run.run_count
     if not labels:
         raise RuntimeError("prefect_lease works in a flow or a task; elsewhere, use moorage.client")
+    # `moorage lease list` shows this label. It is no part of the request, so each try has its own.
+    labels["job"] = f"{'/'.join(names)} try {tries}{where}"[:255]
     # A retry has the same ids, so it gets its place in line or its lease again.
-    run = labels.get("task_run_id") or labels["flow_run_id"]
-    options.setdefault("key", hashlib.sha256(f"prefect\n{run}\n{pool}".encode()).hexdigest())
+    same = labels.get("task_run_id") or labels["flow_run_id"]
+    options.setdefault("key", hashlib.sha256(f"prefect\n{same}\n{pool}".encode()).hexdigest())
     return {**options, "labels": {**labels, **options.get("labels", {})}}

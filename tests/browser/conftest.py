@@ -15,6 +15,13 @@ from tests.faces.v1.native import Native
 Open = Callable[..., Watched]
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say where the pictures of this run are."""
+    folder = Path(os.environ["PICTURES"])
+    count = len([*folder.glob("*.png")])
+    terminalreporter.write_line(f"browser: {count} pictures of pages are in {folder}")
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Return the browser that `make browser` provides."""

@@ -54,19 +54,3 @@ def test_ages_tick(open_page: Open, harbor: Harbor) -> None:
     watched.page.wait_for_function(
         "(text) => document.querySelector('time').textContent !== text", arg=before
     )
-
-
-def test_a_page_works_by_keyboard(open_page: Open, harbor: Harbor) -> None:
-    """The first stop skips to the content; a form can be filled in and sent."""
-    watched = open_page(f"/ui/leases/{harbor.ticket}", "operator")
-    page = watched.page
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
-    page.locator("input[name=priority]").focus()
-    page.keyboard.press("Control+A")
-    page.keyboard.type("3")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**notice=*")
-    assert "priority is 3" in page.locator("[role=status]").first.inner_text()

@@ -61,6 +61,10 @@ class Watched:
             "() => document.getElementById('connection').textContent.startsWith('Live')"
         )
 
+    def picture(self, name: str) -> None:
+        """Keep a picture of the whole page, for people to look at."""
+        self.page.screenshot(path=Path(os.environ["PICTURES"], f"{name}.png"), full_page=True)
+
     def violations(self) -> list[str]:
         """Return what axe-core finds."""
         # Playwright runs it beside the page, where its policy does not apply.

@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from moorage.client.transport import RefusedError, Transport
 from moorage.client.watch import ChangesGoneError, Watch
 from moorage.wire.changes import Change, NameValue
 
+SECONDS = 10.0
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -123,3 +124,28 @@ def test_a_refusal_ends_a_watch() -> None:
     with answering(refusal(403)) as (url, _), pytest.raises(RefusedError) as refused:
         first(Watch(Transport(url, None)), 1)
     assert refused.value.status == 403
+
+
+def test_a_watch_is_closed_while_nothing_changes() -> None:
+    """It ends with the next sign of life of the server, which is no change."""
+
+    def live(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.sendall(HEAD)
+            while not gone.wait(0.01):
+                connection.sendall(chunk(b"id: 4.7\n\n"))
+
+    gone = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=live, args=(listener,), daemon=True).start()
+        following = Watch(Transport(f"http://127.0.0.1:{listener.getsockname()[1]}", None))
+        thread = threading.Thread(target=lambda: [*following], daemon=True)
+        thread.start()
+        while following.cursor is None:
+            pass
+        assert thread.is_alive()
+        following.close()
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+        gone.set()

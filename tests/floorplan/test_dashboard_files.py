@@ -9,7 +9,7 @@ import pytest
 from moorage.faces.dashboard.assets import FOLDER, assets
 from moorage.faces.dashboard.rendering import TEMPLATES
 
-SCRIPT_BYTES_MAX = 11_000
+SCRIPT_BYTES_MAX = 11_800
 """All scripts together, compressed. Lower it when they shrink; never raise it above 30 KB."""
 
 STYLE_BYTES_MAX = 4_500

@@ -1,20 +1,14 @@
 """A real Moorage server, and the three orchestrators in environments of their own."""
 
-import os
-import re
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from moorage.client import Client
 from tests.client.leasing.pools import serving
-from tests.e2e.support.server import Server
 from tests.orchestrators.gate import Gate
-from tests.orchestrators.orchestrator import ROOT, Orchestrator
-
-PREFECT_READY = re.compile(r"prefect: serving (?P<url>\S+)")
+from tests.orchestrators.services.every import EVERY, orchestrator_of
+from tests.orchestrators.services.orchestrator import Orchestrator
 
 
 @pytest.fixture(scope="session")
@@ -37,49 +31,21 @@ def gate() -> Iterator[Gate]:
         yield made
 
 
-@pytest.fixture(scope="session", params=["prefect", "dagster", "airflow"])
-def installed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Path, dict[str, str]]]:
-    """Return the name of an orchestrator, its folder, and what is in its environment."""
-    name = request.param
-    home = tmp_path_factory.mktemp(name)
-    paths = [ROOT, ROOT / "src", ROOT / "contrib/orchestrators"]
-    variables = {**os.environ, "PYTHONPATH": ":".join(map(str, paths))}
-    python = str(ROOT / f".venv-{name}/bin/python")
-    if name == "prefect":
-        variables |= {"PREFECT_HOME": str(home), "DO_NOT_TRACK": "1"}
-        command = [python, "-m", "tests.orchestrators.runs.prefect_server"]
-        with Server(command, variables, ready=PREFECT_READY, seconds=60) as server:
-            yield name, home, {**variables, "PREFECT_API_URL": server.url}
-    elif name == "dagster":
-        (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-        yield name, home, {**variables, "DAGSTER_HOME": str(home)}
-    else:
-        variables |= {
-            "AIRFLOW_HOME": str(home),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "tests/orchestrators/runs/dags"),
-        }
-        subprocess.run(
-            [python, "-m", "airflow", "db", "migrate"],
-            env=variables,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        yield name, home, variables
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker have all tests of an orchestrator, which then starts once."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        item.add_marker(pytest.mark.xdist_group(item.callspec.params["orchestrator"]))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session", params=EVERY)
 def orchestrator(
-    installed: tuple[str, Path, dict[str, str]],
+    request: pytest.FixtureRequest,
     served: tuple[str, str],
-    gate: Gate,
-    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Orchestrator]:
-    """Return what starts runs."""
-    name, home, variables = installed
-    url, token = served
-    variables = {**variables, "MOORAGE_URL": url, "MOORAGE_TOKEN": token, "GATE": gate.address}
-    with Orchestrator(name, home, variables, tmp_path) as made:
+    """Return an orchestrator that executes runs."""
+    name = request.param
+    with orchestrator_of(name, tmp_path_factory.mktemp(name), served) as made:
         yield made

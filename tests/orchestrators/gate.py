@@ -1,4 +1,4 @@
-"""Runs that have begun wait here until the test lets them end; see `runs/gate.py`."""
+"""Runs that have begun wait here until the test lets them end; see `runs/bodies.py`."""
 
 import socket
 import threading
@@ -6,7 +6,7 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-ARRIVE_SECONDS = 60.0
+ARRIVE_SECONDS = 180.0
 
 
 class Gate:
@@ -18,6 +18,8 @@ class Gate:
         self._inside: deque[socket.socket] = deque()
         self.most = 0
         """How many worked at once, at most."""
+        self.pids: list[int] = []
+        """The processes that have come, the first one first."""
 
     @property
     def address(self) -> str:
@@ -43,8 +45,9 @@ class Gate:
             except OSError:  # closed
                 return
             with connection.makefile() as lines:
-                lines.readline()
+                pid = int(lines.readline())
             with self._changed:
+                self.pids.append(pid)
                 self._inside.append(connection)
                 self.most = max(self.most, len(self._inside))
                 self._changed.notify_all()

@@ -1,5 +1,6 @@
 """The entry point of the command line: the group of all commands."""
 
+import errno
 import os
 import platform
 import sys
@@ -13,10 +14,13 @@ import click
 from moorage import __version__
 from moorage.cli.support.environment import misspelt
 from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import USAGE, Failure, error_json, say, show_json
+from moorage.cli.support.output import FAILED, USAGE, Failure, error_json, say, show_json
 from moorage.client.commands import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
+
+UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Why the output may not be written."""
 
 JSON_ASKED = "moorage.json_asked"
 """In a context's `meta`: whether the command line has `--json` before any `--`."""
@@ -97,14 +101,25 @@ class _Cli(click.Group):
 
 @contextmanager
 def _errors_as_asked(ctx: click.Context) -> Iterator[None]:
-    """Print an error as JSON, and exit, if the command line has `--json`."""
+    """Print an error as one line, of JSON if the command line has `--json`, and exit."""
     try:
         yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise  # its text is the help
     except click.ClickException as error:
         if not ctx.meta[JSON_ASKED]:
-            raise
+            raise _in_one_line(error) from None
         say(error_json(error), err=True)
         ctx.exit(error.exit_code)
+
+
+def _in_one_line(error: click.ClickException) -> click.ClickException:
+    """Return a failure; one of the usage names the help of its command instead of showing it."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return error
+    message = error.format_message().rstrip(".")
+    see = " See" if message.endswith("?") else "; see"
+    return Failure(error.exit_code, f"{message}{see} '{error.ctx.command_path} --help'")
 
 
 @click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})
@@ -145,4 +160,19 @@ def main() -> None:
         from moorage.cli.support.completion import register  # deferred: else nothing needs it
 
         register()
-    sys.exit(cli.main(prog_name="moorage", complete_var=COMPLETE_VARIABLE))
+    if sys.stdout is None:  # the caller has closed its descriptor
+        Failure(FAILED, "standard output is closed").show()
+        sys.exit(FAILED)
+    try:
+        try:
+            cli.main(prog_name="moorage", complete_var=COMPLETE_VARIABLE)
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        # What could not be written is not tried again at the end of the interpreter.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:  # a reader such as `head` had enough
+            Failure(FAILED, f"cannot write the output: {error.strerror}").show()
+        sys.exit(FAILED)

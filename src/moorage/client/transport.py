@@ -31,7 +31,9 @@ PAGES_LINK = f"<{PAGES}>;"
 
 UNAUTHORIZED = 401
 NOT_FOUND = 404
-UNROUTED = ("unrouted", "unknown")
+NO_SUCH_METHOD = 405
+OUR_UNROUTED = "unrouted"
+UNROUTED = (OUR_UNROUTED, "unknown")
 """Codes of a 404 for an unknown path: from Moorage, and from another server."""
 
 PEM_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -145,7 +147,7 @@ class Transport:
             while line := response.readline(LINE_BYTES_MAX):
                 yield line
         except (OSError, http.client.HTTPException) as error:
-            raise UnreachableError(f"no answer from {self._where}: {error}") from error
+            raise UnreachableError(f"no answer from {self._where}: {_reason(error)}") from error
         finally:
             connection.close()
 
@@ -163,12 +165,16 @@ class Transport:
             if status == UNAUTHORIZED:
                 known = "requires a token" if self._token is None else "does not accept this token"
                 refusal.args = (f"the server {known}",)
-            elif status == NOT_FOUND and refusal.code in UNROUTED:
+            elif status in (NOT_FOUND, NO_SUCH_METHOD) and refusal.code in UNROUTED:
                 asked = f"http{'s' if self._tls else ''}://{self._where}{self._prefix}"
-                refusal.args = (
-                    f"{asked} is not a Moorage server (404 for {path.partition('?')[0]}): "
-                    "MOORAGE_URL must be like http://HOST:PORT",
-                )
+                place = path.partition("?")[0]
+                said = f"{asked} is not a Moorage server ({status} for {place})"
+                if refusal.code == OUR_UNROUTED and not self._prefix:
+                    said = f"{asked} has nothing at {place}: a name or an id in it is not valid, or"
+                    said += " the server has another release"
+                else:
+                    said += ": MOORAGE_URL must be like http://HOST:PORT"
+                refusal.args = (said,)
             raise
 
     @property
@@ -202,7 +208,7 @@ class Transport:
             self.pages = f"{self.url}{PAGES}" if has_pages else None
             return response.status, raw, response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:
-            raise UnreachableError(f"no answer from {self._where}: {error}") from error
+            raise UnreachableError(f"no answer from {self._where}: {_reason(error)}") from error
         finally:
             connection.close()
 
@@ -346,6 +352,11 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
     if retry_after is not None and retry_after.isdecimal():
         refusal.retry_after = float(retry_after)
     raise refusal
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong, without the number of an OSError."""
+    return str(getattr(error, "strerror", None) or error)
 
 
 def refusal_of(status: int, problem: Mapping[str, Any]) -> RefusedError:

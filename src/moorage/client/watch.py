@@ -61,7 +61,10 @@ class Watch:
         self._ended = threading.Event()
 
     def close(self) -> None:
-        """End the iteration after the current change; may be called from any thread."""
+        """End the iteration after the current change; may be called from any thread.
+
+        While nothing changes, it ends with the next sign of life of the server: within 15 seconds.
+        """
         self._ended.set()
 
     def __iter__(self) -> Iterator[Change]:
@@ -77,8 +80,6 @@ class Watch:
                 for change in self._events():
                     pause = PAUSE_SECONDS
                     yield change
-                    if self._ended.is_set():
-                        return
             except UnreachableError:
                 pass
             except RefusedError as refusal:
@@ -107,4 +108,6 @@ class Watch:
             self.cursor = event.get("id", self.cursor)
             if "data" in event:
                 yield change_decode(json.loads(event["data"]))
+            if self._ended.is_set():
+                return
             event = {}

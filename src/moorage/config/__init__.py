@@ -8,6 +8,7 @@ wrong setting.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
@@ -324,7 +325,15 @@ def _converted(name: str, value: Any, origin: str, strict: bool) -> Any:
         shown = "what is given" if name in SECRET_SETTINGS else repr(value)
         allowed = get_args(get_args(Settings.__annotations__[name])[0])
         choices = f" (one of {', '.join(allowed)})" if _choices(allowed) else ""
-        raise ConfigError(f"{origin}: {name} cannot be {shown}: {error}{choices}") from None
+        raise ConfigError(f"{origin}: {name} cannot be {shown}: {_said(error)}{choices}") from None
+
+
+def _said(error: msgspec.ValidationError) -> str:
+    """Return what a value must be, in the words of people."""
+    text = str(error)
+    for kind, word in (("float", "a number"), ("int", "a whole number"), ("bool", "true or false")):
+        text = text.replace(f"Expected `{kind}`", f"it must be {word}")
+    return re.sub(r", got `.*`$", "", text)
 
 
 def _choices(allowed: tuple[Any, ...]) -> bool:

@@ -8,7 +8,7 @@ from moorage.core.texts import check_plain, plain
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """Raise INVALID for too many labels, labels that are too long, and control characters."""
+    """Raise INVALID for too many labels, labels that are too long or not plain text."""
     if len(labels) > LABELS_MAX:
         raise Error(Code.INVALID, f"There may be at most {LABELS_MAX} labels.")
     for name, value in labels.items():

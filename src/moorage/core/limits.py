@@ -103,6 +103,7 @@ LABELS_MAX = 32
 LABEL_NAME_LENGTH_MAX = 63
 """Characters in the name of a label."""
 
+
 DETAIL_LENGTH_MAX = 1_000
 """Characters in a reason or detail that a caller gives."""
 
@@ -271,5 +272,17 @@ QUERY_BYTES_MAX = 60_000
 QUERY_PARAMETERS_MAX = 1_000
 """Parameters in a query string; the setting `query_parameters_max` overrides it."""
 
+FORM_BYTES_MAX = 32_768
+"""Bytes in a form of the dashboard: far above what its pages send. Its sender needs no token."""
+
+PAGE_QUERY_BYTES_MAX = 6_000
+"""Bytes in the query string of a page: hundreds of its links may repeat it."""
+
+PAGE_QUERY_PARAMETERS_MAX = 32
+"""Parameters in the query string of a page."""
+
 CHANGES_QUEUED_MAX = 4_096
 """Change requests in the queue; the setting `queue_max` overrides it."""
+
+COMBINING_MARKS_MAX = 4
+"""Combining marks in a row. Source: Unicode Technical Standard #39, 5.4, Optional Detection."""

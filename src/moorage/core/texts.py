@@ -1,9 +1,10 @@
 """Which characters are allowed in names and in texts that are shown to other people."""
 
 import re
+from unicodedata import category
 
 from moorage.core.errors import Code, Error
-from moorage.core.limits import IDENTIFIER_LENGTH_MAX
+from moorage.core.limits import COMBINING_MARKS_MAX, IDENTIFIER_LENGTH_MAX
 
 NAME_PATTERN = "^[A-Z0-9_]+$"
 """The pattern of the name of a resource class or consumer type, as in a JSON schema."""
@@ -18,22 +19,55 @@ _NAME = re.compile(exact(NAME_PATTERN))
 
 _PATH = re.compile(r"[a-z0-9._-]+(/[a-z0-9._-]+)*")
 
-_ACTED_ON = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, line and paragraph separators, and marks that change text direction."""
+_REFUSED = re.compile(
+    # Control characters, line and paragraph separators, and marks that change text direction,
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    # and what is invisible without a use in names: spaces without a width, invisible operators,
+    # deprecated formats, the byte order mark, annotations, and tags, which can hide a whole text.
+    "\u00ad\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e00ff]"
+)
+"""Joiners and variation selectors are allowed: some scripts and emoji need them."""
+
+_PERHAPS_MARKS = re.compile(rf"[^\w\x00-\u02ff]{{{COMBINING_MARKS_MAX + 1}}}")
+"""Finds each text with more: marks are neither letters nor digits, and begin at U+0300."""
 
 
 def check_plain(what: str, text: str) -> None:
-    """Raise INVALID if a text has a character that terminals interpret instead of showing it."""
-    if text.isprintable():
+    """Raise INVALID for a character that is not simply shown, and for too many marks on one.
+
+    Terminals and browsers obey it, or show nothing; a stack of marks covers the lines around it.
+    """
+    if text.isascii() and text.isprintable():
         return
-    found = _ACTED_ON.search(text)
+    found = _REFUSED.search(text)
     if found is not None:
         raise Error(Code.INVALID, f"{what} must not contain U+{ord(found[0]):04X}.")
+    if _with_few_marks(text) != text:
+        raise Error(
+            Code.INVALID,
+            f"{what} must not contain more than {COMBINING_MARKS_MAX} combining marks in a row.",
+        )
 
 
 def plain(text: str) -> str:
-    """Return a text that `check_plain` accepts: U+FFFD stands for each refused character."""
-    return text if text.isprintable() else _ACTED_ON.sub("\ufffd", text)
+    """Return a text that `check_plain` accepts, with U+FFFD for each refused character.
+
+    Of too many combining marks in a row, the first ones are kept.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _with_few_marks(_REFUSED.sub("\ufffd", text))
+
+
+def _with_few_marks(text: str) -> str:
+    if _PERHAPS_MARKS.search(text) is None:
+        return text
+    kept, marks = [], 0
+    for character in text:
+        marks = marks + 1 if category(character) in ("Mn", "Me") else 0
+        if marks <= COMBINING_MARKS_MAX:
+            kept.append(character)
+    return "".join(kept)
 
 
 def is_name(name: str) -> bool:

@@ -13,13 +13,17 @@ Query = Sequence[tuple[str, str]]
 
 
 class RefusedError(Exception):
-    """A refusal of the native API: the HTTP status, the code for programs, the reason."""
+    """A refusal of the native API: the HTTP status, the code for programs, the reason.
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    `oldest` is as in `wire.problems`.
+    """
+
+    def __init__(self, status: int, code: str, message: str, oldest: str | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
+        self.oldest = oldest
 
 
 class NativeApi(Protocol):

@@ -102,6 +102,11 @@ class Caller(Struct, frozen=True):
     """When the presented token expires, if it is one of Moorage's own and does."""
 
     @property
+    def identity(self) -> str:
+        """The token's id, or else the user's: those with the same share limits on what they do."""
+        return self.token_id or self.user_id
+
+    @property
     def label(self) -> str:
         """The caller as one word for log lines, without any secret."""
         return _label(self.token_id, self.user_id)

@@ -6,7 +6,8 @@
 * `batch/` executes requests in transactions; `feed/` follows what was committed.
 * `native/` converts values to those of the native API, and back.
 * `searches.py` runs candidate searches, `fair_turns.py` shares the event loop between them and
-  short work, `unsent_memory.py` bounds the memory of long responses.
+  short work, `caller_turns.py` long reads between callers, `unsent_memory.py` bounds the memory of
+  long responses.
 * `background.py` runs loops, `chores.py` periodic tasks; `operations.py` checks and backs up the
   database.
 * `pages.py` paginates lists, `errors.py` translates errors of the store, `audit_log.py` writes

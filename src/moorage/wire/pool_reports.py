@@ -161,7 +161,7 @@ class RehearsedScene:
 class Rehearsal:
     """What has happened to the jobs of a pool, and what would have with other limits and pacings.
 
-    At most 4000 jobs are replayed; `cut`: there were more, and these are the newest.
+    At most 2000 jobs are replayed; `cut`: there were more, and these are the newest.
     """
 
     as_of: str

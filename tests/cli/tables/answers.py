@@ -3,9 +3,8 @@
 They are of the types of the native API, so they change with it.
 """
 
-from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from moorage.wire.admin import Token, Tokens, WhoAmI
@@ -19,37 +18,22 @@ from moorage.wire.admission import (
     Waiting,
 )
 from moorage.wire.audit import AuditEntry, AuditPage
-from moorage.wire.capacity import Capacity, CapacityLine, ProviderFilled
-from moorage.wire.changes import Changes, FailureValue
+from moorage.wire.changes import Changes
 from moorage.wire.enums import State
-from moorage.wire.fleet import (
-    Agent,
-    AgentGroup,
-    AgentPage,
-    GroupDesired,
-    GroupPage,
-    MachineFacts,
-    ManagedClass,
-    PartShown,
-)
-from moorage.wire.pool_reports import OutcomeLine, PoolReport
-from moorage.wire.reporting import (
-    GhostPage,
-    NodeOwned,
-    NodePage,
-    PassTold,
-    Pin,
-    PinPage,
-    Reporter,
-    ReporterGroup,
-    ReporterGroupPage,
-)
+from moorage.wire.fleet import AgentPage, GroupPage
+from moorage.wire.pool_reports import HistoryPoint, OutcomeLine, PoolHistory, PoolReport
+from moorage.wire.reporting import GhostPage, NodePage, PinPage, ReporterGroupPage
 from moorage.wire.slots import Slot, SlotDrain, SlotPage
-
-T = TypeVar("T")
-
-NOW = datetime(2026, 3, 14, 2, 17, 5, tzinfo=UTC)
-"""The time of every answer, by the server's clock."""
+from tests.cli.tables.building import NOW, before, built
+from tests.cli.tables.fleet_answers import (
+    AGENTS,
+    GROUPS,
+    NODES,
+    PINS,
+    REPORTERS,
+    REPORTERS_EU,
+    sums,
+)
 
 GRANTED = 460
 TICKETS = 40
@@ -63,30 +47,10 @@ REASONS = (
 )
 
 
-def before(**ago: float) -> datetime:
-    """Return a time in the past."""
-    return NOW - timedelta(**ago)
-
-
 def id_at(at: datetime, number: int) -> str:
     """Return the id of a lease: it begins with the time."""
     milliseconds = int(at.timestamp() * 1000)
     return str(UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62 | number % 499 * 0x9E3779B97F4A7C))
-
-
-def built(kind: type[T], **values: Any) -> T:
-    """Return a value of the API in which only the members that matter are given."""
-    hints = get_type_hints(kind)
-    empty = {field.name: _empty(hints[field.name]) for field in fields(kind)}  # type: ignore[arg-type] # a T is a dataclass
-    return kind(**{**empty, **values})
-
-
-def _empty(hint: Any) -> Any:
-    if type(None) in get_args(hint):
-        return None
-    if get_origin(hint) is Literal:
-        return get_args(hint)[0]
-    return NOW if hint is datetime else (get_origin(hint) or hint)()
 
 
 def lease(number: int, state: State = "granted") -> Lease:
@@ -97,7 +61,7 @@ def lease(number: int, state: State = "granted") -> Lease:
         labels = {"holder": f"node-{number % 1000:04d}", "verb": "deploy", "image": "rhel-9.4"}
     elif number % 2:
         labels = {"job": f"{4711 + number}/e2e", "host": f"runner-{number % 40}", "pid": "71"}
-        labels |= {"command": "make e2e", "build": f"https://git.example/-/jobs/{number}"}
+        labels |= {"command": "make", "build": f"https://git.example/-/jobs/{number}"}
     if state == "waiting":
         reason = REASONS[number % 3].format(pool)
         place = number - GRANTED + 1
@@ -149,6 +113,8 @@ def pool(number: int) -> Pool:
     )
 
 
+PAUSED = "deploy/rack-7"
+
 POOLS_SHOWN = sorted((pool(number) for number in range(40)), key=lambda one: one.name)
 
 
@@ -175,63 +141,6 @@ def slot(number: int) -> Slot:
     )
 
 
-def agent(number: int) -> Agent:
-    """Return an agent; every fourth fails."""
-    failure = None
-    if number % 4 == 3:
-        failure = FailureValue(
-            code="fragmented",
-            message="only 311 of 512 pages could be reserved: memory is fragmented",
-            attempts=4,
-            since=before(minutes=31),
-            next_retry_at=None,
-        )
-    there = 311 if failure else 512
-    pages = ManagedClass(
-        eligible=600,
-        volatile=True,
-        desired=512,
-        source="group",
-        percent=80.0,
-        actual=there,
-        offered=there,
-        used=200,
-        why=failure and failure.message,
-    )
-    ident = f"{number * 0x1F3D5B79:08x}-7f0a-4a63-9f0e-2f7c6b1d8a55"
-    part = PartShown(provider=ident, name="numa0", parent=None, present=True, classes={})
-    part.classes["CUSTOM_HUGEPAGES_2MB"] = pages
-    return built(
-        Agent,
-        id=ident,
-        group=f"rack-{number % 3}",
-        policy="no_provision" if number == 2 else "in_service",
-        policy_reason="new fans" if number == 2 else "",
-        readiness="degraded" if failure else "ready",
-        liveness=("fresh", "late", "lost")[number % 3],
-        facts=MachineFacts(hostname=f"compute-{number:02d}.eu-1.example.org"),
-        failure=failure,
-        parts=[part],
-    )
-
-
-AGENTS = [agent(number) for number in range(1, 9)]
-GROUPS = [
-    AgentGroup(
-        name=f"rack-{number}",
-        desired={
-            "CUSTOM_HUGEPAGES_2MB": GroupDesired(percent=80.0),
-            "CUSTOM_HUGEPAGES_1GB": GroupDesired(amount=16),
-        },
-        members=40 - number,
-        late=number,
-        lost=0,
-        suspect_network=number == 2,
-        suspect_since=None,
-        waits_until=None,
-    )
-    for number in range(3)
-]
 TOKENS = [
     Token(
         id=f"{number * 0x1F3D5B79A1:012x}",
@@ -257,6 +166,16 @@ CALLER = WhoAmI(
     expires_at=NOW + timedelta(days=8, hours=5),
     version="0.1.0",
 )
+CHANGED: tuple[tuple[dict[str, Any] | None, dict[str, Any]], ...] = (
+    ({"owner": "ci/prow", "key": "k", "state": "granted"}, {"reason": "the rack burns"}),
+    (
+        {"limit": 40, "hold": 1_200.0, "pacing": {"interval": 30.0, "burst": 4, "jitter": 0.0}},
+        {"limit": 50, "hold": 1_200.0, "pacing": {"interval": 24.0, "burst": 5, "jitter": 0.0}},
+    ),
+    ({"policy": "in_service", "reason": ""}, {"policy": "no_provision", "reason": "new fans"}),
+)
+"""States before and after what is in the audit log."""
+
 ENTRIES = [
     AuditEntry(
         at=before(seconds=number * number * 613 + 5),
@@ -266,35 +185,11 @@ ENTRIES = [
         role="operator",
         action=("lease.revoke", "pool.put", "agent.drain")[number % 3],
         target=("01957b9e-b0e3-7929-9dbb-8ab3a75f0605", "install/azure-4", "rack-7")[number % 3],
-        before=None,
-        after=None,
+        before=CHANGED[number % 3][0],
+        after=CHANGED[number % 3][1],
     )
     for number in range(8)
 ]
-REPORTERS = ReporterGroup(
-    name="ironic",
-    members=[
-        Reporter(
-            name=f"conductor-{number}.eu-1.example.org",
-            instance=str(UUID(int=number)),
-            live=number != 2,
-            ttl=30.0,
-            silent=4.0 if number != 2 else 8_411.0,
-            joined_at=before(days=2),
-            pinned=number * 17,
-            last_pass=PassTold(age=61.0, nodes=5_000 - number, refused={"not_owner": 3 * number})
-            if number
-            else None,
-        )
-        for number in range(4)
-    ],
-    observed=["conductor-0", "conductor-1"],
-    seen_at=before(seconds=3),
-    observer_error="",
-    pins_generation=3,
-    pinned_elsewhere=34,
-)
-REPORTERS_EU = replace(REPORTERS, name="ironic-eu", members=REPORTERS.members[:1])
 REPORT = PoolReport(
     pool=POOLS[0],
     asked_seconds=604_800.0,
@@ -309,60 +204,26 @@ REPORT = PoolReport(
         OutcomeLine(limit=50, starts_per_minute=25, ok=41, failed=7, throttled=19),
     ],
 )
+PAST = PoolHistory(
+    as_of="1.4711",
+    pool=POOLS[0],
+    units=50,
+    asked_seconds=86_400.0,
+    covered_seconds=14_400.0,
+    cut=False,
+    step_seconds=3_600.0,
+    points=[
+        HistoryPoint(
+            at=before(hours=4 - number),
+            occupied_low=7 * number,
+            occupied_high=50 - number,
+            waiting=number * number * 60,
+            granted=150 - number,
+        )
+        for number in range(4)
+    ],
+)
 SLOTS = [slot(number) for number in range(1, 13)]
-PINS = [Pin(node=str(UUID(int=number << 96)), member="conductor-1") for number in range(1, 4)]
-NODES = [NodeOwned(uuid=one.node, ghost=one is PINS[0]) for one in PINS]
-
-
-def filled(number: int, used: int, capacity: int) -> ProviderFilled:
-    """Return a provider of which some is used."""
-    name = f"compute-{number:05d}.eu-1.example.org"
-    return ProviderFilled(uuid=str(UUID(int=number << 96)), name=name, used=used, capacity=capacity)
-
-
-def line(
-    resource_class: str, each: int, used: int, group: str | None = None, reserved: int = 0
-) -> CapacityLine:
-    """Return the sums of 15,000 providers with as much each, of which a percentage is used."""
-    count = 15_000 if group is None else 300
-    units = each - reserved
-    return CapacityLine(
-        resource_class=resource_class,
-        group=group,
-        providers=count,
-        total=count * each,
-        reserved=count * reserved,
-        capacity=count * units,
-        used=count * units * used // 100,
-        free=count * units - count * units * used // 100,
-        fullest=[filled(number, units, units) for number in (7, 12, 104)] if used else [],
-        emptiest=[filled(number, 0, units) for number in (14_999, 3, 5)] if used < 100 else [],
-    )
-
-
-SUMS = {
-    "class": [
-        line("CUSTOM_BAREMETAL", 1, 61),
-        line("CUSTOM_HUGEPAGES_2MB", 311, 93),
-        line("DISK_GB", 2_000, 0),
-        line("MEMORY_MB", 262_144, 44, reserved=512),
-        line("VCPU", 128, 100),
-    ],
-    "aggregate": [
-        line("VCPU", 128, used, str(UUID(int=number << 100)))
-        for number, used in ((3, 12), (5, 91), (11, 100))
-    ],
-    "trait": [
-        line("VCPU", 128, used, trait)
-        for trait, used in ((None, 100), ("CUSTOM_GOLD", 7), ("HW_CPU_X86_AVX512F", 55))
-    ],
-}
-
-
-def sums(by: str) -> Capacity:
-    """Return the sums of all inventories."""
-    left_out = 4_711 if by == "aggregate" else 0
-    return Capacity(as_of="1.4711", providers=15_000, lines=SUMS[by], left_out=left_out)
 
 
 def answer_to(path: str, state: str | None, by: str = "class") -> Any:
@@ -378,6 +239,8 @@ def answer_to(path: str, state: str | None, by: str = "class") -> Any:
         "/v1/agents": AgentPage(agents=AGENTS, next=None),
         f"/v1/agents/{AGENTS[2].id}": AGENTS[2],
         f"/v1/pools/{POOLS_SHOWN[0].name}": POOLS_SHOWN[0],
+        f"/v1/pools/{PAUSED}": next(one for one in POOLS_SHOWN if one.name == PAUSED),
+        f"/v1/pools/{POOLS[0]}:history": PAST,
         f"/v1/pools/{POOLS[0]}:report": REPORT,
         f"/v1/pools/{POOLS[0]}:slots": SlotPage(slots=SLOTS, next=None),
         f"/v1/groups/{GROUPS[2].name}": GROUPS[2],

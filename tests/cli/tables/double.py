@@ -17,7 +17,8 @@ import msgspec
 
 from tests.cli.command import SECONDS
 from tests.cli.pooled import SIZE
-from tests.cli.tables.answers import NOW, answer_to
+from tests.cli.tables.answers import answer_to
+from tests.cli.tables.building import NOW
 from tests.cli.tables.driver import END
 
 

@@ -6,8 +6,9 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from tests.cli.tables.answers import AGENTS, ENDED, GRANTED, LEASES, POOLS, POOLS_SHOWN
+from tests.cli.tables.answers import ENDED, GRANTED, LEASES, PAUSED, POOLS, POOLS_SHOWN
 from tests.cli.tables.double import answering, on_terminal
+from tests.cli.tables.fleet_answers import AGENTS
 from tests.cli.terminal.screens import watched
 
 FOLDER = Path(__file__).parent / "golden"
@@ -29,6 +30,9 @@ COMMANDS = {
     "lease-why-ended": ["lease", "why", ENDED[0].id],
     "pool-list": ["pool", "list"],
     "pool-show": ["pool", "show", POOLS_SHOWN[0].name],
+    "pool-show-paused": ["pool", "show", PAUSED],
+    "pool-list-paused": ["pool", "list", "--paused"],
+    "pool-history": ["pool", "history", POOLS[0]],
     "pool-slots": ["pool", "slots", POOLS[0]],
     "pool-report": ["pool", "report", POOLS[0]],
     "top": ["top", "--once"],

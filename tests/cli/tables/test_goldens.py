@@ -6,9 +6,10 @@ import pytest
 
 from moorage.cli.main import cli
 from tests.cli.command import moorage
-from tests.cli.tables.answers import AGENTS, LEASES
+from tests.cli.tables.answers import LEASES
 from tests.cli.tables.double import answering, on_terminal
 from tests.cli.tables.driver import BROKEN
+from tests.cli.tables.fleet_answers import AGENTS
 from tests.cli.tables.goldens import COMMANDS, FOLDER, SCREENS, WIDTHS, drawn, printed
 from tests.cli.test_help import leaves
 
@@ -19,6 +20,7 @@ SHOWING = (
     "show",
     "why",
     "report",
+    "history",
     "top",
     "audit",
     "pins",

@@ -4,6 +4,8 @@ from uuid import uuid4
 
 import pytest
 
+from moorage.core.ids import PREFIX_LENGTH_MIN
+from moorage.wire.pages import PageAsked
 from tests.cli.command import moorage
 from tests.cli.pooled import Cli
 
@@ -16,7 +18,7 @@ def leases(cli: Cli) -> tuple[str, str]:
     """Return the ids of a lease and of the ticket behind it."""
     pool = f"ids-{uuid4()}"
     cli.answer("pool", "create", pool, "--limit", "1")
-    return cli.ask(pool), cli.ask(pool, labels={"job": "17"})
+    return cli.ask(pool), cli.ask(pool, labels={"job": "17"}, patience=600.0)
 
 
 def test_a_lease_is_found_by_the_beginning_of_its_id(cli: Cli, leases: tuple[str, str]) -> None:
@@ -44,7 +46,10 @@ def test_several_that_begin_so_are_named(cli: Cli, leases: tuple[str, str]) -> N
 
 
 def test_an_ended_lease_does_not_hide_a_live_one(cli: Cli) -> None:
-    """Of ids that begin so only live ones count, as long as there is one; then ended ones do."""
+    """Of ids that begin so only live ones count, as long as there is one; then ended ones do.
+
+    A command that changes a lease counts both: the one that is meant may just have ended.
+    """
     cli.answer("pool", "create", "one-live", "--limit", "9")
     ids = [cli.ask("one-live") for _ in range(2)]
     size = next(n for n in range(36) if ids[0][: n + 1] != ids[1][: n + 1])
@@ -53,6 +58,29 @@ def test_an_ended_lease_does_not_hide_a_live_one(cli: Cli) -> None:
     live = {one["id"] for one in cli.answer("lease", "list") if one["id"].startswith(ids[0][:size])}
     assert live == {ids[0]}
     assert cli.answer("lease", "show", ids[0][:size])["id"] == ids[0]
+    for words in (("revoke",), ("release",), ("force",), ("move", "--first")):
+        said = cli.refusal(2, "lease", *words, ids[0][:size])
+        assert f"{ids[0]} (" in said or f"{ids[0]}, " in said
+        assert f"{ids[1]} (" in said
+        assert "ended)" in said
+    assert cli.lines("lease", "release", ids[0]) == [f"{ids[0]} has ended: released"]
+
+
+def test_many_ended_leases_do_not_hide_a_live_one(cli: Cli) -> None:
+    """Two live leases begin alike, with more ended ones in between than a page has: none of the two
+    is released.
+    """
+    cli.answer("pool", "create", "many-ended", "--limit", "9")
+    first = last = ""
+    while not first or first[:PREFIX_LENGTH_MIN] != last[:PREFIX_LENGTH_MIN]:
+        first = cli.ask("many-ended")
+        for _ in range(PageAsked().limit):
+            cli.transport.request("DELETE", f"/v1/leases/{cli.ask('many-ended')}")
+        last = cli.ask("many-ended")
+    for words in (("release",), ("revoke",)):
+        said = cli.refusal(2, "lease", *words, first[:PREFIX_LENGTH_MIN])
+        assert said.startswith("several ids begin with ")
+    assert {cli.answer("lease", "show", one)["state"] for one in (first, last)} == {"granted"}
 
 
 @pytest.mark.parametrize(
@@ -82,3 +110,16 @@ def test_an_agent_and_a_token(cli: Cli) -> None:
     cli.lines("token", "revoke", made["id"][:8])
     (shown,) = (one for one in cli.answer("token", "list") if one["id"] == made["id"])
     assert shown["revoked_at"] is not None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[("lease", word) for word in ("show", "why", "revoke", "force")],
+        ("agent", "show"),
+        ("token", "revoke"),
+    ],
+)
+def test_an_empty_id_is_named(cli: Cli, words: tuple[str, ...]) -> None:
+    """A variable that is not set is not taken for a wrong server."""
+    assert cli.refusal(2, *words, "").startswith("the id is empty")

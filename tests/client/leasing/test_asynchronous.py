@@ -137,6 +137,30 @@ def test_a_loss_cancels_the_block(aclient: AsyncClient) -> None:
     asyncio.run(main())
 
 
+def test_a_loss_before_the_block(aclient: AsyncClient, served: tuple[str, str]) -> None:
+    """A lease that is revoked while the event loop is blocked never gets into its block."""
+    pool, told = pool_made(aclient.client, "blocked"), threading.Event()
+    small = AsyncClient(*served, leases_max=1)
+
+    async def holding() -> None:
+        async with small.lease(pool, on_lost=lambda _: told.set()):
+            raise AssertionError("the block began")
+
+    async def main() -> None:
+        task = asyncio.create_task(holding())
+        await asyncio.sleep(0)
+        while not (found := leases(small.client, pool, "granted")):
+            pass
+        small.client.admission.revoke(found[0].id, "maintenance")
+        told.wait()
+        with pytest.raises(LeaseLostError, match="maintenance"):
+            await task
+        async with small.lease(pool):  # its place among the leases of this client is free again
+            pass
+
+    asyncio.run(main())
+
+
 def test_the_limit_of_leases(aclient: AsyncClient, served: tuple[str, str]) -> None:
     """A client holds and waits for at most `leases_max` leases; the error names the option."""
     pool = pool_made(aclient.client, "limited", limit=5)

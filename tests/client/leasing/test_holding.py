@@ -196,3 +196,24 @@ def test_a_forked_child_leaves_the_lease_alone(client: Client) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert client.admission.verify(pool, lease.token).current
         assert lease.lost is None
+
+
+def test_a_lease_that_was_made_before_a_fork(client: Client) -> None:
+    """Who acquires it is another holder than a process that was forked before: they do not share
+    one lease under one key, and each knows its own.
+    """
+    pool = pool_made(client, "made-before")
+    lease = client.lease(pool, wait=0)
+    child = os.fork()
+    if not child:
+        try:
+            with lease:
+                known = lease.lost is None
+            os._exit(0 if known else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    with client.lease(pool, wait=0), pytest.raises(NotInTimeError):
+        lease.acquire()
+    (first, second, third) = leases(client, pool)
+    assert len({first.key, second.key, third.key}) == 3

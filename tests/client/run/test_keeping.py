@@ -17,7 +17,7 @@ from moorage.client.run.lease import acquire, renewer
 from moorage.client.run.lease.acquire import Acquiring, Grant, Patience
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import OwnKey
-from moorage.client.run.lease.lease_clock import LeaseTerm
+from moorage.client.run.lease.lease_clock import LeaseTerm, margin_of
 from moorage.client.run.lease.renewer import HASTY_MAX, Renewer
 from moorage.client.run.lease.waiting import await_grant
 from moorage.client.run.process.signals import SignalCollector
@@ -227,6 +227,24 @@ def test_silence_is_no_end_for_a_patient_keeper(
             server.silent = False
             keeper.settle(SECONDS)
             assert (keeper.lost, keeper.doubtful, keeper.failing_seconds) == (None, False, 0.0)
+
+
+def test_a_loss_is_reported_before_the_server_may_end_the_lease() -> None:
+    """Also if a renewal that was sent shortly before is not answered: nobody waits for it longer
+    than the lease is valid. A patient keeper waits for the answer (the control).
+    """
+    ttl, left = 12.0, 0.2
+    for patient in (False, True):
+        with serving_lease("refuses") as server:
+            server.delays = [2.0]
+            sent = elapsed() - (ttl - margin_of(ttl) - left)
+            watched = WatchedKeeper(server, LeaseTerm(ttl, sent), patient)
+            with watched as keeper:
+                server.until(lambda: server.renewals >= 1)
+                assert watched.woken.wait(left + margin_of(ttl) / 2) is not patient
+                if not patient:
+                    assert keeper.lost is not None
+                    assert elapsed() < sent + ttl
 
 
 def test_after_a_suspension_the_server_is_asked() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from moorage.client import Client, NotInTimeError
 from moorage.wire.admission import PoolWanted
+from tests.e2e.support.relay import Relay
 from tests.e2e.support.server import serve
 from tests.support.guard import Guard
 
@@ -54,6 +55,7 @@ class Program:
     def __init__(self, stack: ExitStack, text: str, ttl: float = TTL) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", BEGIN.format(ttl=ttl) + text],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -118,6 +120,30 @@ def test_a_program_that_ends_releases_its_lease(client: Client, end: str) -> Non
         lease = program.line()
         program.process.wait()
         assert client.admission.lease(lease).cause == "released"
+
+
+FORGOTTEN = """
+more = [client.lease("many", ttl={ttl}).acquire() for _ in range(3)]
+print(*(lease.id for lease in more), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_silent_server_delays_the_end_only_once(client: Client, answers: bool) -> None:
+    """A program that forgot three leases does not wait for each of them that the server answers;
+    one that answers (the control) is asked to release them all.
+    """
+    client.admission.pool_put("many", PoolWanted(limit=3))
+    with Relay(os.environ["MOORAGE_URL"]) as relay, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOORAGE_URL", relay.url)
+        with ExitStack() as stack:
+            program = Program(stack, FORGOTTEN.format(ttl=600))
+            assert len(program.line().split()) == 3
+            relay.stall = 0 if answers else 1000
+            program.process.communicate()
+        asked = [line for line in relay.heard if line.startswith("DELETE")]
+        assert len(asked) == (3 if answers else 1)
 
 
 def test_an_interrupted_wait_leaves_no_ticket(client: Client) -> None:

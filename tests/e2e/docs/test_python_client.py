@@ -12,10 +12,10 @@ import pytest
 from moorage.client import Client
 from tests.client.single import BARE, ROOT, SECONDS
 from tests.e2e.support.server import serve
+from tests.support.pages import examples
 
-PAGE = (ROOT / "docs/howto/python-client.md").read_text()
-README = (ROOT / "packaging/client/README.md").read_text()
-BLOCK = re.compile(r"(?ms)^```python\n(.+?)^```$")
+PAGE = ROOT / "docs/howto/python-client.md"
+README = ROOT / "packaging/client/README.md"
 PRINTED = [
     r"install/azure 2 2\n",
     r"granted with fencing token 1\.\d+\.0\n",
@@ -53,15 +53,15 @@ def run(example: str, where: dict[str, str]) -> subprocess.CompletedProcess[str]
 
 def test_the_examples(where: dict[str, str]) -> None:
     """They run in the order of the page and print what they should; a wrong name is noticed."""
-    examples = BLOCK.findall(PAGE)
-    assert len(examples) == len(PRINTED)
-    for example, printed in zip(examples, PRINTED, strict=True):
+    found = examples(PAGE)
+    assert len(found) == len(PRINTED)
+    for example, printed in zip(found, PRINTED, strict=True):
         done = run(example, where)
         assert (done.returncode, done.stderr) == (0, ""), example
         assert re.fullmatch(printed, done.stdout), done.stdout
-    wrong = examples[1].replace("client.lease(", "client.leese(")
+    wrong = found[1].replace("client.lease(", "client.leese(")
     assert run(wrong, where).returncode == 1
-    (short,) = BLOCK.findall(README)
+    (short,) = examples(README)
     assert run(short, where).returncode == 0
     pool = Client(where["MOORAGE_URL"], where["MOORAGE_TOKEN"]).admission.pool("install/azure")
     assert (pool.occupied, pool.waiting) == (0, 0)
@@ -72,7 +72,7 @@ def test_the_table_of_errors() -> None:
     import moorage.client
 
     errors = {name for name in moorage.client.__all__ if name.endswith("Error")}
-    listed = set(re.findall(r"(?m)^\| `(\w+Error)` \|", PAGE))
+    listed = set(re.findall(r"(?m)^\| `(\w+Error)` \|", PAGE.read_text()))
     assert listed == errors - {"MoorageError"}
     for name in errors:
         assert issubclass(getattr(moorage.client, name), moorage.client.MoorageError)

@@ -45,7 +45,8 @@ def test_a_run_can_share_the_outer_lease(port: Harbour) -> None:
         assert first == second == f"{lease.id}|{pool}|\n"
         assert line(outer) == "7\n"
         assert [one.state for one in port.leases(pool)] == ["granted"]
-        assert outer.communicate("\n", SECONDS)
+        outer.communicate("\n", SECONDS)
+        assert outer.returncode == 0
     # Only the units of the outer lease can be shared.
     for words in (("--pool", f"{pool}=2"), ("--pool", pool, "--pool", other)):
         inner = nested(*words, "--nested", "share")

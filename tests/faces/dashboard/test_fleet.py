@@ -8,10 +8,14 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 
+from moorage.core.texts import plain
 from moorage.faces.dashboard.assets import assets
-from tests.faces.dashboard.browserless import Browser, Page, signed_in
-from tests.faces.dashboard.elements import every
+from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
+from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.native import Native
+
+GONE = 7
+"""The condition of machines that are not used any more."""
 
 KINDS = ("VCPU", "MEMORY_MB", "CUSTOM_WIDE")
 STATES = 25
@@ -191,7 +195,7 @@ def test_what_the_script_has_is_not_sent_again(native: Native, reader: Browser) 
     drawn = columns(native, reader, "group=trait")
     again = json.loads(reader.get(f"/ui/fleet/map.json?group=trait&have={drawn['as_of']}").body)
     assert again == {"as_of": drawn["as_of"]}
-    assert "groups" in json.loads(reader.get("/ui/fleet/map.json?group=trait&have=1.0").body)
+    assert "groups" in json.loads(reader.get("/ui/fleet/map.json?group=trait&have=0.9").body)
 
 
 @pytest.mark.parametrize(
@@ -205,19 +209,19 @@ def test_a_wrong_address_is_explained(reader: Browser, query: str, status: int, 
 
 
 def test_hostile_names_stay_text(native: Native, reader: Browser) -> None:
-    """Names are shown as they are, and none becomes an element."""
+    """None becomes an element, and none changes the direction of the text around it."""
     inventories = {"CUSTOM_HOSTILE": {"total": 1}}
     for name in HOSTILE:
         wanted = {"uuid": str(uuid4()), "name": name, "inventories": inventories}
         created(native, {**wanted, "traits": [], "aggregates": []})
         page = reader.get(f"/ui/fleet/machines/{wanted['uuid']}")
-        assert every(page, "h1")[0].text == name
+        assert every(page, "h1")[0].text == plain(name)
         assert not every(page, "img", src="x")
     columns(native, reader, "group=name")
     names = json.loads(reader.get("/ui/fleet/names.json?group=name").body)["names"]
-    assert set(HOSTILE) <= set(names)
+    assert set(map(plain, HOSTILE)) <= set(names)
     page = reader.get("/ui/fleet?resource_class=CUSTOM_HOSTILE")
-    assert {one.text for one in every(page, "a")} & set(HOSTILE)
+    assert {one.text for one in every(page, "a")} & set(map(plain, HOSTILE))
     assert all(one.attributes.get("src") for one in every(page, "script"))
     assert not every(page, "img", src="x")
 
@@ -283,6 +287,25 @@ def test_the_page_of_an_agent(native: Native, reader: Browser, agent: Agent) -> 
     assert 4 in drawn["condition"]
 
 
+def test_a_machine_has_the_condition_of_its_present_agent(native: Native, reader: Browser) -> None:
+    """Not that of a former one, which stays known after it was decommissioned."""
+    root = machine(1, random.Random(1))
+    created(native, root)
+    present, former = (f"/v1/agents/{uuid4()}" for _ in range(2))
+    body = {"facts": {"hostname": "host"}, "parts": [], "root": root["uuid"]}
+    for path in (present, former):
+        assert native.ask("PUT", path, {"group": "moved"}).status < 300
+    assert native.ask("POST", f"{former}/register", {**body, "boot_id": "a"}).status == 200
+    for word in ("expunge", "decommission"):
+        answer = native.ask("POST", f"{former}/{word}", {"reason": "replaced"})
+        assert answer.status == 200, answer
+    answer = native.ask("POST", f"{present}/register", {**body, "boot_id": "b"})
+    assert answer.status == 200, answer
+    drawn = columns(native, reader, "group=agents")
+    names = json.loads(reader.get("/ui/fleet/names.json?group=agents").body)["names"]
+    assert drawn["condition"][names.index(root["name"])] != GONE
+
+
 def test_only_operators_have_buttons(native: Native, agent: Agent) -> None:
     """A reader's page has no button, and its form is refused; an operator drains and resumes."""
     path = f"/ui/agents/{agent.uuid}"
@@ -321,8 +344,11 @@ def test_every_agent_is_on_one_page(native: Native, reader: Browser) -> None:
     assert (len(found), len(set(found)), pages) == (60, 60, 2)
 
 
-def test_exports_are_the_answers_of_the_native_api(native: Native, reader: Browser) -> None:
+def test_exports_are_the_answers_of_the_native_api(
+    native: Native, reader: Browser, agent: Agent
+) -> None:
     """JSON has the lines of `/v1/capacity` with their revision, CSV the same in rows."""
+    assert agent.uuid, "it is a degraded one"
     exported = json.loads(reader.get("/ui/fleet/capacity.json?by=trait").body)
     asked = native.ask("GET", "/v1/capacity?by=trait&ends=1&limit=1000").body
     assert (exported["capacity"], exported["as_of"]) == (asked["lines"], asked["as_of"])

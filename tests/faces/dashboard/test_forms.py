@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faces.dashboard.browserless import Browser, signed_in
+from tests.faces.dashboard.support.browserless import Browser, signed_in
 from tests.faces.v1.leasing import make_pool, waiting_ticket
 from tests.faces.v1.native import Native
 

@@ -1,8 +1,11 @@
-"""Open pages stay current, and end with their session."""
+"""Open pages stay current, end with their session, and are limited."""
 
 import re
+from contextlib import ExitStack, closing
 
-from tests.faces.dashboard.browserless import Document, signed_in
+from moorage.faces.dashboard.live import OF_READER_MAX
+from tests.e2e.support.carried import eventually
+from tests.faces.dashboard.support.browserless import Browser, Document, signed_in
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 
@@ -52,3 +55,49 @@ def test_a_stream_does_not_keep_a_session(native: Native) -> None:
     assert browser.submit("/ui", "/ui/sign-out").status == 303
     make_pool(native)
     assert [name for name, _ in events][-1] == "signed-out"
+
+
+def test_a_reader_who_is_not_signed_in_gets_a_stream_that_says_so(native: Native) -> None:
+    """A redirect to the sign-in page would leave an open page waiting for ever."""
+    browser = signed_in(native, "reader")
+    browser.cookies.clear()
+    assert [name for name, _ in browser.events("/ui/pools")] == ["signed-out"]
+
+
+def test_a_page_that_is_gone_says_so_and_comes_back(peers: list[Native]) -> None:
+    """A pool is deleted, also by another process, and made again."""
+    here, there = peers[0], peers[-1]
+    pool = make_pool(here, limit=5)
+    events = signed_in(here, "reader").events(f"/ui/pools/{pool}")
+    assert next(events)[0] == "main"
+    assert there.ask("DELETE", f"/v1/pools/{pool}").status == 204
+    told = next((name, text) for name, text in events if name != "main")
+    assert told == ("failed", f"There is no pool '{pool}'.")
+    assert there.ask("PUT", f"/v1/pools/{pool}", {"limit": 6}).status == 200
+    text = next(text for name, text in events if name == "main")
+    assert Document(text).figures["units"] == ["6"]
+
+
+def test_a_reader_has_a_limited_number_of_open_pages(native: Native) -> None:
+    """One more gets no event, until another is closed; those of other readers do."""
+    token = native.token("reader", name="greedy")
+    browsers = [Browser(native.url) for _ in range(2)]
+    for one in browsers:
+        assert one.sign_in(token).status == 303
+    with ExitStack() as stack:
+        streams = []
+        for number in range(OF_READER_MAX):
+            events = browsers[number % 2].events(f"/ui/pools?number={number}")
+            streams.append(stack.enter_context(closing(events)))
+            assert next(events)[0] == "main"
+        assert [*browsers[0].events("/ui/pools")] == []
+        with closing(signed_in(native, "reader").events("/ui/pools")) as others:
+            assert next(others)[0] == "main"
+        streams[0].close()
+        eventually(lambda: first_of(browsers[1]))
+
+
+def first_of(browser: Browser) -> tuple[str, str] | None:
+    """Return the first event of one more open page."""
+    with closing(browser.events("/ui/pools")) as events:
+        return next(events, None)

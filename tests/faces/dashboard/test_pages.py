@@ -8,7 +8,7 @@ import pytest
 
 from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Page
-from tests.faces.dashboard.browserless import Browser, signed_in
+from tests.faces.dashboard.support.browserless import Browser, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
 
@@ -149,6 +149,35 @@ def test_exports_execute_nothing(native: Native) -> None:
     assert table.headers["content-disposition"] == 'attachment; filename="leases.csv"'
     assert ",'=HYPERLINK(1)," in table.body
     assert '"key": "=HYPERLINK(1)"' in browser.get(f"/ui/leases.json?pool={pool}").body
+
+
+def test_changes_begin_with_the_oldest_if_others_are_gone(native: Native) -> None:
+    """A cursor of another epoch, or of changes that are not kept; the page says so."""
+    pool, browser = make_pool(native), signed_in(native, "reader")
+    for after, said in (("7.1", True), ("1.0", False), ("", False)):
+        text = browser.get(f"/ui/changes?after={after}&kind=pool").document.text
+        assert (pool in text, "no longer kept" in text) == (True, said), after
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["=1", "+1", "-1", "@A1", " =1", "\u3000@A1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20A1"],
+)
+def test_no_cell_begins_like_a_formula(native: Native, key: str) -> None:
+    """Not after blanks either, nor with the wide signs; the control, another text, stays."""
+    browser, pool = signed_in(native, "reader"), make_pool(native)
+    assert ask(native, pool, key=key).status == 201
+    assert ask(native, pool, key=f"a{key}").status == 202
+    cells = [
+        cell
+        for row in csv.reader(browser.get(f"/ui/leases.csv?state=all&pool={pool}").body.split("\n"))
+        for cell in row
+    ]
+    assert f"'{key}" in cells
+    assert f"a{key}" in cells
+    assert not [
+        cell for cell in cells if cell.lstrip()[:1] in set("=+-@\uff1d\uff0b\uff0d\uff20") - {""}
+    ]
 
 
 def test_without_the_dashboard_there_is_none(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.faces.dashboard.browserless import Browser, signed_in
+from moorage.service.access.sessions import OPENED_MAX
+from tests.faces.dashboard.support.browserless import Browser, signed_in
 from tests.faces.v1.native import Native
 
 OVERVIEW = "/ui"
@@ -23,12 +24,6 @@ def test_a_token_opens_a_session(native: Native) -> None:
     assert page.status == 200
     assert token not in cookie + page.body
     assert page.headers["cache-control"] == "no-store"
-
-
-def test_under_tls_the_cookie_is_bound_to_the_host(native: Native) -> None:
-    """A trusted proxy says that its client used TLS; without that the name has the port."""
-    plain = Browser(native.url).sign_in(native.token("reader"), X_Forwarded_Proto="https")
-    assert "Secure" not in plain.headers["set-cookie"], "the proxy is not trusted"
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "moorage_" + "x" * 43, "tökèn"])
@@ -91,6 +86,25 @@ def test_signing_out_ends_the_session(native: Native) -> None:
     assert stolen.get(OVERVIEW).status == 303
 
 
+def test_signing_in_again_ends_the_session_before(native: Native) -> None:
+    """The browser forgets its cookie, so nobody could end it."""
+    browser, token = signed_in(native, "reader"), native.token("reader")
+    stolen = Browser(native.url)
+    stolen.cookies = dict(browser.cookies)
+    assert stolen.get(OVERVIEW).status == 200
+    assert browser.sign_in(token).status == 303
+    assert [stolen.get(OVERVIEW).status, browser.get(OVERVIEW).status] == [303, 200]
+
+
+def test_a_token_opens_a_limited_number_of_sessions_a_minute(native: Native) -> None:
+    """Each leaves an audit row; those of other tokens are not limited by it."""
+    token, other = native.token("reader"), native.token("reader")
+    found = [Browser(native.url).sign_in(token) for _ in range(OPENED_MAX + 1)]
+    assert [one.status for one in found] == [303] * OPENED_MAX + [429]
+    assert 1 <= int(found[-1].headers["retry-after"]) <= 60
+    assert Browser(native.url).sign_in(other).status == 303
+
+
 def test_no_api_accepts_the_cookie(native: Native) -> None:
     """A page of another site cannot use it against the API."""
     browser = signed_in(native, "admin")
@@ -124,6 +138,33 @@ def test_a_reader_returns_to_the_page_asked_for(native: Native) -> None:
     (form,) = sign_in.document.forms
     answer = browser.sign_in(native.token("reader"), form.fields["next"])
     assert answer.headers["location"] == "/ui/pools/%C3%A4%20b?x=1%26y"
+
+
+@pytest.mark.parametrize(
+    ("headers", "elsewhere"),
+    [
+        ({}, False),
+        ({"Sec_Fetch_Site": "same-origin"}, False),
+        ({"Sec_Fetch_Site": "none", "Referer": "http://ci.example/"}, False),
+        ({"Sec_Fetch_Site": "cross-site"}, True),
+        ({"Referer": "http://ci.example/job/7"}, True),
+        ({"Referer": "HOST/ui/pools"}, False),
+        ({"Referer": "about:blank"}, False),
+    ],
+)
+def test_a_link_of_another_site_is_followed_again(
+    native: Native, headers: dict[str, str], elsewhere: bool
+) -> None:
+    """Browsers send no cookie with it; the second request, from a page of ours, has it."""
+    sent = {name: value.replace("HOST", native.url) for name, value in headers.items()}
+    browser = Browser(native.url)
+    answer = browser.get("/ui/pools?cursor=%22%3Cb%3E", **sent)
+    assert answer.status == (200 if elsewhere else 303)
+    if elsewhere:
+        assert answer.headers["refresh"] == "0; url=/ui/pools?cursor=%22%3Cb%3E"
+        assert answer.document.links == ["/ui/pools?cursor=%22%3Cb%3E"]
+        assert "set-cookie" not in answer.headers
+    assert browser.ask("POST", "/ui/pools/a:pause", {}, **sent).status == 401
 
 
 def test_sign_ins_are_audited_without_secrets(native: Native) -> None:

@@ -31,6 +31,12 @@ from tests.faces.v1.native import Native
         ({"labels": {"": "x"}}, ["63"]),
         ({"labels": {"a": "x" * 256}}, ["255"]),
         ({"labels": {"a": 1}}, ["labels"]),
+        ({"labels": {"a": "x\U000e0041"}}, ["Label 'a'", "U+E0041"]),
+        ({"labels": {"a\u200b": "x"}}, ["name of a label", "U+200B"]),
+        ({"labels": {"a": "x" + "\u0301" * 5}}, ["Label 'a'", "4 combining marks"]),
+        ({"labels": {"a": "\u202ex"}}, ["Label 'a'", "U+202E"]),
+        ({"key": "k\U000e007f"}, ["key", "U+E007F"]),
+        ({"key": "k" + "\u0336" * 5}, ["key", "4 combining marks"]),
         ({"wish": 1}, ["wish"]),
     ],
 )
@@ -44,6 +50,18 @@ def test_errors_name_the_bound(
     answer = native.ask("POST", "/v1/leases", text)
     assert answer.status == 400, answer
     assert [word for word in words if word not in answer.body["detail"]] == []
+
+
+@pytest.mark.parametrize("text", ["\U000e0041", "a\u0301\u0301\u0301\u0301\u0301", "\ufeff"])
+def test_pools_and_tokens_have_plain_texts_too(native: Native, pool: str, text: str) -> None:
+    """Labels, the reason of a pause, and names of tokens; four marks are accepted everywhere."""
+    fine = "a" + "\u0301" * 4 + "👩\u200d🚒"
+    for given, status in ((text, 400), (fine, 200)):
+        labelled = native.ask("PUT", f"/v1/pools/{pool}", {"limit": 1, "labels": {"a": given}})
+        paused = native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": given})
+        assert [labelled.status, paused.status] == [status, status], given
+    made = native.ask("POST", "/v1/tokens", {"name": text, "role": "reader"})
+    assert made.status == 400
 
 
 def test_waits_are_bounded(native: Native, pool: str) -> None:

@@ -1,49 +1,44 @@
-"""A run of a job: `python -m tests.orchestrators.runs.with_dagster POOL NAME HOW`."""
+"""The jobs; `dagster_server.py` loads them."""
 
-import asyncio
-import sys
-from contextlib import nullcontext
+from functools import partial
 
-from dagster import Config, OpExecutionContext, RetryPolicy, job, op
+from dagster import Config, Definitions, OpExecutionContext, RetryPolicy, job, op
 from dagster_lease import MoorageResource
 
-from tests.orchestrators.runs.gate import work
+from tests.orchestrators.runs.bodies import installed, tried_again
 
 
 class Wanted(Config):
     """What a run does."""
 
     pool: str
-    name: str
     how: str
+    gate: str
+
+
+@op
+def install(context: OpExecutionContext, config: Wanted, moorage: MoorageResource) -> None:
+    """Work with a unit."""
+    installed(partial(moorage.lease, context), config.pool, config.how, config.gate)
 
 
 @op(retry_policy=RetryPolicy(max_retries=1))
-def install(context: OpExecutionContext, config: Wanted, moorage: MoorageResource) -> None:
-    """Work with a unit, or, as a control, without."""
-    bare = config.how == "bare"
-    with nullcontext() if bare else moorage.lease(context, config.pool):
-        if config.how == "busy":
-            asyncio.run(blocking(config.name))
-        else:
-            work(config.name)
+def retry(context: OpExecutionContext, config: Wanted, moorage: MoorageResource) -> None:
+    """Try again."""
+    lease = partial(moorage.lease, context)
+    tried_again(lease, config.pool, config.how, config.gate, context.retry_number + 1)
 
 
-async def blocking(name: str) -> None:
-    """Block the event loop while the lease is held."""
-    work(name)
-
-
-@job(resource_defs={"moorage": MoorageResource()})
+@job
 def installation() -> None:
     """Run the op."""
     install()
 
 
-def settings(pool: str, name: str, how: str) -> dict[str, object]:
-    """Return the configuration of a run."""
-    return {"ops": {"install": {"config": {"pool": pool, "name": name, "how": how}}}}
+@job
+def retried() -> None:
+    """Run the op that is retried."""
+    retry()
 
 
-if __name__ == "__main__":
-    installation.execute_in_process(settings(*sys.argv[1:]))
+jobs = Definitions(jobs=[installation, retried], resources={"moorage": MoorageResource()})

@@ -1,38 +1,42 @@
-"""A flow run: `python -m tests.orchestrators.runs.with_prefect POOL NAME HOW`."""
+"""Serves the flows as deployments: `python -m tests.orchestrators.runs.with_prefect`."""
 
-import asyncio
-import sys
-from contextlib import nullcontext
-
-from prefect import flow, task
+from prefect import flow, serve, task
+from prefect.runtime import task_run
 from prefect_lease import async_lease, lease
 
-from tests.orchestrators.runs.gate import work
+from tests.orchestrators.runs.bodies import installed, tried_again, work
+
+
+@task
+def install(pool: str, how: str, gate: str) -> None:
+    """Work with a unit."""
+    installed(lease, pool, how, gate)
+
+
+@flow
+def installation(pool: str, how: str, gate: str) -> None:
+    """Work in a task."""
+    install(pool, how, gate)
+
+
+@flow
+async def busy(pool: str, gate: str) -> None:
+    """Block the event loop while the lease is held."""
+    async with async_lease(pool):
+        work(gate)
 
 
 @task(retries=1)
-def install(pool: str, name: str, how: str) -> None:
-    """Work with a unit, or, as a control, without."""
-    with lease(pool) if how == "leased" else nullcontext():
-        work(name)
+def retry(pool: str, how: str, gate: str) -> None:
+    """Try again."""
+    tried_again(lease, pool, how, gate, task_run.run_count)
 
 
 @flow
-def leased(pool: str, name: str, how: str) -> None:
-    """Work in a task."""
-    install(pool, name, how)
-
-
-@flow
-async def busy(pool: str, name: str) -> None:
-    """Block the event loop while the lease is held."""
-    async with async_lease(pool):
-        work(name)
+def retried(pool: str, how: str, gate: str) -> None:
+    """Work in a task that is retried."""
+    retry(pool, how, gate)
 
 
 if __name__ == "__main__":
-    _, pool, name, how = sys.argv
-    if how == "busy":
-        asyncio.run(busy(pool, name))
-    else:
-        leased(pool, name, how)
+    serve(*(flow.to_deployment("test") for flow in (installation, busy, retried)))

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moorage.core.clock import HOUR, MINUTE, SECOND
+from moorage.service.access.audit import Actor
 from moorage.service.access.sessions import IDLE, LIFE, NOTED_EVERY, OF_TOKEN_MAX
 from moorage.service.access.sign_in_attempts import FAILURES_MAX, SOURCES_MAX, SignInAttempts
 from moorage.service.access.token import Token, digest_of
@@ -178,6 +179,23 @@ def test_a_foreign_session_is_in_memory_only(url: str) -> None:
         assert secret not in str(rows)
         clock.at += IDLE
         assert await sessions.find(secret) is None
+
+    play(url, scenario)
+
+
+def test_a_foreign_user_ends_only_its_own_sessions(url: str) -> None:
+    """One more than a user may have ends its oldest; those of others stay."""
+
+    async def scenario(services: list[Service], clock: ManualClock) -> None:
+        sessions, greedy = services[0].access.sessions, Actor("greedy", None, "")
+        kept = await sessions.open_foreign({}, actor=TESTER, source="x")
+        secrets = [
+            await sessions.open_foreign({}, actor=greedy, source="x")
+            for _ in range(OF_TOKEN_MAX + 2)
+        ]
+        found = [await sessions.find(one) is not None for one in secrets]
+        assert found == [False] * 2 + [True] * OF_TOKEN_MAX
+        assert await sessions.find(kept) is not None
 
     play(url, scenario)
 

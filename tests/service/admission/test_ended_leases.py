@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from moorage.core.admission.leases import Proof
 from moorage.core.clock import HOUR
 from moorage.core.ids import LeaseId
@@ -77,5 +79,31 @@ def test_ended_leases_are_bounded_in_number(tmp_path: Path) -> None:
             await admission.forget()
             left, _, _ = await admission.queries.leases(None, 100, "p", "ended")
             assert len(left) <= 2
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("most", [2, 9])
+def test_a_report_after_a_restart_says_what_it_covers(tmp_path: Path, most: int) -> None:
+    """Older leases that were deleted because there were too many are no gap without leases.
+
+    With room for more nothing was deleted, and it covers everything (the control).
+    """
+
+    async def scenario() -> None:
+        retention = Retention(ended_leases_hours=7 * 24, ended_leases_max=most)
+        path = tmp_path / "m.sqlite"
+        async with running(path, retention=retention) as one:
+            await one.service.admission.pool_put("p", spec(limit=9), None, TESTER)
+            for n in range(4):
+                await end_one(one, f"k{n}")
+            assert await one.service.admission.forget() == (2 if most == 2 else 0)
+            one.clock.at += 1
+        async with running(path, clock=one.clock, retention=retention) as again:
+            report = await again.service.admission.queries.report("p", WEEK)
+            assert report.leases == min(most, 4)
+            assert report.covered == WEEK if most == 9 else HOUR <= report.covered < 2 * HOUR
+            history = await again.service.admission.past.history("p", WEEK, 10)
+            assert (history.covered < 2 * HOUR) is (most == 2)
 
     asyncio.run(scenario())

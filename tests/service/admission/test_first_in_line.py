@@ -170,12 +170,13 @@ def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
         engine.go.clear()
         engine.looks = 0
         passes = standings._lines._passes
-        passes["p"] = (0.0, passes["p"][1])  # now it is old
+        passes["p"] = passes["p"]._replace(until=0.0)  # now it is old
         asking = []
         for _ in range(10):
             standings.note(Changes(pools={"p": pool}), when)
             asking.append(asyncio.create_task(standings.of(ticket)))
-            assert await admission.queries.leases(None, 1, "p", None)
+            leases, *_ = await admission.queries.leases(None, 1, "p", None)
+            assert len(leases) == 1
         engine.go.set()
         assert None not in await asyncio.gather(*asking)
         assert await standings.of(ticket) is not None

@@ -308,8 +308,10 @@ def test_more_ends_than_a_report_covers(engine: Engine, monkeypatch: pytest.Monk
             report = await engine.read_aside(reads.report_load("a", AT))
             newest = [one.ended_at for one in leases[-number:]]
             assert ([one.ended_at for one in report.ends], report.cut) == (newest, most < 5)
-            surplus = await engine.read_aside(reads.ended_surplus_load(most))
+            oldest, surplus = await engine.read_aside(reads.ended_surplus_load(most))
+            assert oldest == leases[-number].ended_at
             assert surplus == (None if most == 5 else leases[-number - 1].ended_at)
+        assert await engine.read_aside(reads.ended_surplus_load(6)) == (None, None)
 
     asyncio.run(scenario())
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, get_args
 
 import click
@@ -10,12 +11,12 @@ import msgspec
 from moorage.cli.commands import agent_group
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
-from moorage.cli.support.command import administering, fleet_at_server
+from moorage.cli.support.command import administering, fleet_at_server, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
-from moorage.cli.support.views.cells import id_cells, state_cell
+from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
@@ -29,12 +30,13 @@ from moorage.wire.fleet import (
 COLUMNS = (
     Column("id"),
     Column("host", least=12),
-    Column("group", dropped=3, least=8),
-    Column("policy", dropped=1),
+    Column("group", dropped=4, least=8),
+    Column("policy", dropped=2),
     Column("readiness"),
     Column("liveness"),
-    Column("reservoir", dropped=2, least=16),
+    Column("reservoir", dropped=3, least=16),
     Column("remark", "reason", least=16, last=True),
+    Column("heard", "silent", dropped=1, right=True),
 )
 
 CLASSES = (
@@ -46,6 +48,9 @@ CLASSES = (
     Column("used", dropped=1, right=True),
     Column("why", "reason", least=16, last=True),
 )
+
+SILENT = ("lost", "late")
+"""The liveness of silent agents, the longest silence first."""
 
 _ID = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 """The agent of the examples."""
@@ -100,19 +105,35 @@ _REASON = click.option("--reason", default="", help="Why, for the audit trail an
 @_choice("state", AgentState, "Active or decommissioned ones; by default active ones.")
 @_choice("readiness", Readiness, "Only those that are so.")
 @_choice("liveness", Liveness, "Only those that are so.")
+@click.option("--silent", is_flag=True, help="Only those that are late or lost.")
 @click.option("--label", help="Only those with this label: NAME or NAME=VALUE.")
 @click.option("--offered/--not-offered", default=None, help="Only those that offer something.")
 @wide_option
 @json_option
-def list_(named: str | None, state: str | None, wide: bool, as_json: bool, **filters: Any) -> None:
+def list_(
+    named: str | None,
+    state: str | None,
+    liveness: str | None,
+    silent: bool,
+    wide: bool,
+    as_json: bool,
+    **filters: Any,
+) -> None:
     """Print agents, with what each has of what it should have."""
+    if silent and liveness is not None:
+        raise Failure(USAGE, "use either --silent, which means late or lost, or --liveness")
+    filters |= {"group": named, "state": state or "active"}
     with fleet_at_server() as fleet:
-        agents = list(fleet.agents(group=named, state=state or "active", **filters))
+        agents = [
+            agent
+            for one in (SILENT if silent else (liveness,))
+            for agent in fleet.agents(liveness=one, **filters)
+        ]
     if as_json:
         show_json(msgspec.to_builtins(agents))
     else:
-        shown = id_cells(agent.id for agent in agents)
-        show_rows(COLUMNS, [[shown[agent.id], *_row(agent)] for agent in agents], wide=wide)
+        shown, now = id_cells(agent.id for agent in agents), server_now()
+        show_rows(COLUMNS, [[shown[agent.id], *_row(agent, now)] for agent in agents], wide=wide)
 
 
 @group.command(epilog=example(f"moorage agent show {_ID}"))
@@ -293,7 +314,8 @@ def _show_one(agent: Agent, as_json: bool, line: str) -> None:
         say(line)
 
 
-def _row(agent: Agent) -> list[Cell | str]:
+def _row(agent: Agent, now: datetime) -> list[Cell | str]:
+    heard = age_cell(agent.heard_at, now)
     return [
         "-" if agent.facts is None else agent.facts.hostname,
         agent.group,
@@ -302,6 +324,7 @@ def _row(agent: Agent) -> list[Cell | str]:
         state_cell(agent.liveness),
         _reservoir_cell(agent),
         _remark(agent),
+        heard if agent.liveness in SILENT else heard._replace(short=NOTHING),
     ]
 
 

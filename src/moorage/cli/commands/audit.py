@@ -1,12 +1,18 @@
 """`moorage audit`: prints the audit trail of administrative actions."""
 
+from datetime import datetime, timedelta
+from typing import Any
+
 import click
 
 from moorage.cli.support.command import administering, administration, server_now
-from moorage.cli.support.options import example, json_option, wide_option
-from moorage.cli.support.output import show_json
+from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
+from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import Column, show_rows
+from moorage.cli.support.views.audit_text import change_text, target_cells
 from moorage.cli.support.views.cells import age_cell, as_it_came
+from moorage.core.limits import PAGE_MAX
 
 COLUMNS = (
     Column("at", "age", right=True),
@@ -14,31 +20,50 @@ COLUMNS = (
     Column("role", dropped=1),
     Column("action"),
     Column("target", least=16),
+    Column("change", least=16, last=True),
 )
 
+LIMIT = 50
 
-@click.command(epilog=example("moorage audit --limit 20"))
+
+@click.command(epilog=example("moorage audit --limit 20", "moorage audit --since 1h"))
 @administering
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, help="Number of entries; 50 by default."
+    "--limit",
+    type=WholeNumber(1, PAGE_MAX),
+    help="Number of entries; 50 by default, with --since 1000.",
 )
+@click.option("--since", type=DurationType(), help="Only entries of this last time, such as 1h.")
 @wide_option
 @json_option
-def audit(limit: int, wide: bool, as_json: bool) -> None:
+def audit(limit: int | None, since: float | None, wide: bool, as_json: bool) -> None:
     """Print the audit log, newest first: who did what to Moorage itself."""
-    entries = administration().audit(limit)
+    most = limit or (LIMIT if since is None else PAGE_MAX)
+    entries = administration().audit(most)
+    now = server_now()
+    if since is not None:
+        found = [one for one in entries if _age(one, now) <= since]
+        if limit is None and len(found) == most:
+            say(f"moorage: these are only the newest {most} of {duration_text(since)}", err=True)
+        entries = found
     if as_json:
         show_json(entries)
         return
-    now = server_now()
+    targets = target_cells(entry["target"] for entry in entries)
     rows = [
         [
             as_it_came(age_cell, entry["at"], now),
             entry["who"],
             entry["role"],
             entry["action"],
-            entry["target"],
+            targets[entry["target"]],
+            change_text(entry["before"], entry["after"]),
         ]
         for entry in entries
     ]
     show_rows(COLUMNS, rows, wide=wide)
+
+
+def _age(entry: dict[str, Any], now: datetime) -> float:
+    """Return the age of an entry in seconds."""
+    return (now - datetime.fromisoformat(entry["at"])) / timedelta(seconds=1)

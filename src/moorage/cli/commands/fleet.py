@@ -5,7 +5,7 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, server
-from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.fleet_text import (
@@ -51,7 +51,7 @@ PROVIDERS = (
 @click.option(
     "--providers",
     "ends",
-    type=click.IntRange(1, CAPACITY_ENDS_MAX),
+    type=WholeNumber(1, CAPACITY_ENDS_MAX),
     metavar="N",
     help="Print the N fullest and the N emptiest providers of each line instead; at most 10.",
 )

@@ -33,13 +33,13 @@ from moorage.wire.labels import holder_of
 
 COLUMNS = (
     Column("id"),
-    Column("owner", "holder", dropped=1, least=12),
+    Column("owner", "holder", least=12),
     Column("state"),
     Column("needs"),
     Column("position", "place", dropped=3, right=True),
     Column("asked", "age", right=True),
     Column("until", "ends", dropped=2),
-    Column("remark", "reason", least=14, last=True),
+    Column("remark", "reason", dropped=1, least=14, last=True),
 )
 
 ABOUT = ("verb", "conductor", "image", "ironic")
@@ -75,6 +75,9 @@ group.add_command(why)
 @click.option("--mine", is_flag=True, help="Only those of the caller's own.")
 @label_option("Only those with this label, NAME=VALUE; may be repeated.")
 @click.option(
+    "--unheard", is_flag=True, help="Only those that keep their units without a renewal in time."
+)
+@click.option(
     "--older",
     type=DurationType(),
     help="Only those that have waited, been granted or ended for at least this long.",
@@ -90,6 +93,7 @@ def list_(
     pool: str | None,
     state: str | None,
     sort: str | None,
+    unheard: bool,
     wide: bool,
     as_json: bool,
     **only: Any,
@@ -99,6 +103,8 @@ def list_(
         leases = list(_found(admission, pool, state, **only))
         if pool is not None and not leases:
             admission.pool(pool)  # raises if there is no such pool
+    if unheard:
+        leases = [lease for lease in leases if lease.unheard]
     if sort is not None:
         leases.sort(key=SORTS[sort])
     if as_json:
@@ -145,7 +151,7 @@ def show(text: str, as_json: bool) -> None:
 def revoke(text: str, reason: str, as_json: bool) -> None:
     """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner."""
     with at_server() as admission:
-        lease = admission.revoke(ids.lease_id(admission, text), reason)
+        lease = admission.revoke(ids.lease_id(admission, text, changing=True), reason)
     if as_json:
         show_json(msgspec.to_builtins(lease))
     else:
@@ -168,7 +174,7 @@ def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
     if first == (priority is not None):
         raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
     with at_server() as admission:
-        lease = admission.move(ids.lease_id(admission, text), priority)
+        lease = admission.move(ids.lease_id(admission, text, changing=True), priority)
     _show_one(lease, as_json, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
 
 
@@ -179,7 +185,7 @@ def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
 def force(text: str, as_json: bool) -> None:
     """Grant the ticket ID at once, over the limit if necessary; it is shown as forced."""
     with at_server() as admission:
-        lease = admission.force(ids.lease_id(admission, text))
+        lease = admission.force(ids.lease_id(admission, text, changing=True))
     _show_one(lease, as_json, f"forced {lease.id}: {_place(lease)}")
 
 

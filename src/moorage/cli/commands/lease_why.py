@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server, server_now
-from moorage.cli.support.ids import lease_id, leases_with
+from moorage.cli.support.ids import check_given, lease_id, leases_with
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import NOT_FOUND, Failure, show_json, show_table
 from moorage.cli.support.tables import NOTHING
@@ -17,7 +17,7 @@ from moorage.cli.support.views.cells import age_cell, end_cell, timed
 from moorage.cli.support.views.lease_text import eta_text, needs_text, since_of, until_of
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
-from moorage.core.ids import is_prefix
+from moorage.core.ids import is_normal, is_prefix
 from moorage.wire.admission import Lease
 from moorage.wire.labels import HOLDER, HOST, JOB, USER, holder_of
 
@@ -44,6 +44,7 @@ def why(name: str, as_json: bool) -> None:
     A holder is named by its owner, or by a label of its leases: `holder`, `node`, `job`, `host` or
     `user`.
     """
+    check_given(name)
     with at_server() as admission:
         found = list(_found(admission, name))
     if not found:
@@ -60,12 +61,13 @@ def _found(admission: Admission, name: str) -> Iterator[Lease]:
     """Yield the lease with an id or its prefix, or else those of a holder that have not ended."""
     if is_prefix(name.lower()) and leases_with(admission, name.lower()):
         name = lease_id(admission, name)
-    try:
-        yield admission.lease(name)
-        return
-    except RefusedError as refusal:
-        if refusal.code not in ("lease_not_found", "invalid"):
-            raise
+    if is_normal(name.lower()):
+        try:
+            yield admission.lease(name.lower())
+            return
+        except RefusedError as refusal:
+            if refusal.code != "lease_not_found":
+                raise
     live = chain(admission.leases(state="granted"), admission.leases(state="waiting"))
     for lease in islice(live, SEARCHED_MAX):
         if name == lease.owner or name in (lease.labels.get(label) for label in NAMED_BY):

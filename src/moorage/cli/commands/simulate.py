@@ -11,7 +11,7 @@ from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
 from moorage.cli.support.jobs import crowd, history, trace
-from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, show_json
 from moorage.cli.support.pool_files import read
 from moorage.cli.support.tables import Column, show_rows
@@ -87,7 +87,7 @@ def _limit(text: str) -> int | None:
     )
 )
 @administering
-@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="Number of jobs to simulate.")
+@click.option("--jobs", type=WholeNumber(1, JOBS_MAX), help="Number of jobs to simulate.")
 @click.option(
     "--spread",
     type=DurationType(),
@@ -123,7 +123,7 @@ def _limit(text: str) -> int | None:
     help="Comma-separated pacings to try: INTERVAL[xBURST][+JITTER], auto or none.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, help="Seed of the random jitter and spread."
+    "--seed", type=WholeNumber(0), default=0, help="Seed of the random jitter and spread."
 )
 @click.option(
     "--svg",

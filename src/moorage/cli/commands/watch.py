@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from moorage.cli.support.command import administering, server
-from moorage.cli.support.options import example, json_option
+from moorage.cli.support.options import WholeNumber, example, json_option
 from moorage.cli.support.output import FAILED, Failure, printable_json, say
 from moorage.wire.changes import VALUES, Change
 
@@ -24,7 +24,7 @@ from moorage.wire.changes import VALUES, Change
     type=click.Choice([*VALUES]),
     help="Only changes of this kind.",
 )
-@click.option("--count", type=click.IntRange(1), help="Exit after this many changes.")
+@click.option("--count", type=WholeNumber(1), help="Exit after this many changes.")
 @json_option
 def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json: bool) -> None:
     """Print every change of the ledger, one per line, until interrupted.

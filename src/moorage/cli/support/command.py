@@ -10,7 +10,7 @@ import click
 
 from moorage.cli.support.credentials import token_given
 from moorage.cli.support.options import address_of, config_option, load, settings_options
-from moorage.cli.support.output import UNREACHABLE, Failure
+from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
 
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
@@ -78,10 +78,22 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         settings = load({"database": database}, config_file).settings
         token = token_given(token, click.get_current_context().get_parameter_source("token"))
-        click.get_current_context().obj = (settings, url, token)
+        context = click.get_current_context()
+        context.obj = (settings, url, token)
+        _check_given(context)
         command(*args, **options)
 
     return wrapped
+
+
+def _check_given(context: click.Context) -> None:
+    """Raise Failure, 2, if an argument is empty, as that of a variable without a value is."""
+    for parameter in context.command.params:
+        if isinstance(parameter, click.Argument):
+            given = context.params.get(parameter.name or "")
+            if "" in (given if isinstance(given, tuple) else (given,)):
+                message = f"{parameter.make_metavar(context)} is empty: is a variable not set?"
+                raise Failure(USAGE, message)
 
 
 def administration() -> Administration:

@@ -49,16 +49,18 @@ def pacing_parse(text: str) -> Pacing | str | None:
     """Parse INTERVAL[xBURST][+JITTER], `auto` or `none`. Raises ValueError."""
     if text in (NONE, AUTO):
         return None if text == NONE else text
-    found = _PACING.fullmatch(text)
-    if found is None:
-        raise ValueError(
-            f"{text!r} is not a pacing (for example 24s, 24sx5, 24sx5+3s, auto or none)"
+    try:
+        found = _PACING.fullmatch(text)
+        if found is None:
+            raise ValueError
+        return Pacing(
+            interval=seconds_of(found["interval"]),
+            burst=int(found["burst"] or 1),
+            jitter=seconds_of(found["jitter"]) if found["jitter"] else 0.0,
         )
-    return Pacing(
-        interval=seconds_of(found["interval"]),
-        burst=int(found["burst"] or 1),
-        jitter=seconds_of(found["jitter"]) if found["jitter"] else 0.0,
-    )
+    except ValueError:
+        message = f"{text!r} is not a pacing (for example 24s, 24sx5, 24sx5+3s, auto or none)"
+        raise ValueError(message) from None
 
 
 def pacing_text(pacing: Pacing | None) -> str:

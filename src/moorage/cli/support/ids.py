@@ -16,35 +16,42 @@ NAMED_MAX = 5
 LIVE = ("granted", "waiting")
 
 
-def lease_id(admission: Admission, text: str) -> str:
+def lease_id(admission: Admission, text: str, *, changing: bool = False) -> str:
     """Return the id of the only live lease or ticket that begins so, else of the only ended one.
 
-    Other texts are returned as they are, for the server to judge. Raises Failure: 2, several begin
-    so or it is too short; or as for an unknown id.
+    With `changing`, for commands that change it, ended ones count as well: the one that is meant
+    may just have ended, and another must not be changed instead. Other texts are returned as they
+    are, for the server to judge. Raises Failure: 2, several begin so or it is too short; or as for
+    an unknown id.
     """
     wanted = text.lower()
     if not _is_to_find(wanted):
         return text
-    found = leases_with(admission, wanted)
+    found = leases_with(admission, wanted, also_ended=changing)
     if not found:
         message = f"there is no lease whose id begins with '{text}'"
         raise Failure(NOT_FOUND, message, "lease_not_found")
-    return _only(text, [(one.id, holder_of(one.owner, one.labels)) for one in found])
+    return _only(text, [(one.id, _said(one)) for one in found])
 
 
-def leases_with(admission: Admission, prefix: str) -> list[Lease]:
-    """Return the live leases and tickets whose ids begin so, or the ended ones; some if many."""
-    for states in (LIVE, ("ended",)):
-        found = [
-            lease
-            for state in states
-            for lease in admission.leases_page(
-                state=state, id_prefix=prefix, limit=NAMED_MAX + 1
-            ).leases
-        ]
-        if found:
-            break
+def leases_with(admission: Admission, prefix: str, *, also_ended: bool = False) -> list[Lease]:
+    """Return the live leases and tickets whose ids begin so; some if many.
+
+    If there are none, or `also_ended`, it returns the ended ones, too.
+    """
+    found = [lease for state in LIVE for lease in _with(admission, prefix, state)]
+    if also_ended or not found:
+        found += _with(admission, prefix, "ended")
     return found
+
+
+def _with(admission: Admission, prefix: str, state: str) -> list[Lease]:
+    return admission.leases_page(state=state, id_prefix=prefix, limit=NAMED_MAX + 1).leases
+
+
+def _said(lease: Lease) -> str:
+    holder = holder_of(lease.owner, lease.labels)
+    return f"{holder}, ended" if lease.state == "ended" else holder
 
 
 def agent_id(fleet: Fleet, text: str) -> str:
@@ -66,15 +73,25 @@ def agent_id(fleet: Fleet, text: str) -> str:
 
 def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
     """Return the id of the only token that begins so; otherwise the text. Raises Failure: 2."""
+    check_given(text)
     if len(text) < PREFIX_LENGTH_MIN:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
     return _only(text, found) if found else text
 
 
+def check_given(text: str) -> None:
+    """Raise Failure: 2, the id is empty, as from a variable that is not set; 7, it has a slash."""
+    if not text:
+        raise Failure(USAGE, "the id is empty: write all of it, or its first characters")
+    if "/" in text:
+        raise Failure(NOT_FOUND, f"'{text}' is not a valid id")
+
+
 def _is_to_find(text: str) -> bool:
-    """Return whether a text is the beginning of an id. Raises Failure: 2, it is too short."""
-    if text and len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
+    """Return whether a text is the beginning of an id. Raises Failure as `check_given`."""
+    check_given(text)
+    if len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
         message = f"'{text}' is too short: write at least {PREFIX_LENGTH_MIN} characters of the id"
         raise Failure(USAGE, message)
     return is_prefix(text) and not is_normal(text)

@@ -29,6 +29,8 @@ def trace(path: str) -> list[Job]:
             lines = list(csv.reader(file))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
+        if isinstance(error, UnicodeDecodeError):
+            reason = "it is not a text in UTF-8"
         raise Failure(USAGE, f"cannot read {path}: {reason}") from None
     jobs = []
     for number, line in enumerate(lines, 1):

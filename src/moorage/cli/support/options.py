@@ -32,6 +32,22 @@ wide_option = click.option(
 )
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range, with errors in plain words."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number. Raises click.BadParameter."""
+        number = click.INT.convert(value, param, ctx)
+        if (self.min is not None and number < self.min) or (
+            self.max is not None and number > self.max
+        ):
+            bounds = f"at least {self.min}" if self.max is None else f"{self.min} to {self.max}"
+            self.fail(f"{number} is not {bounds}", param, ctx)
+        return int(number)
+
+
 class SecondsRange(click.FloatRange):
     """A number of seconds in a range; `nan` is in none."""
 

@@ -72,6 +72,8 @@ def read(path: str) -> dict[str, PoolWanted]:
 
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the number of an OSError."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not a text in UTF-8"
     return getattr(error, "strerror", None) or str(error)
 
 

@@ -11,13 +11,12 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import NamedTuple
 
 import click
 
 from moorage.cli.support.output import printable, say, show_line
-from moorage.cli.support.terminal import BETWEEN, has_colours, size_of_terminal, width_of
+from moorage.cli.support.terminal import BETWEEN, has_colours, size_of_terminal, width_of, wrapped
 
 NOTHING = "-"
 """The text of a cell without a value."""
@@ -53,6 +52,8 @@ class Column:
     """The width down to which its texts may be cut; None: they are cut only if nothing helps."""
     last: bool = False
     """On a terminal it is the last column. That of the reason, which is the longest text."""
+    piped: bool = False
+    """It is only in a pipe: on a terminal another column says the same."""
     right: bool = False
     """Its texts are aligned on the right, as those of numbers are."""
 
@@ -106,7 +107,8 @@ def draw(
 ) -> Drawn:
     """Return a table for a terminal of this width; None: as wide as its texts."""
     cells = [[_clean(cell) for cell in row] for row in rows]
-    order = sorted(range(len(columns)), key=lambda number: columns[number].last)
+    there = [number for number, column in enumerate(columns) if not column.piped]
+    order = sorted(there, key=lambda number: columns[number].last)
     texts = [[row[number].short for row in cells] for number in range(len(columns))]
     natural = [
         max(map(width_of, (column.heading, *those)))
@@ -129,7 +131,7 @@ def draw(
     heading = line([Cell(columns[number].heading, "") for number in order], title=True)
     names = ", ".join(columns[number].heading for number in missing)
     rest = f"not shown: {names}; --wide shows all" if names else ""
-    below = wrap(rest, width or len(rest) + 1, break_on_hyphens=False)
+    below = wrapped(rest, width or len(rest) + 1)
     if colours:
         below = [click.style(one, fg=FAINT) for one in below]
     drawn = [line([row[number] for number in order]) for row in cells]

@@ -1,14 +1,20 @@
 """What a terminal is: how wide it is, whether it has colours, how wide a text is on it."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
+from textwrap import wrap
 
 BETWEEN = "  "
 """Separator between the columns of a table."""
 
 UNKNOWN = os.terminal_size((80, 24))
 """The size of a terminal that does not know its own."""
+
+
+_INSIDE, _KEPT = re.compile(r"(?<![;,]) "), "\xa0"
+"""Spaces where a line should not be broken, and what stands for them."""
 
 
 def size_of_terminal() -> os.terminal_size:
@@ -35,6 +41,14 @@ def width_of(text: str) -> int:
     from rich.cells import cell_len  # deferred: few texts need it
 
     return cell_len(text)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text that is broken after commas and semicolons, if that is enough."""
+    parts = _INSIDE.sub(_KEPT, text)
+    if all(width_of(part) <= width for part in parts.split(" ")):
+        return [line.replace(_KEPT, " ") for line in wrap(parts, width, break_on_hyphens=False)]
+    return wrap(text, width, break_on_hyphens=False)
 
 
 def padded(text: str, width: int) -> str:

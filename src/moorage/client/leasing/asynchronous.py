@@ -93,15 +93,14 @@ class AsyncHolding:
         """See `Holding.acquire`."""
         self._places.take()
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        acquired = _begun(self._holding.acquire)
         try:
-            await asyncio.shield(acquired)
-        except asyncio.CancelledError:
             try:
+                await asyncio.shield(_begun(self._holding.acquire))
+                # It may have been lost before this task ran again, and so could be cancelled.
+                self._holding.check()
+            except (asyncio.CancelledError, LeaseLostError):
                 await asyncio.shield(_begun(self._holding.abandon))
-            finally:
-                self._places.leave()
-            raise
+                raise
         except BaseException:
             self._places.leave()
             raise

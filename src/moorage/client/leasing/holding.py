@@ -35,10 +35,9 @@ class Holding:
     def __init__(self, leases: Leases, options: HoldingOptions) -> None:
         self._leases = leases
         self._options = options
+        # Its key and its process are those of `acquire`: it may be made before a fork.
         self._keys: IdempotencyKeys = OwnKey()
-        if options.key is not None:
-            self._keys = StandingKey(options.key)
-        self._pid = os.getpid()
+        self._pid: int | None = None
         self._state = threading.Lock()
         self._acquiring: Acquiring | None = None
         self._abandoned = False
@@ -68,7 +67,7 @@ class Holding:
     @property
     def lost(self) -> str | None:
         """Why it is lost; None while it is valid, after its hold and after its release."""
-        if os.getpid() != self._pid:
+        if self._forked:
             return FORKED.format(pid=self._pid)
         if self._keeper is None or not self._held:
             return self._reason
@@ -77,7 +76,7 @@ class Holding:
     @property
     def over(self) -> bool:
         """Whether its hold has ended it, as requested."""
-        return self._keeper is not None and os.getpid() == self._pid and self._keeper.over
+        return self._keeper is not None and not self._forked and self._keeper.over
 
     def check(self) -> None:
         """Raise LeaseLostError if it is lost."""
@@ -100,6 +99,8 @@ class Holding:
         with self._state:
             if self._acquiring is not None:
                 raise RuntimeError("this lease was used before: call client.lease() for each one")
+            self._pid, key = os.getpid(), self._options.key
+            self._keys = OwnKey() if key is None else StandingKey(key)
             self._acquiring = Acquiring(
                 self._leases, self._options.wish, self._keys, self._options.patience
             )
@@ -122,13 +123,18 @@ class Holding:
             if trouble is not None:
                 self._log(name, trouble)
 
-    def release_at_exit(self) -> None:
-        """Release it with one try."""
+    def release_at_exit(self, seconds: float) -> bool:
+        """See `Releasable.release_at_exit`."""
+        answered = True
         for name, call in (self._released() or {}).items():
             try:
-                call(RELEASE_SECONDS)
+                if seconds <= 0 or not answered:
+                    raise UnreachableError("the server does not answer")
+                call(seconds)
             except FAILURES as failure:
+                answered = answered and not isinstance(failure, UnreachableError)
                 self._log(name, failure)
+        return answered
 
     def abandon(self) -> None:
         """Release it, or leave the line, while another thread may be in `acquire`."""
@@ -160,6 +166,11 @@ class Holding:
     ) -> None:
         """Release it. Raises LeaseLostError: it was lost, and the block raised no other error."""
         self.end(error)
+
+    @property
+    def _forked(self) -> bool:
+        """Whether another process acquires or has acquired it: this one is its forked child."""
+        return self._pid not in (None, os.getpid())
 
     @property
     def _lease(self) -> Lease:
@@ -198,7 +209,7 @@ class Holding:
 
     def _released(self) -> dict[str, Callable[[float], object]] | None:
         """Stop renewing; return the calls that release it. None: there is nothing to release."""
-        if os.getpid() != self._pid:
+        if self._forked:
             return None
         with self._state:
             if not self._held:
@@ -227,7 +238,7 @@ class Holding:
         while this one still waits for an answer.
         """
         acquiring.stop()
-        if os.getpid() != self._pid or not acquiring.uncertain:
+        if self._forked or not acquiring.uncertain:
             return
         with self._state:
             held, self._held = self._held, False

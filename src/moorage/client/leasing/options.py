@@ -111,7 +111,7 @@ def _describing() -> tuple[tuple[str, str], ...]:
 
 
 def _program() -> Sequence[str]:
-    """Return the command line of this program; of `python -m`, with the name of the module."""
+    """Return the command line of this program; of `python -m`, it begins with the module."""
     words = getattr(sys, "argv", [])  # missing in some programs that embed Python
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import socket
 from collections.abc import Mapping, Sequence
+from unicodedata import category
 from urllib.parse import urlsplit, urlunsplit
 
 VARIABLE = "MOORAGE_LABELS"
@@ -23,8 +23,8 @@ LENGTH_MAX = 255
 COUNT_MAX = 32
 """Labels of one lease, see `core.limits.LABELS_MAX`."""
 
-# A word that could be a password or a file is no sub-command.
-SUBCOMMAND = re.compile(r"[a-z]{2,12}(-[a-z]{2,12})*")
+MARKS_MAX = 4
+"""Combining marks in a row, see `core.limits.COMBINING_MARKS_MAX`; further ones are escaped."""
 
 
 def is_on(name: str, environ: Mapping[str, str], unset: bool) -> bool:
@@ -46,14 +46,15 @@ def found_labels(
     Args:
         environ: the environment of the job.
         pid: of the process that keeps the lease.
-        command: that runs with the lease; only its name and its sub-command are sent.
+        command: that runs with the lease. Only the name of its program is sent: any other word
+            may be a password.
     """
     labels = {"host": socket.gethostname(), "user": _user(), "pid": str(pid)}
     if command:
-        labels["command"] = _command(command)
+        labels["command"] = os.path.basename(command[0])
     job, page = _job(environ)
     labels["job"], labels["build"] = job, _address(page)
-    return {name: _plain(value) for name, value in labels.items() if value}
+    return {name: accepted(value) for name, value in labels.items() if value}
 
 
 def describing(
@@ -80,13 +81,6 @@ def _user() -> str:
         return getpass.getuser()
     except Exception:  # OSError, KeyError or ImportError: a container may have no such user
         return str(os.getuid())
-
-
-def _command(words: Sequence[str]) -> str:
-    name = os.path.basename(words[0])
-    if len(words) > 1 and SUBCOMMAND.fullmatch(words[1]):
-        return f"{name} {words[1]}"
-    return name
 
 
 def _job(environ: Mapping[str, str]) -> tuple[str, str]:
@@ -126,7 +120,10 @@ def _address(page: str) -> str:
     return urlunsplit((parts.scheme, place, parts.path, "", parts.fragment))
 
 
-def _plain(value: str) -> str:
-    """Return a value that the server accepts, see `printing.printable`."""
-    shown = (one if one.isprintable() else ascii(one)[1:-1] for one in value[:LENGTH_MAX])
+def accepted(value: str) -> str:
+    """Return a value that the server accepts, see `printing.printable` and `core.texts`."""
+    shown, marks = [], 0
+    for one in value[:LENGTH_MAX]:
+        marks = marks + 1 if category(one) in ("Mn", "Me") else 0
+        shown.append(one if one.isprintable() and marks <= MARKS_MAX else ascii(one)[1:-1])
     return "".join(shown)[:LENGTH_MAX]

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TextIO
 from urllib.parse import quote, unquote, urlencode
 
-from moorage.client.run.labels import VARIABLE, found_labels, is_on
+from moorage.client.run.labels import describing
 
 URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
 TRIES = 6
@@ -182,10 +182,9 @@ FUNCTIONS = {"acquire": acquire, "release": release, "cat": cat}
 def _labels() -> dict[str, str]:
     """Return the labels that say who asks; other proxies than Moorage's ignore them."""
     try:
-        wanted = is_on(VARIABLE, os.environ, unset=True)
+        return dict(describing(os.environ, CALLER[0]))
     except ValueError as error:
         raise FailedError(str(error)) from None
-    return found_labels(os.environ, CALLER[0]) if wanted else {}
 
 
 def _shared() -> str:

@@ -129,10 +129,8 @@ def _check_ttl(pool: Pool, ttl: int | None) -> None:
 def check_duration(name: str, microseconds: int, least: int = 1) -> None:
     """Raise INVALID unless a duration is within bounds."""
     if not least <= microseconds <= DURATION_SECONDS_MAX * SECOND:
-        raise Error(
-            Code.INVALID,
-            f"{name} must be from {least / SECOND:g} to {DURATION_SECONDS_MAX} s.",
-        )
+        bound = "above 0 and at most" if least == 1 else f"from {least / SECOND:g} to"
+        raise Error(Code.INVALID, f"{name} must be {bound} {DURATION_SECONDS_MAX} s.")
 
 
 def check_units(facts: Facts, ask: Ask, at: Instant) -> None:

@@ -19,6 +19,7 @@ from moorage.core.errors import Code, Error
 from moorage.faces.addresses import client_of
 from moorage.faces.dashboard import forms
 from moorage.faces.dashboard import headers as head
+from moorage.faces.dashboard.actions import NOTICES
 from moorage.faces.dashboard.assets import assets
 from moorage.faces.dashboard.assets import tag as assets_tag
 from moorage.faces.dashboard.live import EVENTS, Live, View
@@ -37,9 +38,12 @@ from moorage.faces.dashboard.routing import (
     Action,
     Answer,
     Data,
+    MethodError,
     Page,
     PageRequest,
     address_of,
+    check_method,
+    query_of,
 )
 from moorage.faces.dashboard.signing_in import Reader, Readers, SignInError
 from moorage.faces.native_api import NativeApi, RefusedError
@@ -53,7 +57,6 @@ from moorage.faces.web import (
     RefusalError,
     Scope,
     Send,
-    body_read,
     headers_of,
     leaving,
     path_check,
@@ -126,18 +129,23 @@ class DashboardFace:
         headers = headers_of(scope)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if path.startswith(STATIC):
+            check_method(method, ("GET",))
             return _static(path.removeprefix(STATIC), headers)
         await self._templates.compiled()
         if method == "POST":
-            forms.check_origin(headers)
+            forms.check_origin(scope["scheme"], headers)
         if path == SIGN_IN:
+            check_method(method, ("GET", "POST"))
             return await self._sign_in(scope, headers, receive, method)
         reader = await self._readers.find(head.cookie_read(scope, headers), client_of(scope))
         match = self._table.match(path.rstrip("/") or ROOT)
         if reader is None:
-            return self._anonymous(scope, path, method)
+            if EVENTS in headers.get("accept", ""):
+                return Stream(EVENTS, self._live.signed_out())  # a redirect would end the source
+            return self._anonymous(scope, headers, path, method)
         scope[CALLER] = reader.caller
-        if path == SIGN_OUT and method == "POST":
+        if path == SIGN_OUT:
+            check_method(method, ("POST",))
             return await self._sign_out(scope, headers, receive, reader)
         entry = self._entry(match, path, method)
         assert match is not None
@@ -146,7 +154,7 @@ class DashboardFace:
             return _data(await entry.read(request), headers)
         if isinstance(entry, Action):
             return await self._act(entry, request, headers, receive, reader)
-        if entry.live and EVENTS in headers.get("accept", ""):
+        if entry.live and scope["method"] == "GET" and EVENTS in headers.get("accept", ""):
             return self._stream(scope, entry, request, reader)
         return await self._page(entry, request, reader)
 
@@ -155,10 +163,8 @@ class DashboardFace:
     ) -> Page | Action | Data:
         if match is None:
             raise RefusalError(HTTPStatus.NOT_FOUND, f"There is no page at {path}.")
-        entry = match.by_method.get(method)
-        if entry is None:
-            raise RefusalError(HTTPStatus.METHOD_NOT_ALLOWED, f"This address has no {method}.")
-        return entry
+        check_method(method, match.by_method)
+        return match.by_method[method]
 
     def _request(
         self, scope: Scope, reader: Reader, path: str, variables: dict[str, str]
@@ -169,7 +175,7 @@ class DashboardFace:
             caller=reader.caller,
             path=path,
             variables=variables,
-            query=dict(query_parse(scope["query_string"], self._limits)),
+            query=query_of(scope["query_string"], self._limits),
             now=self._now(),
             answers=self._answers,
         )
@@ -182,20 +188,21 @@ class DashboardFace:
     async def _page(
         self, page: Page, request: PageRequest, reader: Reader
     ) -> tuple[int, head.Headers, bytes]:
-        variables = await self._variables(page, request)
-        template = self._templates.get(page.template)
-        work = rendered(template, {**variables, "layout": WHOLE})
-        text = await self._service.turns.driven(work)
+        text = await self._text(page, request, WHOLE)
         return HTTPStatus.OK, head.head(HTML), _with_form_token(text, reader).encode()
 
-    async def _variables(self, page: Page, request: PageRequest) -> dict[str, Any]:
-        """Return the variables of the page's template. Raises RefusedError."""
+    async def _text(self, page: Page, request: PageRequest, layout: str) -> str:
+        """Return the rendered page. Raises RefusedError."""
         if not request.permits("GET", page.needs):
             raise RefusedError(
                 HTTPStatus.FORBIDDEN, "forbidden", "This page needs a token with more rights."
             )
         shown = await page.show(request)
-        return {**self._common(request, page.title), "live": page.live, **shown}
+        common = {**self._common(request, page.title), "live": page.live, "layout": layout}
+        work = rendered(self._templates.get(page.template), {**common, **shown})
+        turns = self._service.turns
+        # Nobody waits for an open page: it takes what turns are left.
+        return await (Pieces(turns).driven(work) if request.streamed else turns.driven(work))
 
     def _common(self, request: PageRequest, title: str) -> dict[str, Any]:
         return {
@@ -205,7 +212,7 @@ class DashboardFace:
             "navigation": navigation(request),
             "reader": request.caller.user_id,
             "live": False,
-            "notice": request.query.get("notice", ""),
+            "notice": NOTICES.get(request.query.get("notice", ""), ""),
         }
 
     def _stream(self, scope: Scope, page: Page, request: PageRequest, reader: Reader) -> Stream:
@@ -213,24 +220,17 @@ class DashboardFace:
 
         async def render() -> str:
             current = self._request(scope, reader, request.path, dict(request.variables))
-            variables = await self._variables(page, replace(current, streamed=True))
-            template = self._templates.get(page.template)
-            work = rendered(template, {**variables, "layout": FRAGMENT})
-            return await Pieces(self._service.turns).driven(work)
+            return await self._text(page, replace(current, streamed=True), FRAGMENT)
 
         async def signed_in() -> bool:
             return await self._readers.find(reader.secret, client, used=False) is not None
 
         query = tuple(sorted(request.query.items()))
         view = View(request.path, query, request.reader_key)
-        pieces = self._live.events(view, render, signed_in)
+        pieces = self._live.events(reader.caller.identity, view, render, signed_in)
         return Stream(EVENTS, _with_form_tokens(pieces, reader))
 
     # Forms
-
-    async def _form(self, headers: dict[str, str], receive: Receive) -> dict[str, str]:
-        body = await body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
-        return forms.form_decode(headers, body)
 
     async def _act(
         self,
@@ -240,7 +240,7 @@ class DashboardFace:
         receive: Receive,
         reader: Reader,
     ) -> tuple[int, head.Headers, bytes]:
-        form = await self._form(headers, receive)
+        form = await forms.form_read(headers, receive, self._limits)
         forms.check_token(form, reader.secret)
         return _redirect(await action.act(replace(request, form=form)))
 
@@ -250,15 +250,19 @@ class DashboardFace:
         form: Mapping[str, str] = {}
         following = dict(query_parse(scope["query_string"], self._limits)).get("next", "")
         if method == "POST":
-            form = await self._form(headers, receive)
+            form = await forms.form_read(headers, receive, self._limits)
             following = form.get("next", "")
             try:
                 secret = await self._readers.sign_in(form.get("token", ""), client_of(scope))
             except SignInError as error:
                 return self._sign_in_page(following, error)
+            cookie = head.cookie_read(scope, headers)
+            before = await self._readers.find(cookie, client_of(scope), used=False)
+            if before is not None:  # the browser forgets it, so nobody could end it
+                await self._readers.sign_out(before)
             target = following if _is_own(following) else ROOT
             status, more, body = _redirect(target)
-            return status, [*more, head.cookie_set(scope, secret)], body
+            return status, [*more, head.cookie_set(scope, headers, secret)], body
         return self._sign_in_page(following, None)
 
     def _sign_in_page(
@@ -277,17 +281,25 @@ class DashboardFace:
     async def _sign_out(
         self, scope: Scope, headers: dict[str, str], receive: Receive, reader: Reader
     ) -> tuple[int, head.Headers, bytes]:
-        forms.check_token(await self._form(headers, receive), reader.secret)
+        form = await forms.form_read(headers, receive, self._limits)
+        forms.check_token(form, reader.secret)
         await self._readers.sign_out(reader)
         status, more, body = _redirect(SIGN_IN)
-        return status, [*more, head.cookie_set(scope, "")], body
+        return status, [*more, head.cookie_set(scope, headers, "")], body
 
-    def _anonymous(self, scope: Scope, path: str, method: str) -> tuple[int, head.Headers, bytes]:
+    def _anonymous(
+        self, scope: Scope, headers: Mapping[str, str], path: str, method: str
+    ) -> tuple[int, head.Headers, bytes]:
         """Send a reader who is not signed in to the sign-in page, which leads back to this one."""
         if method != "GET":
             raise RefusalError(HTTPStatus.UNAUTHORIZED, "Your session has ended: sign in again.")
         query = scope["query_string"].decode("latin-1")
         back = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        if head.is_from_elsewhere(headers) and _is_own(back):
+            # Browsers send no cookie with links of other sites, but with those of this page.
+            text = self._templates.get("again.html").render(title="Moorage", address=back)
+            again = (b"refresh", f"0; url={back}".encode())
+            return HTTPStatus.OK, head.head(HTML, again), text.encode()
         return _redirect(address_of(SIGN_IN, {"next": "" if path == ROOT else back}))
 
     # Errors
@@ -303,10 +315,11 @@ class DashboardFace:
             log.error("%s %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)
             status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
             message = f"The server failed; its log has the reason under {request_id}."
+        more = [(b"allow", error.allowed.encode())] if isinstance(error, MethodError) else []
         text = self._templates.get("error.html").render(
             title=HTTPStatus(status).phrase, status=status, message=message, back=_back(scope)
         )
-        return status, head.head(HTML), text.encode()
+        return status, head.head(HTML, *more), text.encode()
 
 
 def _static(name: str, headers: Mapping[str, str]) -> tuple[int, head.Headers, bytes]:

@@ -8,12 +8,14 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from http import HTTPStatus
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
-from moorage.faces.web import RefusalError
+from moorage.core.limits import FORM_BYTES_MAX
+from moorage.faces.web import Limits, Receive, RefusalError, body_read
 
 TOKEN_FIELD = "form_token"
 FIELDS_MAX = 100
+SCHEMES = ("http", "https")
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -22,25 +24,34 @@ def form_token(secret: str) -> str:
     return hmac.new(secret.encode(), b"moorage form", hashlib.sha256).hexdigest()
 
 
-def check_origin(headers: Mapping[str, str]) -> None:
+def check_origin(scheme: str, headers: Mapping[str, str]) -> None:
     """Refuse a form that another site has sent. Raises RefusalError: 403.
 
-    Browsers send `Origin` with every POST. Only host and port are compared, because a proxy may
-    have removed the TLS.
+    Browsers send `Origin` with every POST. A page without TLS is another site for one with TLS, but
+    not the other way round: a proxy that is not trusted may have removed the TLS.
+
+    Args:
+        scheme: of the connection, or of the client's if a trusted proxy says so.
+        headers: of the request, by lower-case name.
     """
     origin, host = headers.get("origin", ""), headers.get("host", "")
-    if not host or urlsplit(origin).netloc.lower() != host.lower():
+    sent_by, _, sent_from = origin.partition("://")
+    known = sent_by == scheme if scheme == "https" else sent_by in SCHEMES
+    if not host or not known or sent_from.lower() != host.lower():
         raise RefusalError(
             HTTPStatus.FORBIDDEN,
-            f"This form was sent from {origin or 'an unknown page'}, not from {host}. If a proxy is"
-            " in between, let it keep the header Host.",
+            f"This form was sent from {origin or 'an unknown page'}, not from {scheme}://{host}. If"
+            " a proxy is in between, let it keep the header Host.",
         )
 
 
-def form_decode(headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-    """Decode the fields of a form. Raises RefusalError: 400, 415."""
+async def form_read(headers: Mapping[str, str], receive: Receive, limits: Limits) -> dict[str, str]:
+    """Read the fields of a form. Raises RefusalError: 400, 413, 415."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"A form must be {FORM}.")
+    most = min(limits.body_bytes_max, FORM_BYTES_MAX)
+    setting = f"body_bytes_max, at most {FORM_BYTES_MAX} for a form"
+    body = await body_read(headers, receive, most, setting)
     try:
         pairs = parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX

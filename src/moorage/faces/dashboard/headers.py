@@ -4,8 +4,8 @@ The policy permits only files of this origin: no inline script, style or event h
 origin. HTML text can be parsed only by the Trusted Types policy `moorage`, in `static/live.js`.
 """
 
-from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
+import re
+from collections.abc import Iterable, Mapping
 
 from moorage.faces.web import Scope
 
@@ -38,40 +38,61 @@ SAFE: tuple[tuple[bytes, bytes], ...] = (
 NO_STORE = (b"cache-control", b"no-store")
 
 
-def cookie_name(scope: Scope) -> str:
+PORT = re.compile(r":(\d{1,5})\Z")
+SECRET = re.compile(r"[\w-]{1,64}", re.ASCII)
+"""The form of a cookie's value; others are not ours."""
+
+
+def cookie_name(scope: Scope, headers: Mapping[str, str]) -> str:
     """Return the name of the session's cookie.
 
     Browsers send cookies to every port of a host. So without TLS, where several servers may share
-    one host, the name has the port.
+    one host, the name has the port that the browser sees: that of a proxy, if there is one.
     """
     if scope["scheme"] == "https":
         return "__Host-moorage"
-    server = scope.get("server")
-    return f"moorage-{server[1]}" if server and server[1] else "moorage"
+    port = PORT.search(headers.get("host", ""))
+    return f"moorage-{port[1]}" if port else "moorage"
 
 
-def cookie_read(scope: Scope, headers: dict[str, str]) -> str | None:
-    """Return the secret of the session in the request's cookie; None: it has none."""
-    try:
-        # Several `cookie` headers were joined with a comma, which is not valid in a cookie's value.
-        jar = SimpleCookie(headers.get("cookie", "").replace(",", ";"))
-    except CookieError:
-        return None
-    found = jar.get(cookie_name(scope))
-    return found.value if found is not None and found.value else None
+def cookie_read(scope: Scope, headers: Mapping[str, str]) -> str | None:
+    """Return the secret of the session in the request's cookie; None: it has none.
+
+    `http.cookies` is not used: it takes seconds for some cookies, and drops all after an invalid
+    one, which another server on this host may have set.
+    """
+    name, found = cookie_name(scope, headers), None
+    # Several `cookie` headers were joined with a comma, which is in no secret.
+    for part in headers.get("cookie", "").replace(",", ";").split(";"):
+        given, _, value = part.strip().partition("=")
+        if given == name and SECRET.fullmatch(value):
+            found = value
+    return found
 
 
-def cookie_set(scope: Scope, secret: str) -> tuple[bytes, bytes]:
+def cookie_set(scope: Scope, headers: Mapping[str, str], secret: str) -> tuple[bytes, bytes]:
     """Return the header that sets the session's cookie, or deletes it if the secret is empty.
 
     The server decides when the session ends; the cookie itself ends with the browser.
     """
-    parts = [f"{cookie_name(scope)}={secret}", "Path=/", "HttpOnly", "SameSite=Strict"]
+    parts = [f"{cookie_name(scope, headers)}={secret}", "Path=/", "HttpOnly", "SameSite=Strict"]
     if scope["scheme"] == "https":
         parts.append("Secure")
     if not secret:
         parts.append("Max-Age=0")
     return b"set-cookie", "; ".join(parts).encode()
+
+
+def is_from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Return whether a link of another site has led here.
+
+    Without TLS, browsers say so only with the address of that site.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "cross-site"
+    linked = headers.get("referer", "").partition("://")[2].partition("/")[0]
+    return linked not in ("", headers.get("host", ""))
 
 
 def head(media_type: str, *more: tuple[bytes, bytes]) -> Headers:

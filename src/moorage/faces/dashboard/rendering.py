@@ -1,4 +1,8 @@
-"""Renders templates: escapes everything, and shows figures, times and ages alike on all pages."""
+"""Renders templates: escapes everything, and shows figures, times and ages alike on all pages.
+
+Some names come from Placement, which allows any character: those that would act on a page, such as
+marks that change the direction of text, are shown as U+FFFD.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,6 +18,7 @@ from markupsafe import Markup
 
 from moorage.core.counting import counted
 from moorage.core.ledger.search.steps import Steps
+from moorage.core.texts import plain
 from moorage.faces.dashboard.ages import age_text
 from moorage.faces.dashboard.assets import address_of as asset_address
 from moorage.wire.admission import Lease
@@ -41,7 +46,7 @@ class Templates:
     """All templates, compiled when the first page is asked for."""
 
     def __init__(self) -> None:
-        self._environment = _environment()
+        self._environment = environment()
         self._compiled: asyncio.Future[None] | None = None
 
     async def compiled(self) -> None:
@@ -59,11 +64,12 @@ class Templates:
         return self._environment.get_template(name)
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     """Return the templates with the filters they use."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=_harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -73,6 +79,7 @@ def _environment() -> Environment:
         "age": _age,
         "until": _until,
         "duration": lambda seconds: "-" if seconds is None else age_text(seconds),
+        "precise": precise,
         "count": lambda number: f"{number:,}",
         "percent": percent,
         "holder": holder,
@@ -88,12 +95,17 @@ def _environment() -> Environment:
 
 def rendered(template: Template, variables: Mapping[str, Any]) -> Steps[str]:
     """Render a template in steps, so that a long table does not delay other requests."""
-    pieces = []
-    for number, piece in enumerate(template.generate(variables)):
+    pieces: list[str] = []
+    for piece in template.generate(variables):
         pieces.append(piece)
-        if number % A_STEP == 0:
+        if len(pieces) % A_STEP == 0:
             yield
     return "".join(pieces)
+
+
+def _harmless(value: Any) -> Any:
+    """Return what a page shows instead of a value; markup was made from such values."""
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def holder(lease: Lease) -> str:
@@ -126,9 +138,21 @@ def difference(states: tuple[Any, Any]) -> str:
     return "details"
 
 
+def precise(seconds: float | None) -> str:
+    """Return a duration as it was set, with fractions of a second."""
+    if seconds is None:
+        return "-"
+    return age_text(seconds) if seconds == int(seconds) else f"{seconds:g}s"
+
+
 def percent(part: float, whole: float) -> float:
-    """Return a share for a bar: from 0 to 100, also if there is more than the whole."""
-    return 0.0 if whole <= 0 else round(min(PERCENT_MAX, max(0.0, part * PERCENT_MAX / whole)), 3)
+    """Return a share for a bar: from 0 to 100, also if there is more than the whole, or no whole.
+
+    A pool with a limit of 0 that still has leases is full.
+    """
+    if part <= 0:
+        return 0.0
+    return PERCENT_MAX if part >= whole else round(part * PERCENT_MAX / whole, 3)
 
 
 @pass_context

@@ -1,18 +1,53 @@
 """The types of the table of pages: pages, actions and data, and what their functions receive."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from moorage.core.limits import PAGE_QUERY_BYTES_MAX, PAGE_QUERY_PARAMETERS_MAX
 from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.native_api import NativeApi, Query
-from moorage.faces.web import Caller
+from moorage.faces.web import Caller, Limits, RefusalError, query_parse
 from moorage.service.app import Service
 
 ROOT = "/ui"
 """The first segment of all addresses of the dashboard."""
+
+
+class MethodError(RefusalError):
+    """A request with a method that its address does not have. `allowed` names those it has."""
+
+    def __init__(self, method: str, methods: Iterable[str]) -> None:
+        super().__init__(HTTPStatus.METHOD_NOT_ALLOWED, f"This address has no {method}.")
+        self.allowed = ", ".join(methods)
+
+
+def check_method(method: str, methods: Collection[str]) -> None:
+    """Raise MethodError if an address does not have a method."""
+    if method not in methods:
+        raise MethodError(method, methods)
+
+
+def query_of(query_string: bytes, limits: Limits) -> dict[str, str]:
+    """Return the parameters of a page's address; of a repeated one the last counts.
+
+    Raises RefusalError: 400, 414.
+    """
+    if len(query_string) > PAGE_QUERY_BYTES_MAX:
+        raise RefusalError(
+            HTTPStatus.REQUEST_URI_TOO_LONG,
+            f"The query string of a page may have at most {PAGE_QUERY_BYTES_MAX} bytes.",
+        )
+    pairs = query_parse(query_string, limits)
+    if len(pairs) > PAGE_QUERY_PARAMETERS_MAX:
+        raise RefusalError(
+            HTTPStatus.BAD_REQUEST,
+            f"The query string of a page may have at most {PAGE_QUERY_PARAMETERS_MAX} parameters.",
+        )
+    return dict(pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +61,7 @@ class PageRequest:
     variables: Mapping[str, str]
     """The values of the variables in the path."""
     query: Mapping[str, str]
-    """Parameters of the address; of a repeated one the last counts."""
+    """Parameters of the address, see `query_of`."""
     now: datetime
     answers: RecentAnswers
     streamed: bool = False
@@ -83,11 +118,6 @@ def address_of(path: str, query: Mapping[str, object]) -> str:
     kept = {name: str(value) for name, value in query.items() if value not in (None, "")}
     quoted = quote(path, safe="/:")
     return f"{quoted}?{urlencode(kept)}" if kept else quoted
-
-
-def done(path: str, notice: str) -> str:
-    """Return the address of the page to show after an action, with one line about it."""
-    return address_of(path, {"notice": notice})
 
 
 Show = Callable[[PageRequest], Awaitable[Mapping[str, Any]]]

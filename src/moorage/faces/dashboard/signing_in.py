@@ -62,6 +62,10 @@ class Readers:
         attempts.succeeded(source)
         if caller.scope is not None or not self._api.permits(caller, "GET", READ):
             raise SignInError("This token may not see pages: use one of the role reader or higher.")
+        wait = self._sessions.openings.wait(caller.identity)
+        if wait > 0:
+            raise SignInError("This token has signed in too often.", math.ceil(wait))
+        self._sessions.openings.begin(caller.identity)
         return await self._open(caller, credential, source)
 
     async def _open(self, caller: Caller, credential: Mapping[str, str], source: str) -> str:

@@ -99,7 +99,7 @@ def _refused(error: Error | ProblemError | RefusalError) -> RefusedError:
     if isinstance(error, RefusalError):
         return RefusedError(error.status, problems.REFUSED, error.message)
     problem = problems.problem_of(error) if isinstance(error, Error) else error
-    return RefusedError(problem.status, problem.code, problem.detail)
+    return RefusedError(problem.status, problem.code, problem.detail, problem.oldest)
 
 
 async def _never() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from moorage.client.run.labels import accepted
 from moorage.wire.admission import Lease
 
 ADOPTED = "adopted"
@@ -41,7 +42,8 @@ def key_part(pools: Iterable[str]) -> str:
 
 def label_text(text: str) -> str:
     """Return text that may be the value of a label."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:LABEL_LENGTH_MAX]
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return accepted(shown[:LABEL_LENGTH_MAX])
 
 
 def host_of(lease: Lease) -> str | None:

@@ -35,10 +35,13 @@ NOTED_EVERY = MINUTE
 """The least time between two recorded uses of a session."""
 
 OF_TOKEN_MAX = 32
-"""Sessions of one token; one more ends the oldest."""
+"""Sessions of one token, or of one user of another scheme; one more ends the oldest."""
 
 FOREIGN_MAX = 1_000
 """Sessions of other schemes in a process; one more ends the oldest."""
+
+OPENED_MAX = 60
+"""Sessions that a token or user may open within a minute: each leaves an audit row."""
 
 FORGET_MAX = 1_000
 ID_CHARACTERS = 12
@@ -67,6 +70,7 @@ class Sessions:
         self._transactor = transactor
         self._clock = clock
         self.attempts = SignInAttempts(clock)
+        self.openings = SignInAttempts(clock, OPENED_MAX)
         self._foreign: dict[str, _Foreign] = {}
 
     async def open(self, token: Token, *, source: str) -> str:
@@ -108,6 +112,9 @@ class Sessions:
         row = audit_row(now, actor, "session.open", _id_of(digest), after={"source": source})
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
         audit_log.write([row])
+        own = [one for one, known in self._foreign.items() if known.name == actor.who]
+        if len(own) >= OF_TOKEN_MAX:
+            del self._foreign[own[0]]
         if len(self._foreign) >= FOREIGN_MAX:
             del self._foreign[next(iter(self._foreign))]
         self._foreign[digest] = _Foreign({**credential}, actor.who, now, now)

@@ -1,4 +1,4 @@
-"""Limits how often a client may try to sign in: after five failures it must wait."""
+"""Limits how often a client may try to sign in, and how often a reader does."""
 
 from collections import OrderedDict, deque
 
@@ -12,21 +12,27 @@ SOURCES_MAX = 4_096
 
 
 class SignInAttempts:
-    """Failed attempts by source, in memory."""
+    """Attempts by source, in memory, without those that were taken back.
 
-    def __init__(self, clock: Clock) -> None:
+    Args:
+        clock: measures the minute.
+        most: attempts within a minute.
+    """
+
+    def __init__(self, clock: Clock, most: int = FAILURES_MAX) -> None:
         self._clock = clock
+        self._most = most
         self._failures: OrderedDict[str, deque[int]] = OrderedDict()
 
     def wait(self, source: str) -> float:
         """Return how many seconds a source must wait before its next attempt; 0: it need not."""
         failures = self._recent(source)
-        if len(failures) < FAILURES_MAX:
+        if len(failures) < self._most:
             return 0.0
         return (failures[0] + MINUTE - self._clock.monotonic()) / SECOND
 
     def begin(self, source: str) -> None:
-        """Note an attempt as failed; concurrent ones must count before they are decided."""
+        """Note an attempt; concurrent ones must count before they are decided."""
         failures = self._recent(source)
         failures.append(self._clock.monotonic())
         self._failures[source] = failures
@@ -41,7 +47,7 @@ class SignInAttempts:
             failures.pop()
 
     def _recent(self, source: str) -> deque[int]:
-        failures = self._failures.get(source, deque(maxlen=FAILURES_MAX))
+        failures = self._failures.get(source, deque(maxlen=self._most))
         since = self._clock.monotonic() - MINUTE
         while failures and failures[0] <= since:
             failures.popleft()

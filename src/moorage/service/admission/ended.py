@@ -34,14 +34,17 @@ class EndedLeases:
     async def forgettable(self, at: Instant) -> Instant:
         """Return until when ended leases may be deleted now; `since` is that from then on.
 
-        The last hour is always kept, because clients repeat their requests in it. Raises `Error`:
-        UNAVAILABLE.
+        The last hour is always kept, because clients repeat their requests in it. If there are just
+        as many as are kept, another process may have deleted older ones, or this one before it was
+        started. Raises `Error`: UNAVAILABLE.
         """
         most = self._kept.leases_max
         if most is not None:
             with errors.translated():
-                surplus = await self._engine.read_aside(reads.ended_surplus_load(most), slow=True)
-            if surplus is not None:
+                plan = reads.ended_surplus_load(most)
+                oldest, surplus = await self._engine.read_aside(plan, slow=True)
+            known = oldest if surplus is None else Instant(surplus + 1)
+            if known is not None:
                 recent = Instant(at - LEASES_KEPT_HOURS_MIN * HOUR)
-                self._since = max(self._since, min(Instant(surplus + 1), recent))
+                self._since = max(self._since, min(known, recent))
         return self.since(at)

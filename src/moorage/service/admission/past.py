@@ -11,22 +11,26 @@ from moorage.core.admission.model import Pacing, PoolSpec
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import figures_of
 from moorage.core.clock import Instant
-from moorage.core.errors import Code, Error
 from moorage.core.limits import REPORT_LEASES_MAX
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.admission.ended import EndedLeases
 from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.watch import Cursor
 from moorage.store import service_clock
 from moorage.store.admission.contents import PastSeen, past_load
 from moorage.store.api import Engine
 
-REHEARSED_MAX = 4_000
-"""The newest jobs that a rehearsal replays: each takes about 0.2 ms for each scene."""
+REHEARSED_MAX = 2_000
+"""The newest jobs that a rehearsal replays: each takes about 0.2 ms for each scene.
 
+So the two scenes of the dashboard take less than a second.
+"""
+
+REHEARSALS_OF_ONE_MAX = 2
 REHEARSALS_WAITING_MAX = 8
-"""Rehearsals that run or wait for their turn; only one runs at a time."""
+"""Rehearsals of one caller, and of all, that run or wait for their turn."""
 
 
 class HistoryView(Struct, frozen=True):
@@ -63,15 +67,24 @@ class RehearsalView(Struct, frozen=True):
 class PoolPast:
     """Answers queries about the past. Raises `Error`: POOL_NOT_FOUND, UNAVAILABLE."""
 
-    def __init__(self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases) -> None:
+    def __init__(
+        self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases, turns: CallerTurns
+    ) -> None:
+        self._turns = turns
         self._engine = engine
         self._service_clock = service_clock
         self._ended = ended
-        self._rehearsing = asyncio.Lock()
-        self._rehearsals = 0
+        self._rehearsals = CallerTurns("rehearsals", REHEARSALS_OF_ONE_MAX, REHEARSALS_WAITING_MAX)
 
-    async def history(self, pool: str, since: int, points: int) -> HistoryView:
-        """Return a pool's counts over the last `since` microseconds, in `points` equal parts."""
+    async def history(self, pool: str, since: int, points: int, *, who: str = "") -> HistoryView:
+        """Return a pool's counts over the last `since` microseconds, in `points` equal parts.
+
+        `who`: the caller, who waits for its own requests. Raises OVERLOADED: too many wait.
+        """
+        async with self._turns.of(who):
+            return await self._history(pool, since, points)
+
+    async def _history(self, pool: str, since: int, points: int) -> HistoryView:
         seen, when = await self._seen(pool, since, REPORT_LEASES_MAX)
         at = when.moment.at
         covered = self._covered(seen, when, since)
@@ -88,22 +101,19 @@ class PoolPast:
             buckets=[one._replace(begins=Instant(one.begins + back)) for one in buckets],
         )
 
-    async def rehearse(self, pool: str, since: int, scenes: Sequence[Scene]) -> RehearsalView:
+    async def rehearse(
+        self, pool: str, since: int, scenes: Sequence[Scene], *, who: str = ""
+    ) -> RehearsalView:
         """Replay a pool's jobs of the last `since` microseconds with other limits and pacings.
 
-        Raises OVERLOADED: too many rehearsals wait.
+        `who`: the caller. Raises OVERLOADED: too many rehearsals wait.
         """
-        if self._rehearsals >= REHEARSALS_WAITING_MAX:
-            raise Error(Code.OVERLOADED, "Too many rehearsals are waiting; try later.")
-        self._rehearsals += 1
-        try:
-            async with self._rehearsing:
+        async with self._rehearsals.of(who):
+            async with self._turns.of(who):
                 seen, when = await self._seen(pool, since, REHEARSED_MAX)
-                actual, found = await asyncio.to_thread(
-                    _rehearsed, pool, seen.pool.pool.spec, seen.past, scenes
-                )
-        finally:
-            self._rehearsals -= 1
+            actual, found = await asyncio.to_thread(
+                _rehearsed, pool, seen.pool.pool.spec, seen.past, scenes
+            )
         return RehearsalView(
             as_of=Cursor(seen.epoch, seen.revision),
             covered=self._covered(seen, when, since),

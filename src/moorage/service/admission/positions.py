@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -12,15 +13,18 @@ from moorage.core.admission.forecast.eta import Floor
 from moorage.core.admission.forecast.queue_order import Queue, queue_of
 from moorage.core.admission.forecast.why import Standing, View
 from moorage.core.admission.model import Lease
-from moorage.core.service_time import Timeline, When
+from moorage.core.service_time import Moment, Timeline, When
 from moorage.store.admission.line_pass import LinePass, pass_load
 from moorage.store.api import Engine
 
 PASS_SECONDS = 1.0
-"""How old the pass behind an answer may be."""
+"""How old the pass behind an answer may be, unless it took longer than half of this."""
 
 SHORT = 256
-"""Lines of up to this many tickets are read again after every change of the pool."""
+"""Lines of up to this many tickets are read again after every change of the pool.
+
+The places in longer ones are counted in a thread: that would hold the loop.
+"""
 
 POOLS_MAX = 1_000
 """Pools whose last pass is kept, the most recently read ones."""
@@ -44,6 +48,18 @@ class _Seen:
     """The view with regard to other pools; None: not needed yet."""
 
 
+class _Kept(NamedTuple):
+    """A pass, the loop's time at which it began, and until when it may be used."""
+
+    began: float
+    until: float
+    seen: _Seen
+
+
+Known = dict[str, _Seen]
+"""The passes over pools behind one answer."""
+
+
 class _Passes:
     """The last passes over the lines of pools, shared by concurrent requests."""
 
@@ -54,8 +70,8 @@ class _Passes:
         self._engine = engine
         self._when = when
         self._tickets = tickets
-        self._passes: dict[str, tuple[float, _Seen]] = {}
-        """Passes by pool, with the loop's time of each; the newest last."""
+        self._passes: dict[str, _Kept] = {}
+        """Passes by pool; the newest last."""
         self._changed: set[str] = set()
         """Pools that have changed since their pass."""
         self._under_way: dict[str, asyncio.Task[_Seen]] = {}
@@ -70,13 +86,13 @@ class _Passes:
         """Return a pass that is recent enough."""
         loop = asyncio.get_running_loop()
         known = self._passes.get(pool)
-        is_short = known is None or len(known[1].queue.places) <= SHORT
+        is_short = known is None or len(known.seen.queue.places) <= SHORT
         stale = is_short and pool in self._changed
         task = self._under_way.get(pool)
         # Of a short line, a pass under way is newer than the kept one, which lacks some change.
         renewed = stale or (is_short and task is not None)
-        if known is not None and not renewed and loop.time() - known[0] < PASS_SECONDS:
-            return known[1]
+        if known is not None and not renewed and loop.time() < known.until:
+            return known.seen
         # One pass at a time over a long line: otherwise passes would pile up on a busy pool.
         if task is None or stale:
             self._changed.discard(pool)
@@ -85,34 +101,41 @@ class _Passes:
 
     async def _read(self, pool: str) -> _Seen:
         """Read a pool's line; keep the pass, unless one that began later is kept already."""
-        at = asyncio.get_running_loop().time()
-        mine = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        began, mine = loop.time(), asyncio.current_task()
         try:
-            one = self._seen(pool, await self._engine.read_aside(pass_load(pool, self._tickets)))
+            read = await self._engine.read_aside(pass_load(pool, self._tickets))
+            moment = self._when(read.facts.timeline).moment
+            if len(read.waiters) > SHORT:
+                seen = await asyncio.to_thread(_seen, pool, read, moment)
+            else:
+                seen = _seen(pool, read, moment)
         finally:
             if self._under_way.get(pool) is mine:  # a later one may have replaced it
                 del self._under_way[pool]
         kept = self._passes.get(pool)
-        if kept is None or kept[0] < at:
-            self._keep(pool, at, one)
-        return one
+        if kept is None or kept.began < began:
+            # Passes over one line take at most half of the time, however long each takes.
+            lasts = max(PASS_SECONDS, 2 * (loop.time() - began))
+            self._keep(pool, _Kept(began, began + lasts, seen))
+        return seen
 
-    def _keep(self, pool: str, at: float, one: _Seen) -> None:
+    def _keep(self, pool: str, one: _Kept) -> None:
         self._passes.pop(pool, None)
-        self._passes[pool] = (at, one)
+        self._passes[pool] = one
         while len(self._passes) > POOLS_MAX:
             oldest = next(iter(self._passes))
             del self._passes[oldest]
             self._changed.discard(oldest)
 
-    def _seen(self, pool: str, one: LinePass) -> _Seen:
-        found = one.facts.pools.get(pool)
-        if found is None:
-            return _Seen(one, Queue(), None)
-        moment = self._when(one.facts.timeline).moment
-        queue = queue_of(one.facts, moment, found, one.waiters)
-        evidence = structs.replace(one.evidence, line=queue.line)
-        return _Seen(one, queue, why.view_of(one.facts, found, evidence))
+
+def _seen(pool: str, read: LinePass, moment: Moment) -> _Seen:
+    found = read.facts.pools.get(pool)
+    if found is None:
+        return _Seen(read, Queue(), None)
+    queue = queue_of(read.facts, moment, found, read.waiters)
+    evidence = structs.replace(read.evidence, line=queue.line)
+    return _Seen(read, queue, why.view_of(read.facts, found, evidence))
 
 
 class Positions:
@@ -123,9 +146,22 @@ class Positions:
         self._lines = _Passes(engine, when, None)
         self._heads = _Passes(engine, when, 1)
 
-    async def of(self, ticket: Lease, *, asking: bool = False) -> Standing | None:
-        """Return a ticket's standing; None if one of its pools is gone. `asking` as in `why`."""
-        passes = {need.pool: await self._lines.of(need.pool) for need in ticket.needs}
+    async def of(
+        self, ticket: Lease, *, asking: bool = False, known: Known | None = None
+    ) -> Standing | None:
+        """Return a ticket's standing; None if one of its pools is gone.
+
+        Args:
+            ticket: that waits.
+            asking: as in `why`.
+            known: the passes behind the same answer, for all its tickets; missing ones are added. A
+                pass over a long line may take longer than another one may be old.
+        """
+        known = {} if known is None else known
+        pools = {need.pool for need in ticket.needs}
+        for name in pools - known.keys():
+            known[name] = await self._lines.of(name)
+        passes = {need.pool: known[need.pool] for need in ticket.needs}
         return await self._standing(ticket, passes, asking=asking)
 
     async def first(self, pool: str) -> tuple[Lease, Standing] | None:

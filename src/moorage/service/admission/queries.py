@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
@@ -22,7 +22,7 @@ from moorage.service import errors
 from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.key_ranges import keys_with
 from moorage.service.admission.lease_filter import ALL, LeaseFilter
-from moorage.service.admission.positions import Positions
+from moorage.service.admission.positions import Known, Positions
 from moorage.service.admission.slotted.slots import DRAINED
 from moorage.service.admission.views import (
     Ages,
@@ -34,6 +34,7 @@ from moorage.service.admission.views import (
     lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.watch import Cursor
 from moorage.service.ids import ids_with
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
@@ -63,8 +64,11 @@ class NextDue(Struct, frozen=True):
 class AdmissionQueries:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
-    def __init__(self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases) -> None:
+    def __init__(
+        self, engine: Engine, service_clock: ServiceClock, ended: EndedLeases, turns: CallerTurns
+    ) -> None:
         self._ended = ended
+        self._turns = turns
         self._engine = engine
         self._service_clock = service_clock
         self._standings = Positions(engine, self._when)
@@ -94,7 +98,7 @@ class AdmissionQueries:
     async def pool(self, name: str) -> PoolView:
         """Return one pool. Raises POOL_NOT_FOUND."""
         pool, when = await self._pool_seen(name)
-        return await self._pool_view(pool, when, await self._unheard_at(when))
+        return await self._with_first(pool, when, await self._unheard_at(when))
 
     async def pools(
         self, cursor: str | None, limit: int
@@ -106,7 +110,7 @@ class AdmissionQueries:
         page, following = page_of(seen.pools, limit, lambda one: one.pool.name)
         when = self._when(seen.timeline)
         unheard = await self._unheard_at(when)
-        views = [await self._pool_view(one, when, unheard) for one in page]
+        views = [await self._with_first(one, when, unheard) for one in page]
         return views, following, Cursor(seen.epoch, seen.revision)
 
     async def contents(self, name: str, leases: int, tickets: int) -> ContentsView:
@@ -119,17 +123,13 @@ class AdmissionQueries:
         if seen is None:
             raise not_found(name)
         when = self._when(seen.timeline)
-        views = []
-        for number, lease in enumerate([*seen.leases, *seen.tickets]):
-            if number and number % VIEWS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
-            views.append(lease_view(lease, when, await self.standing(lease)))
+        views = await self._views([*seen.leases, *seen.tickets], when)
         line = views[len(seen.leases) :]
-        pool = await self._pool_view(seen.pool, when, await self._unheard_at(when))
+        # The first ticket of this snapshot: any other read may have one of another revision.
+        first = line[0] if line else None
         return ContentsView(
             as_of=Cursor(seen.epoch, seen.revision),
-            # Its own first ticket may be of another revision: a second older, or newer.
-            pool=structs.replace(pool, first=line[0] if line else None),
+            pool=_pool_view(seen.pool, when, await self._unheard_at(when), first),
             leases=views[: len(seen.leases)],
             tickets=line,
             granted=seen.granted,
@@ -206,11 +206,7 @@ class AdmissionQueries:
         page, following = page_of(found, limit, _place)
         if following is None and not ended:
             following = str(after)
-        views = []
-        for number, lease in enumerate(page):
-            if number and number % VIEWS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
-            views.append(lease_view(lease, when, await self.standing(lease)))
+        views = await self._views(page, when)
         assert as_of is not None, "it reads at least once"
         return views, following, as_of
 
@@ -249,30 +245,48 @@ class AdmissionQueries:
         self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
 
-    async def report(self, pool: str, since: int | None = None) -> ReportView:
+    async def report(self, pool: str, since: int | None = None, *, who: str = "") -> ReportView:
         """Return statistics of a pool's leases that have ended lately, and all recorded outcomes.
 
-        `since`: how long ago they may have ended, in microseconds; None: 24 hours. Raises
-        POOL_NOT_FOUND.
+        Args:
+            pool: its name.
+            since: how long ago they may have ended, in microseconds; None: 24 hours.
+            who: the caller, who waits for its own requests.
+
+        Raises POOL_NOT_FOUND; OVERLOADED: too many wait.
         """
         _, when = await self._pool_seen(pool)
         asked = LEASES_KEPT_HOURS * HOUR if since is None else since
         known = min(asked, when.moment.at - self._ended.since(when.moment.at))
         plan = reads.report_load(pool, Instant(when.moment.at - known))
-        with errors.translated():
-            report = await self._engine.read_aside(plan, slow=True)
-        # Sorting tens of thousands of durations would hold the loop.
-        return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
+        async with self._turns.of(who):
+            with errors.translated():
+                report = await self._engine.read_aside(plan, slow=True)
+            # Sorting tens of thousands of durations would hold the loop.
+            return await asyncio.to_thread(_report_view, pool, asked, known, when, report)
 
-    async def standing(self, lease: Lease, *, asking: bool = False) -> Standing | None:
-        """Return a ticket's standing as of at most a second ago; None if it does not wait.
+    async def _views(self, leases: Sequence[Lease], when: When) -> list[LeaseView]:
+        """Return the views of leases and tickets for one answer."""
+        views: list[LeaseView] = []
+        known: Known = {}
+        for number, lease in enumerate(leases):
+            if number and number % VIEWS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            views.append(lease_view(lease, when, await self.standing(lease, known=known)))
+        return views
 
-        `asking`: for the client that has just asked for it, so that it counts as waited for.
+    async def standing(
+        self, lease: Lease, *, asking: bool = False, known: Known | None = None
+    ) -> Standing | None:
+        """Return a ticket's standing as of about a second ago; None if it does not wait.
+
+        `asking`: for the client that has just asked for it, so that it counts as waited for;
+        `known`: of the same answer, as in `Positions.of`.
         """
         if lease.state != "waiting":
             return None
         with errors.translated():
-            return await self._standings.of(lease, asking=asking)
+            return await self._standings.of(lease, asking=asking, known=known)
 
     def note(self, changes: Changes, when: When) -> None:
         """Mark data about changed pools as stale."""
@@ -289,20 +303,28 @@ class AdmissionQueries:
             raise not_found(name)
         return seen.pools[0], self._when(seen.timeline)
 
-    async def _pool_view(self, seen: PoolSeen, when: When, unheard: Mapping[str, int]) -> PoolView:
-        pool, at = seen.pool, when.moment.at
-        opens = pacing.opens_at(pool)
-        back = when.wall - at
+    async def _with_first(self, seen: PoolSeen, when: When, unheard: Mapping[str, int]) -> PoolView:
+        """Return a pool with the first ticket of its line."""
         with errors.translated():
-            first = await self._standings.first(pool.name) if pool.waiting else None
-        return PoolView(
-            pool=pool,
-            slots=_by_state(seen.slots),
-            figures=figures_of(pool, seen.slots, at),
-            unheard=unheard.get(pool.name, 0),
-            next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
-            first=None if first is None else lease_view(first[0], when, first[1]),
-        )
+            found = await self._standings.first(seen.pool.name) if seen.pool.waiting else None
+        first = None if found is None else lease_view(found[0], when, found[1])
+        return _pool_view(seen, when, unheard, first)
+
+
+def _pool_view(
+    seen: PoolSeen, when: When, unheard: Mapping[str, int], first: LeaseView | None
+) -> PoolView:
+    pool, at = seen.pool, when.moment.at
+    opens = pacing.opens_at(pool)
+    back = when.wall - at
+    return PoolView(
+        pool=pool,
+        slots=_by_state(seen.slots),
+        figures=figures_of(pool, seen.slots, at),
+        unheard=unheard.get(pool.name, 0),
+        next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
+        first=first,
+    )
 
 
 async def pools_all(engine: Engine) -> dict[str, Pool]:

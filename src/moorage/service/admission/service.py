@@ -31,6 +31,7 @@ from moorage.service.admission.waiters import Waiters, either
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan, UseCase
+from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.followers import Followers
 from moorage.service.ids import lease_id_new
@@ -41,6 +42,12 @@ ENDED_KEPT = EndedKept()
 
 FORGET_MAX = 500
 """Leases that are deleted in one transaction."""
+
+
+PASTS_OF_ONE_MAX = 64
+PASTS_WAITING_MAX = 512
+"""Reports and histories of one caller, and of all, that run or wait. They share a thread with
+chores, so only one runs at a time."""
 
 
 class Admission:
@@ -59,9 +66,10 @@ class Admission:
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
-        self.queries = AdmissionQueries(engine, service_clock, self._ended)
+        pasts = CallerTurns("reports", PASTS_OF_ONE_MAX, PASTS_WAITING_MAX)
+        self.queries = AdmissionQueries(engine, service_clock, self._ended, pasts)
         """Reads of pools and leases; none of them is a poll."""
-        self.past = PoolPast(engine, service_clock, self._ended)
+        self.past = PoolPast(engine, service_clock, self._ended, pasts)
         self.slots = Slots(engine, transactor, service_clock)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
@@ -84,7 +92,9 @@ class Admission:
     async def start(self) -> None:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
-        self.tally.note(Changes(pools=pools), await self.queries.now())
+        now = await self.queries.now()
+        self.tally.note(Changes(pools=pools), now)
+        await self._ended.forgettable(now.moment.at)  # so that reports say what they cover
         await self.look_at_pools()
         if self._engine.shared:
             self._followers.start(self._reload)

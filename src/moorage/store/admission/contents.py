@@ -1,5 +1,6 @@
 """Reads everything that is or was in a pool, in one snapshot: leases, line, sums, past leases."""
 
+from operator import itemgetter
 from typing import NamedTuple
 
 from moorage.core.admission.forecast.past import PastLease
@@ -68,6 +69,7 @@ class PastSeen(NamedTuple):
     timeline: Timeline
     pool: PoolSeen
     past: list[PastLease]
+    """In the order of their requests."""
     cut: bool
     """There were more ends than were asked for: these are the newest."""
 
@@ -85,7 +87,8 @@ def past_load(pool: str, since: Instant, ends_max: int) -> Plan[PastSeen | None]
     ]
     if not pools:
         return None
-    found = [PastLease(*row) for row in past]
+    # A rehearsal depends on who was first of those that asked at the same time.
+    found = [PastLease(*row) for _, _, *row in sorted(past, key=itemgetter(0, 1))]
     cut = sum(one.ended_at is not None for one in found) > ends_max
     return PastSeen(
         epoch=clock[0][0],
@@ -98,7 +101,7 @@ def past_load(pool: str, since: Instant, ends_max: int) -> Plan[PastSeen | None]
 
 
 def _without_oldest_end(past: list[PastLease]) -> list[PastLease]:
-    """Leave out the one end that is too many. The rows of a union have no order."""
+    """Leave out the one end that is too many."""
     ends = [(one.ended_at, n) for n, one in enumerate(past) if one.ended_at is not None]
     _, oldest = min(ends)
     return past[:oldest] + past[oldest + 1 :]

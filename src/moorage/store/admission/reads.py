@@ -234,13 +234,14 @@ def report_load(pool: str, since: Instant) -> Plan[PoolReportData]:
     return PoolReportData(newest, len(ends) > REPORT_LEASES_MAX, _by_rate(starts, outcomes))
 
 
-def ended_surplus_load(leases_max: int) -> Plan[Instant | None]:
-    """Load when the newest lease ended that is one too many; None: there are not that many.
+def ended_surplus_load(leases_max: int) -> Plan[tuple[Instant | None, Instant | None]]:
+    """Load when the oldest of the newest `leases_max` ended, and the newest that is one too many.
 
-    Use `read_aside`: it passes over the ends of all others.
+    None: there are not that many. Use `read_aside`: it passes over the ends of all others.
     """
-    (rows,) = yield [Query("ended_surplus", (leases_max,))]
-    return Instant(rows[0][0]) if rows else None
+    (rows,) = yield [Query("ended_surplus", (leases_max - 1,))]
+    oldest, surplus, *_ = *(Instant(row[0]) for row in rows), None, None
+    return oldest, surplus
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:

@@ -12,7 +12,7 @@ import click
 
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.ironic import Target, opened, targeting
-from moorage.cli.support.options import SecondsRange, example, json_option
+from moorage.cli.support.options import SecondsRange, WholeNumber, example, json_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
 from moorage.cli.support.provisioning import carried_out, on_signals, pools_checked
 from moorage.cli.support.views.rollout_view import view
@@ -44,7 +44,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=20,
     metavar="N",
     help="Nodes of this wave that work at once, at most; 20 by default.",

@@ -14,7 +14,7 @@ from moorage.cli.support.durations import age_text
 from moorage.cli.support.output import printable
 from moorage.cli.support.screen import QUIT, Screen
 from moorage.cli.support.tables import BAD, FAINT, draw
-from moorage.cli.support.terminal import has_colours, size_of_terminal, width_of
+from moorage.cli.support.terminal import has_colours, size_of_terminal, width_of, wrapped
 from moorage.client.transport import Transport
 
 TICK_SECONDS = 1.0
@@ -29,14 +29,17 @@ REMARK_LINES = 2
 ESCAPE = re.compile(r"(\x1b\[[0-9;]*m)")
 
 HELP = (
-    "up down      one line",
-    "PgUp PgDn    one screen",
-    "Home End     the first line, the last line",
-    "tab 1 2      admission (pools and lines), fleet (capacity, agents, reporters)",
-    "s            next order: busy ones first, by name, full ones first",
-    "? h          show this, or hide it",
-    "q Ctrl-C     quit",
+    ("up down", "one line"),
+    ("PgUp PgDn", "one screen"),
+    ("Home End", "the first line, the last line"),
+    ("tab 1 2", "admission (pools and lines), fleet (capacity, agents, reporters)"),
+    ("s", "next order: busy ones first, by name, full ones first"),
+    ("? h", "show this, or hide it"),
+    ("q Ctrl-C", "quit"),
 )
+"""Keys, and what they do."""
+
+KEYS_WIDTH = 13
 
 
 class _Line(NamedTuple):
@@ -108,7 +111,7 @@ class Display:
         top = self._header(width)
         notes: list[str]
         if self._helping:
-            body, notes, place = [*HELP], [], ""
+            body, notes, place = [*_help(width)], [], ""
         else:
             lines, notes = self._lines(width)
             body, place = self._window(lines, height - len(top) - len(notes) - 1)
@@ -131,7 +134,7 @@ class Display:
         space = " " * max(2, width - width_of(name) - width_of(age))
         lines = [f"{self._styled(name, bold=True)}{space}{age}"]
         totals = "" if seen is None else self._room.totals(seen.value)
-        lines += wrap(totals, width)[:REMARK_LINES] or [""]
+        lines += wrapped(totals, width)[:REMARK_LINES] or [""]
         trouble = printable(self._feed.trouble(self._room) or "")
         lines += [self._styled(one, fg=BAD) for one in wrap(trouble, width)[:REMARK_LINES]]
         return lines
@@ -182,6 +185,13 @@ class Display:
 
     def _styled(self, text: str, *, fg: str | None = None, bold: bool | None = None) -> str:
         return click.style(text, fg=fg, bold=bold) if self._colours else text
+
+
+def _help(width: int) -> Iterator[str]:
+    """Yield the lines of the help."""
+    for keys, text in HELP:
+        for number, line in enumerate(wrapped(text, max(1, width - KEYS_WIDTH))):
+            yield f"{'' if number else keys:{KEYS_WIDTH}}{line}"
 
 
 def _cropped(line: str, width: int) -> str:

@@ -72,6 +72,11 @@ def end_cell(at: datetime | None, now: datetime) -> Cell:
     return Cell(text, time_text(at))
 
 
+def clock_cell(at: datetime) -> Cell:
+    """Return the cell of a time of which the hour matters: on a terminal to the minute."""
+    return Cell(f"{at:%Y-%m-%d %H:%M}", time_text(at))
+
+
 def timed(cell: Cell, after: str = "") -> str:
     """Return a time and how far away it is, where there is room for both."""
     return f"{cell.full}, {cell.short}{after}"

@@ -21,7 +21,7 @@ FIGURES = (
     Column("used%", right=True),
 )
 
-ENDS = (Column("fullest", dropped=4, least=24), Column("emptiest", dropped=5, least=24))
+ENDS = (Column("fullest", dropped=5, least=24), Column("emptiest", dropped=4, least=24))
 
 CAPACITY = (Column("class"), *FIGURES, *ENDS)
 

@@ -85,15 +85,25 @@ def property_text(name: str, value: Any) -> str:
     return duration_text(value) if name in DURATIONS else plain_text(value)
 
 
+def word_of(pool: Pool) -> str:
+    """Return a pool's state in one word."""
+    if pool.paused:
+        return "paused"
+    if pool.over:
+        return "over"
+    return "full" if pool.free <= 0 else "open"
+
+
 def state_of(pool: Pool) -> str:
-    """Return a pool's state in a word, and the number of leases that were not renewed in time."""
-    word = "over" if pool.over else "full" if pool.free <= 0 else "open"
+    """Return a pool's state, and the number of leases that were not renewed in time.
+
+    Of a pool whose slots are not granted, although nobody holds them: the states of these.
+    """
+    word = word_of(pool)
     there = pool.units + pool.slots.get("drained", 0)
-    if pool.free <= 0 and pool.limit is None and pool.occupied < there:
+    if word == "full" and pool.limit is None and pool.occupied < there:
         others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
         word = ", ".join(f"{n} {state}" for state, n in sorted(others.items())) or word
-    if pool.paused:
-        word = "paused"
     return f"{word}, {pool.unheard} unheard" if pool.unheard else word
 
 

@@ -54,16 +54,18 @@ def release_by_id(
 
 
 def _whole(text: str, leases: Leases) -> str:
-    """Return the id of the only live lease that begins so, else of the only ended one.
+    """Return the id of the only lease that begins so.
 
-    Other texts are returned as they are, for the server to judge. Raises UsageError: several do.
+    Ended ones count, too: the one that is meant may just have ended. Other texts are returned as
+    they are, for the server to judge. Raises UsageError: several begin so.
     """
     if not BEGINNING.fullmatch(text.lower()):
         return text
-    found = leases.with_prefix(text.lower())
-    found = [one for one in found if one.state != "ended"] or found
+    found = leases.with_prefix(text.lower(), NAMED_MAX + 1)
     if len(found) > 1:
-        names = ", ".join(one.id for one in found[:NAMED_MAX])
+        names = ", ".join(
+            f"{one.id} (ended)" if one.state == "ended" else one.id for one in found[:NAMED_MAX]
+        )
         more = ", and others" if len(found) > NAMED_MAX else ""
         raise UsageError(f"several ids begin with '{text}': {names}{more}; write more characters")
     return found[0].id if found else text

@@ -76,13 +76,20 @@ class Leases:
                 return wish  # then the first refusal is raised
         return wish._replace(usual_ttl=min(longest))
 
-    def with_prefix(self, prefix: str) -> list[Lease]:
-        """Return leases and tickets whose ids begin so, as far as the first page has them."""
-        found = self._answer("GET", f"/v1/leases?id_prefix={prefix}", None, ANSWER_SECONDS)
-        try:
-            return [lease_of(one) for one in found["leases"]]
-        except (KeyError, TypeError) as error:
-            raise StrangeAnswerError(f"the response has no leases: {error!r}") from error
+    def with_prefix(self, prefix: str, most: int) -> list[Lease]:
+        """Return leases and tickets whose ids begin so, live ones first; of each state this many.
+
+        Without a state, a page could be full of ended ones, and miss those that are live.
+        """
+        found: list[Lease] = []
+        for state in ("granted", "waiting", "ended"):
+            path = f"/v1/leases?id_prefix={prefix}&state={state}&limit={most}"
+            answer = self._answer("GET", path, None, ANSWER_SECONDS)
+            try:
+                found += [lease_of(one) for one in answer["leases"]]
+            except (KeyError, TypeError) as error:
+                raise StrangeAnswerError(f"the response has no leases: {error!r}") from error
+        return found
 
     def look(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease; while it is a waiting ticket, wait for a change."""

@@ -20,6 +20,9 @@ PAUSE_SECONDS_MAX = 5.0
 LOOK_SECONDS = 5.0
 """The longest time between two looks at the clock: waits do not count time in suspension."""
 
+ANSWER_SECONDS_MIN = 0.1
+"""How long to wait for an answer at least: 0 would mean not to wait at all."""
+
 HASTY_MAX = 3
 """After this many premature answers in a row, the server is taken not to support waiting."""
 
@@ -118,16 +121,18 @@ class Renewer:
                 if self.lost or self.over:
                     self._wake()
                     return
-                self._closed.wait(min(self._term.ttl / TRIES, PAUSE_SECONDS_MAX))
+                pause = min(self._term.ttl / TRIES, PAUSE_SECONDS_MAX)
+                self._closed.wait(min(pause, self.seconds_left))
 
     def _renewed(self) -> bool:
         """Try once; return False if it was not renewed, and may be lost."""
         if self.lost or self.over:
             return False
         sent = elapsed()
-        seconds_max = min(max(self._term.ttl / RENEWALS, 1.0), ANSWER_SECONDS)
         try:
-            renewed = self._leases.renew(self._lease.id, self._lease.token, seconds_max)
+            renewed = self._leases.renew(
+                self._lease.id, self._lease.token, self._answer_seconds(sent)
+            )
         except RefusedError as refusal:
             if refusal.code in GONE:
                 self._ended(str(refusal), sent)
@@ -141,6 +146,18 @@ class Renewer:
         self._failing_since = None
         self._note_try(sent)
         return in_time
+
+    def _answer_seconds(self, now: float) -> float:
+        """Return how long to wait for a renewal that is sent now.
+
+        Unless this is patient, not longer than the lease is valid: later answers do not count, and
+        `wake` must come before its units can be granted to another.
+        """
+        seconds = min(max(self._term.ttl / RENEWALS, 1.0), ANSWER_SECONDS)
+        left = self._term.deadline - now
+        return (
+            seconds if self._patient or left <= 0 else max(min(seconds, left), ANSWER_SECONDS_MIN)
+        )
 
     def _failed(self, failure: Exception, sent: float) -> bool:
         self.trouble = str(failure)

@@ -3,5 +3,6 @@
 `overview.py` is the first one. `fleet.py` has the fleet: `fleet_data.py` serves its map, which
 `fleet_map.py` makes of the machines of `fleet_machines.py`; `machine.py` has machines, one and all,
 `agent.py` one agent. `pools.py` has pools, `leases.py` leases and tickets, `fit.py` where
-something would fit, `audit.py` who did what, `changes.py` the stream of changes.
+something would fit, `audit.py` who did what, `changes.py` the stream of changes. `one_revision.py`
+reads the catalog as of one revision.
 """

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest, done
+from moorage.faces.dashboard.actions import done
+from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.fleet import Agent, ManagedClass, PartShown
 
@@ -57,14 +58,14 @@ async def drain(request: PageRequest) -> str:
     if lasts:
         wanted["lasts"] = _seconds(lasts)
     await request.ask("POST", f"{_path(request)}/drain", body=wanted)
-    return _back(request, "Drained: nothing new is placed on this machine.")
+    return _back(request, "drained")
 
 
 async def resume(request: PageRequest) -> str:
     """Use the machine again."""
     wanted = {"reason": request.form.get("reason", "")}
     await request.ask("POST", f"{_path(request)}/resume", body=wanted)
-    return _back(request, "In service again.")
+    return _back(request, "in-service")
 
 
 def _seconds(text: str) -> float:

@@ -20,7 +20,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 actions, from the cursor on."""
     page = await request.get("/v1/audit", cursor=request.query.get("cursor"), limit=EXPORTED)
-    return exported(request, "audit", AuditEntry, page.entries, page.next)
+    return await exported(request, "audit", AuditEntry, page.entries, page.next)
 
 
 ENTRIES = (

@@ -17,9 +17,8 @@ EXPORTED = 1_000
 WATCH = "/v1/watch"
 
 
-async def _window(request: PageRequest, newest: str, limit: int) -> Changes:
-    """Return changes of the kind and after the cursor that the address asks for."""
-    after = request.query.get("after") or _before(newest)
+async def _window(request: PageRequest, after: str, limit: int) -> Changes:
+    """Return changes after a cursor, of the kind that the address asks for."""
     kinds = request.query.get("kind") or None
     window: Changes = await request.get(WATCH, after=after, kinds=kinds, wait=0, limit=limit)
     return window
@@ -32,14 +31,17 @@ async def _newest(request: PageRequest) -> str:
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a window of changes."""
-    newest = await _newest(request)
-    gone, window = "", Changes(changes=[], next=newest)
+    newest, asked = await _newest(request), request.query.get("after", "")
+    after, gone = asked or _before(newest), ""
     try:
-        window = await _window(request, newest, SHOWN)
+        window = await _window(request, after, SHOWN)
     except RefusedError as refused:
         if refused.status != HTTPStatus.GONE:
             raise
-        gone = refused.message
+        if asked:
+            gone = f"{refused.message} These are the oldest ones."
+        after = refused.oldest or newest
+        window = await _window(request, after, SHOWN)
     return {
         "window": window,
         "kinds": sorted(VALUES),
@@ -51,8 +53,9 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
 
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 changes of the page, and the cursor of what follows."""
-    window = await _window(request, await _newest(request), EXPORTED)
-    return exported(request, "changes", Change, window.changes, window.next)
+    after = request.query.get("after") or _before(await _newest(request))
+    window = await _window(request, after, EXPORTED)
+    return await exported(request, "changes", Change, window.changes, window.next)
 
 
 def _before(cursor: str) -> str:

@@ -8,17 +8,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from moorage.faces.dashboard.pages.one_revision import of_one_revision
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 
 SUFFIXES = ("", "1", "2")
 """The groups of the form."""
 
-TRIES = 3
-"""How often a question is asked again because the ledger has changed meanwhile."""
-
 SEPARATORS = re.compile(r"[\s,;]+")
-INVALID = 400
+DIGITS_MAX = 10
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
@@ -31,7 +29,9 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     if not question["groups"]:
         return variables
     try:
-        explained, as_of = await _explained(request, question)
+        explained, as_of = await of_one_revision(
+            request.service, lambda: request.ask("POST", "/v1/explain", body=question)
+        )
     except RefusedError as refused:
         return {**variables, "refused": refused.message}
     parts = [
@@ -41,18 +41,6 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     if explained.trees:
         parts.append({"title": "All parts in one tree", "steps": explained.trees})
     return {**variables, "explained": explained, "parts": parts, "as_of": as_of}
-
-
-async def _explained(request: PageRequest, question: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return the explanation, and the revision that it is of."""
-    index = request.service.index
-    for _ in range(TRIES):
-        before = f"{index.epoch}.{index.revision}"
-        explained = await request.ask("POST", "/v1/explain", body=question)
-        after = f"{index.epoch}.{index.revision}"
-        if before == after:
-            return explained, after
-    return explained, f"{before} to {after}"
 
 
 def _question(query: Mapping[str, str]) -> dict[str, Any]:
@@ -82,7 +70,7 @@ def _words(text: str) -> Iterator[str]:
 
 def _amount(text: str) -> tuple[str, int]:
     name, _, amount = text.replace("=", ":").partition(":")
-    if not (name and amount.isascii() and amount.isdigit()):
+    if not (name and amount.isascii() and amount.isdigit() and len(amount) <= DIGITS_MAX):
         raise ValueError(f"{text!r} is not CLASS:AMOUNT, for example VCPU:4.")
     return name, int(amount)
 

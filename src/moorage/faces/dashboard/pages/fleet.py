@@ -16,10 +16,13 @@ GROUPS_SHOWN = 100
 EXPORTED_MAX = 1_000
 """Rows of one export; the native API has the rest."""
 
+IN_SERVICE = {"state": "active", "policy": "in_service"}
+"""Groups count only these as late or lost: nobody misses a machine that was drained."""
+
 FILTERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "all": ("All", {}),
-    "late": ("Late", {"liveness": "late", "state": "active"}),
-    "lost": ("Lost", {"liveness": "lost", "state": "active"}),
+    "late": ("Late", {"liveness": "late", **IN_SERVICE}),
+    "lost": ("Lost", {"liveness": "lost", **IN_SERVICE}),
     "failed": ("Failed", {"readiness": "failed", "state": "active"}),
     "degraded": ("Degraded", {"readiness": "degraded", "state": "active"}),
     "drained": ("Drained", {"policy": "no_provision", "state": "active"}),
@@ -101,13 +104,16 @@ async def capacity_export(request: PageRequest) -> Answer:
         ends=1,
         limit=EXPORTED_MAX,
     )
-    return exported(request, "capacity", CapacityLine, sums.lines, None, sums.as_of)
+    complete = not sums.left_out
+    return await exported(
+        request, "capacity", CapacityLine, sums.lines, None, sums.as_of, complete=complete
+    )
 
 
 async def agents_export(request: PageRequest) -> Answer:
     """Return the agents of the page from the cursor on, and the cursor of what did not fit."""
     page = await _agents(request, EXPORTED_MAX)
-    return exported(request, "agents", Agent, page.agents, page.next)
+    return await exported(request, "agents", Agent, page.agents, page.next)
 
 
 FLEET = f"{ROOT}/fleet"

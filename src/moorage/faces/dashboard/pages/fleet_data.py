@@ -3,18 +3,21 @@
 import asyncio
 import gzip
 from collections import OrderedDict
+from collections.abc import Iterable
 from http import HTTPStatus
 from time import perf_counter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from moorage.core.fleet.model import Agent, State
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.search.capacity_sums import snapshot
 from moorage.faces.dashboard.pages.fleet_map import GROUPINGS, Grouping, drawn, encoded
+from moorage.faces.dashboard.pages.one_revision import as_of
 from moorage.faces.dashboard.routing import Answer, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 from moorage.service.feed.index import Index
-from moorage.service.feed.watch import Cursor
 
 NEEDS = "/v1/providers"
 """The route that a reader must be permitted to GET: the map shows what it lists."""
@@ -129,9 +132,7 @@ async def _make(service: Service, key: Key, share: float) -> Made:
     catalog = await service.index.current()
     # The event loop does not run in between, so all is as of the same revision.
     records = snapshot(catalog)
-    agents = {
-        agent.root: agent for agent in service.fleet.directory.agents() if agent.root is not None
-    }
+    agents = _by_root(service.fleet.directory.agents())
     revision = as_of(service)
     begun = perf_counter()
     shown, named = await service.searches.reading(drawn(records, agents, revision, *key))
@@ -140,10 +141,14 @@ async def _make(service: Service, key: Key, share: float) -> Made:
     return Made(revision, *made, perf_counter() + spent / share)
 
 
+def _by_root(agents: Iterable[Agent]) -> dict[ProviderId, Agent]:
+    """Return the agent of each machine: a former one only if there is no other."""
+    found: dict[ProviderId, Agent] = {}
+    for agent in agents:
+        if agent.root is not None and (agent.root not in found or agent.state is State.ACTIVE):
+            found[agent.root] = agent
+    return found
+
+
 def _answer(body: bytes) -> Answer:
     return Answer(body, JSON, compressed=gzip.compress(body, 1, mtime=0))
-
-
-def as_of(service: Service) -> str:
-    """Return the cursor of the revision that the catalog is at."""
-    return str(Cursor(service.index.epoch, service.index.revision))

@@ -17,6 +17,7 @@ from moorage.core.fleet.model import Agent
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.search.capacity_sums import Snapshot
 from moorage.core.ledger.search.steps import Steps
+from moorage.core.texts import plain
 from moorage.faces.dashboard.pages.fleet_machines import A_STEP, Machine, condition, machines_of
 
 Grouping = Literal["aggregate", "trait", "agents", "name"]
@@ -146,7 +147,7 @@ def drawn(
             offered.append(machine.offered)
             reserved.append(machine.reserved)
             conditions.append(condition(agent, machine.root))
-            names.append(machine.root.name)
+            names.append(plain(machine.root.name))
             ids.append(machine.root.uuid.replace("-", ""))
             digest.update(f"{machine.root.uuid} {machine.root.name}\n".encode())
             if len(names) % A_STEP == 0:
@@ -176,7 +177,7 @@ def _grouped(
     if len(members) > GROUPS_FEW:
         kept = [key for key in kept if len(members[key]) > 1]
     common = everywhere if everywhere is not None and len(members) > 1 else frozenset()
-    groups = [(_label(key, common, by), members.pop(key)) for key in kept]
+    groups = [(plain(_label(key, common, by)), members.pop(key)) for key in kept]
     groups.sort(key=lambda group: group[0])
     if members:
         groups.append((OTHERS, [*chain.from_iterable(members.values())]))

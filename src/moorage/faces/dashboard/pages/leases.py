@@ -1,16 +1,17 @@
 """Leases and tickets: a filtered list, and the whole story of one."""
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+from moorage.faces.dashboard.actions import done, whole
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, done
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
-from moorage.wire.admission import Lease
-from moorage.wire.audit import AuditEntry
+from moorage.wire.admission import Lease, LeasePage
+from moorage.wire.audit import AuditEntry, AuditPage
 
 SHOWN = 100
 EXPORTED = 1_000
@@ -20,9 +21,11 @@ STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "
 
 The oldest come first, so with the ended ones a list would begin with what is long over.
 """
-PRIORITY = re.compile(r"-?[0-9]{1,9}")
 ACTIONS_READ = 1_000
 """The newest actions among which those on a lease are searched."""
+
+RELEASED = frozenset({"released", "withdrawn"})
+"""How leases and tickets end that were released."""
 
 
 class Event(NamedTuple):
@@ -49,10 +52,17 @@ def _state(request: PageRequest) -> str:
     return request.query.get("state") or next(iter(STATES))
 
 
+def _as_of(request: PageRequest, page: LeasePage) -> str | None:
+    """Return the revision of all leases; None: with these filters the list takes several reads."""
+    return None if request.query.get("label") or request.query.get("older") else page.as_of
+
+
 async def show_all(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of leases and tickets."""
+    page = await _page(request, SHOWN)
     return {
-        "page": await _page(request, SHOWN),
+        "page": page,
+        "as_of": _as_of(request, page),
         "states": STATES,
         "state": _state(request),
     }
@@ -61,7 +71,8 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 leases of the filtered list, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "leases", Lease, page.leases, page.next)
+    as_of = _as_of(request, page)
+    return await exported(request, "leases", Lease, page.leases, page.next, as_of)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
@@ -70,13 +81,18 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     # `until=ended`: looking at a ticket must not count as waiting for it.
     lease = await request.get(f"/v1/leases/{lease_id}", until="ended")
     actions: list[AuditEntry] = []
+    unread: datetime | None = None
     if request.permits("GET", "/v1/audit"):
-        audit = await request.get("/v1/audit", limit=ACTIONS_READ)
-        actions = [entry for entry in audit.entries if entry.target == lease_id]
+        audit: AuditPage = await request.get("/v1/audit", limit=ACTIONS_READ)
+        actions = [entry for entry in audit.entries if entry.target == lease.id]
+        if audit.next is not None and audit.entries[-1].at > lease.asked_at:
+            unread = audit.entries[-1].at
     return {
         "title": f"{'Ticket' if lease.state == 'waiting' else 'Lease'} {lease.id[:18]}",
         "lease": lease,
-        "events": sorted(_story(lease, actions)),
+        # Stable: what happened at the same time stays in the order in which it happens.
+        "events": sorted(_story(lease, actions), key=attrgetter("at")),
+        "unread": unread,
     }
 
 
@@ -85,8 +101,7 @@ def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
     if lease.granted_at is not None:
         yield Event(lease.granted_at, "Granted over the limit" if lease.forced else "Granted")
     if lease.ended_at is not None:
-        cause = (lease.cause or "ended").replace("_", " ")
-        yield Event(lease.ended_at, f"Ended: {cause}", lease.detail)
+        yield Event(lease.ended_at, f"Ended: {_cause(lease)}", lease.detail)
     for entry in actions:
         yield Event(entry.at, f"{entry.action} by {entry.who}")
 
@@ -94,39 +109,49 @@ def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
 async def release(request: PageRequest) -> str:
     """Release a lease, or withdraw a ticket."""
     lease = request.variables["id"]
-    await request.ask("DELETE", f"/v1/leases/{lease}")
-    return done(f"{ROOT}/leases/{lease}", "Released.")
+    ended = await request.ask("DELETE", f"/v1/leases/{lease}")
+    notice = "released" if ended.cause in RELEASED else "ended-before"
+    return done(f"{ROOT}/leases/{lease}", notice)
 
 
 async def revoke(request: PageRequest) -> str:
     """Revoke a lease or ticket."""
     lease = request.variables["id"]
     reason = request.form.get("reason", "")
-    await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"reason": reason})
-    return done(f"{ROOT}/leases/{lease}", "Revoked.")
+    ended = await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"reason": reason})
+    return done(f"{ROOT}/leases/{lease}", "revoked" if ended.cause == "revoked" else "ended-before")
+
+
+def _cause(lease: Lease) -> str:
+    return (lease.cause or "ended").replace("_", " ")
 
 
 async def first(request: PageRequest) -> str:
     """Make a ticket the first in its lines."""
-    lease = request.variables["id"]
-    await request.ask("POST", f"/v1/leases/{lease}/move", body={"first": True})
-    return done(f"{ROOT}/leases/{lease}", "Moved to the front of the line.")
+    return await _act(request, "move", {"first": True}, "first")
 
 
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
-    lease, text = request.variables["id"], request.form.get("priority", "")
-    if not PRIORITY.fullmatch(text):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "invalid", "A priority is a number, such as 5.")
-    await request.ask("POST", f"/v1/leases/{lease}/move", body={"priority": int(text)})
-    return done(f"{ROOT}/leases/{lease}", f"Its priority is {int(text)}.")
+    body = {"priority": whole("The priority", request.form.get("priority", ""))}
+    return await _act(request, "move", body, "priority")
 
 
 async def force(request: PageRequest) -> str:
     """Grant a ticket at once."""
+    return await _act(request, "force", None, "forced")
+
+
+async def _act(request: PageRequest, word: str, body: Mapping[str, Any] | None, notice: str) -> str:
+    """Act on a ticket; if it waits no more, perhaps since a first click, its page says so."""
     lease = request.variables["id"]
-    await request.ask("POST", f"/v1/leases/{lease}/force")
-    return done(f"{ROOT}/leases/{lease}", "Granted.")
+    try:
+        await request.ask("POST", f"/v1/leases/{lease}/{word}", body=body)
+    except RefusedError as refused:
+        if refused.status != HTTPStatus.CONFLICT:
+            raise
+        notice = "not-waiting"
+    return done(f"{ROOT}/leases/{lease}", notice)
 
 
 ONE = f"{ROOT}/leases/{{id}}"

@@ -9,7 +9,8 @@ from moorage.core.ledger.compact_inventories import OWN, Inventories
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.pages.fleet_data import NEEDS, as_of
+from moorage.faces.dashboard.pages.fleet_data import NEEDS
+from moorage.faces.dashboard.pages.one_revision import as_of, of_one_revision
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.providers import ProviderShown
@@ -43,16 +44,23 @@ async def _window(request: PageRequest, limit: int) -> Any:
 
 async def page(request: PageRequest) -> Mapping[str, Any]:
     """Return a window of all providers."""
+    (shown, following), revision = await of_one_revision(
+        request.service, lambda: _shown_of(request)
+    )
+    return {"as_of": revision, "shown": shown, "next": following}
+
+
+async def _shown_of(request: PageRequest) -> tuple[list[Shown], str | None]:
     found = await _window(request, MACHINES_SHOWN)
     catalog = await request.service.index.current()
     uuids = [ProviderId(one.uuid) for one in found.providers]
-    return {"as_of": as_of(request.service), "shown": _shown(catalog, uuids), "next": found.next}
+    return _shown(catalog, uuids), found.next
 
 
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 providers, from the cursor on."""
     found = await _window(request, EXPORTED)
-    return exported(request, "machines", ProviderShown, found.providers, found.next)
+    return await exported(request, "machines", ProviderShown, found.providers, found.next)
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:

@@ -45,6 +45,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "alarms": sorted(alarms_of(page.pools, groups, request.now), reverse=True),
         "busy": sorted(page.pools, key=_fullness, reverse=True)[:POOLS_SHOWN],
         "waiting": waiting[:WAITING_SHOWN],
+        "lines": len(waiting),
         "capacity": capacity,
         "actions": actions[:ACTIONS_SHOWN],
     }
@@ -67,11 +68,11 @@ def alarms_of(
             late = counted(pool.unheard, "lease")
             yield Alarm(True, f"{pool.name}: {late} not renewed in time, units kept", address)
         if pool.paused:
-            waits = f"; {counted(pool.waiting, 'ticket')} waiting" if pool.waiting else ""
-            since = age_text((now - pool.updated_at).total_seconds())
-            state = f"has been paused for {since}" if waits else "is paused"
             reason = pool.pause_reason or "no reason given"
-            yield Alarm(bool(waits), f"{pool.name} {state}: {reason}{waits}", address)
+            waits = f"; {counted(pool.waiting, 'ticket')} waiting" if pool.waiting else ""
+            if pool.first is not None:
+                waits += f", the first for {age_text((now - pool.first.asked_at).total_seconds())}"
+            yield Alarm(bool(waits), f"{pool.name} is paused: {reason}{waits}", address)
     for group in groups:
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"

@@ -1,14 +1,17 @@
 """Pools: all of them, and one with its leases, its line and its past."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from http import HTTPStatus
 from typing import Any
 
+from moorage.faces.dashboard.actions import done
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.plots import plot_of
-from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, done
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
-from moorage.wire.admission import Pool
+from moorage.wire.admission import Pacing, Pool
 from moorage.wire.pool_reports import OutcomeLine
 
 SHOWN = 100
@@ -17,7 +20,9 @@ SPANS = {HOUR: "hour", "21600": "6 hours", DAY: "day"}
 """How far back a plot goes, in seconds."""
 
 EXPORTED = 1_000
-DIGITS_MAX = 6
+WHOLE = re.compile(r"[1-9][0-9]{0,5}")
+SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,30})?")
+MICROSECOND_DIGITS = 6
 
 
 async def _page(request: PageRequest, limit: int) -> Any:
@@ -32,13 +37,12 @@ async def show_all(request: PageRequest) -> Mapping[str, Any]:
 async def export(request: PageRequest) -> Answer:
     """Return up to 1,000 pools, from the cursor on."""
     page = await _page(request, EXPORTED)
-    return exported(request, "pools", Pool, page.pools, page.next)
+    return await exported(request, "pools", Pool, page.pools, page.next, page.as_of)
 
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
     """Return a pool, its first leases and tickets, and what it has done."""
-    name = request.variables["name"]
-    address = f"/v1/pools/{name}"
+    name, address = request.variables["name"], _route(request)
     contents = await request.get(f"{address}:contents", leases=SHOWN, tickets=SHOWN)
     report = await request.recent(f"{address}:report")
     history = await request.recent(f"{address}:history", since=_since(request))
@@ -67,22 +71,23 @@ def _rate(line: OutcomeLine) -> tuple[int, int]:
 
 async def what_if(request: PageRequest) -> Mapping[str, Any]:
     """Return what another limit and pacing would have made of the pool's own jobs."""
-    name = request.variables["name"]
-    address = f"/v1/pools/{name}"
-    pool = await request.get(address)
-    limit = _number(request.query.get("limit", ""), pool.units)
-    interval = _number(request.query.get("interval", ""), _interval(pool))
-    pacing = {"interval": interval, "burst": 1} if interval else None
-    now = None if pool.pacing is None else asdict(pool.pacing)
-    scenes = [{"limit": max(1, pool.units), "pacing": now}, {"limit": limit, "pacing": pacing}]
+    name, address = request.variables["name"], _route(request)
+    pool: Pool = await request.get(address)
+    now = pool.pacing or Pacing(interval=0)
+    limit = _number(request, "limit") or max(1, pool.units)
+    interval = _seconds(request, "interval", now.interval)
+    burst = _number(request, "burst") or now.burst
     variables = {
         "title": f"What if: {name}",
         "pool": pool,
         "limit": limit,
         "interval": interval,
+        "burst": burst,
         "rehearsal": None,
         "refused": "",
     }
+    wanted = replace(now, interval=interval, burst=burst)
+    scenes = [_scene(max(1, pool.units), now), _scene(limit, wanted)]
     try:
         rehearsal = await request.ask("POST", f"{address}:rehearse", body={"scenes": scenes})
     except RefusedError as refused:
@@ -90,29 +95,61 @@ async def what_if(request: PageRequest) -> Mapping[str, Any]:
     return {**variables, "rehearsal": rehearsal}
 
 
-def _number(text: str, otherwise: int) -> int:
-    """Return a number of a form's field; if it is none, or too large, the other one."""
-    good = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
-    return int(text) if good else otherwise
+def _route(request: PageRequest) -> str:
+    """Return the route of the pool that the address names. Raises RefusedError: 404.
+
+    With a colon in the name it would be another route, such as that of the pool's report.
+    """
+    name = request.variables["name"]
+    if ":" in name:
+        raise RefusedError(HTTPStatus.NOT_FOUND, "not_found", f"There is no pool '{name}'.")
+    return f"/v1/pools/{name}"
 
 
-def _interval(pool: Pool) -> int:
-    return 0 if pool.pacing is None else round(pool.pacing.interval)
+def _address(request: PageRequest) -> str:
+    return f"{ROOT}/pools/{request.variables['name']}"
+
+
+def _scene(limit: int, pacing: Pacing) -> dict[str, Any]:
+    """Return a scene for the native API; an interval of 0 is no pacing."""
+    return {"limit": limit, "pacing": asdict(pacing) if pacing.interval else None}
+
+
+def _number(request: PageRequest, name: str) -> int | None:
+    """Return the number in a parameter; None: there is none. Raises RefusedError."""
+    text = request.query.get(name, "")
+    if not text:
+        return None
+    if not WHOLE.fullmatch(text):
+        raise _unreadable(f"{name} must be a whole number from 1 to 999999.")
+    return int(text)
+
+
+def _seconds(request: PageRequest, name: str, otherwise: float) -> float:
+    """Return the seconds in a parameter, to the microsecond. Raises RefusedError."""
+    text = request.query.get(name, "")
+    if not text:
+        return otherwise
+    if not SECONDS.fullmatch(text):
+        raise _unreadable(f"{name} must be a number of seconds from 0 to 999999.")
+    return round(float(text), MICROSECOND_DIGITS)
+
+
+def _unreadable(message: str) -> RefusedError:
+    return RefusedError(HTTPStatus.BAD_REQUEST, "invalid", message)
 
 
 async def pause(request: PageRequest) -> str:
     """Stop granting from a pool."""
-    name = request.variables["name"]
     body = {"reason": request.form.get("reason", "")}
-    await request.ask("POST", f"/v1/pools/{name}:pause", body=body)
-    return done(f"{ROOT}/pools/{name}", "Paused: nothing is granted until somebody resumes it.")
+    await request.ask("POST", f"{_route(request)}:pause", body=body)
+    return done(_address(request), "paused")
 
 
 async def resume(request: PageRequest) -> str:
     """Resume granting from a pool."""
-    name = request.variables["name"]
-    await request.ask("POST", f"/v1/pools/{name}:resume")
-    return done(f"{ROOT}/pools/{name}", "Resumed.")
+    await request.ask("POST", f"{_route(request)}:resume")
+    return done(_address(request), "resumed")
 
 
 ONE = f"{ROOT}/pools/{{name+}}"

@@ -12,13 +12,22 @@ const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const say = (text) => (connection.textContent = text);
 
+// Whether the reader has changed a field since the server sent it.
+const edited = (node) =>
+  node.matches("input, textarea") && (node.value !== node.defaultValue || node.checked !== node.defaultChecked);
+const inUse = (node) => node === document.activeElement && node.matches("input, select, textarea");
+
 const callbacks = {
-  // What the reader is typing, has opened, or has selected stays.
-  beforeNodeMorphed: (old) => !(old.nodeType === 1 && (old.hasAttribute("data-keep") || old === document.activeElement)),
+  // What the reader is typing, has typed, opened or selected stays. Buttons and links do not: a
+  // button that stayed would belong to another form.
+  beforeNodeMorphed: (old) =>
+    !(old.nodeType === 1 && (old.hasAttribute("data-keep") || inUse(old) || edited(old))),
   beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details"),
 };
 
-let source;
+const OLD = "Not connected: what you see may be old. Trying again …";
+const RETRY = 5000, SILENT = 60_000; // milliseconds; the server sends something every 45 s
+let source, heard, again;
 
 const morph = (text) => {
   Idiomorph.morph(main, parsed(text), { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
@@ -27,24 +36,50 @@ const morph = (text) => {
 };
 
 const close = () => {
+  clearTimeout(again);
   source?.close();
   source = undefined;
+  say(OLD);
+};
+
+const EVENTS = {
+  main: (text) => {
+    morph(text);
+    say("Live.");
+  },
+  beat: () => {},
+  failed: (text) => say("What you see is old: " + text),
+  "signed-out": () => {
+    close();
+    location.reload();
+  },
 };
 
 const open = () => {
   if (source || document.hidden) return;
+  heard = Date.now();
   source = new EventSource(location.href);
-  source.addEventListener("main", (event) => {
-    if (event.origin !== location.origin) return;
-    setClock(event.lastEventId);
-    morph(event.data);
-    say("Live.");
-  });
-  source.addEventListener("signed-out", () => {
+  for (const name in EVENTS)
+    source.addEventListener(name, (event) => {
+      if (event.origin !== location.origin) return;
+      heard = Date.now();
+      setClock(event.lastEventId);
+      EVENTS[name](event.data);
+    });
+  source.onerror = () => {
+    say(OLD);
+    // The browser gives up if the answer is no stream, such as a proxy's 502.
+    if (source?.readyState !== EventSource.CLOSED) return;
     close();
-    location.reload();
-  });
-  source.onerror = () => say("Not connected: what you see may be old. Trying again …");
+    again = setTimeout(open, RETRY);
+  };
+};
+
+// A connection can be dead although nobody has closed it.
+const check = () => {
+  if (!source || Date.now() - heard < SILENT) return;
+  close();
+  open();
 };
 
 if (document.body.hasAttribute("data-live")) {
@@ -52,18 +87,43 @@ if (document.body.hasAttribute("data-live")) {
   // Browsers open few connections to one server: hidden pages must not use them up.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", open);
+  setInterval(check, 1000);
   open();
 }
 
+// A second click within this time is a double click, not a second wish.
+const TWICE = 2000; // milliseconds
+const sent = new WeakMap();
+
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !window.confirm(question)) event.preventDefault();
+  const form = event.target, question = form.dataset.confirm;
+  if (Date.now() - sent.get(form) < TWICE || (question && !window.confirm(question))) event.preventDefault();
+  else if (form.method === "post") sent.set(form, Date.now());
 });
 
-// Fields that filter a page submit their form as soon as they change.
-document.addEventListener("change", (event) => {
-  if (event.target.form?.hasAttribute("data-auto")) event.target.form.requestSubmit();
+// Fields that filter a page submit their form as soon as they change. That loads the page again, and
+// the focus is lost: who uses the keyboard presses Enter, or the form's button if it has one.
+let keyboard = false;
+document.addEventListener("keydown", () => (keyboard = true), true);
+document.addEventListener("pointerdown", () => (keyboard = false), true);
+document.addEventListener("change", ({ target: { form } }) => {
+  const waits = keyboard && form?.querySelector("button:not([type=button])");
+  if (form?.hasAttribute("data-auto") && !waits) form.requestSubmit();
 });
+
+// A slider says what it stands at.
+document.addEventListener("input", ({ target }) => {
+  const output = target.labels?.[0]?.querySelector("output");
+  if (output) output.textContent = target.value;
+});
+
+// What was done is said once: not again when the page is reloaded, or its address passed on.
+const here = new URL(location.href);
+if (here.searchParams.has("notice")) {
+  here.searchParams.delete("notice");
+  history.replaceState(null, "", here);
+}
 
 refresh();
 setInterval(refresh, 1000);

@@ -18,7 +18,8 @@ async def history(request: Request[None, HistoryAsked]) -> PoolHistory:
     check_duration("since", since)
     check_limit(asked.points)
     past = request.service.admission.past
-    return history_shown(name, await past.history(name, since, asked.points))
+    who = request.caller.identity
+    return history_shown(name, await past.history(name, since, asked.points, who=who))
 
 
 async def rehearse(request: Request[RehearsalWanted, None]) -> Rehearsal:
@@ -29,10 +30,11 @@ async def rehearse(request: Request[RehearsalWanted, None]) -> Rehearsal:
     if not 1 <= len(wanted.scenes) <= SCENES_MAX:
         raise Error(Code.INVALID, f"scenes must have 1 to {SCENES_MAX} entries.")
     admission = request.service.admission
-    view = await admission.queries.pool(name)
-    hold, units = view.pool.spec.hold, view.figures.units
+    pool = await admission.queries.pool(name)
+    hold, units = pool.pool.spec.hold, pool.figures.units
     scenes = [scene_of(one, units, hold) for one in wanted.scenes]
-    return rehearsal_shown(name, scenes, await admission.past.rehearse(name, since, scenes))
+    view = await admission.past.rehearse(name, since, scenes, who=request.caller.identity)
+    return rehearsal_shown(name, scenes, view)
 
 
 ROUTES = (

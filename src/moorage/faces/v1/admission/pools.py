@@ -73,7 +73,8 @@ async def report(request: Request[None, ReportAsked]) -> PoolReport:
     since = microseconds("since", request.parameters.since)
     check_duration("since", since)
     queries = request.service.admission.queries
-    return report_shown(await queries.report(request.variables["name"], since))
+    name, who = request.variables["name"], request.caller.identity
+    return report_shown(await queries.report(name, since, who=who))
 
 
 ROUTES = (

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec import structs
-
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Slot
@@ -112,5 +110,7 @@ def _shown(slot: Slot | None) -> Any:
     """Return what operators change of a slot."""
     if slot is None:
         return None
-    drain = None if slot.drain is None else structs.asdict(slot.drain)
-    return {"labels": slot.labels, "drain": drain, "owner": slot.owner}
+    shown = {"labels": slot.labels, "owner": slot.owner, "drain": None, "reason": ""}
+    if slot.drain is not None:
+        shown |= {"drain": "goes" if slot.drain.goes else "stays", "reason": slot.drain.reason}
+    return shown

@@ -8,9 +8,9 @@ WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
 -- name: leases_ended_before --
 SELECT id FROM lease WHERE ended_at < $1 ORDER BY ended_at LIMIT $2;
 
--- When the newest lease ended that is one too many.
+-- When the oldest lease ended that is kept for its number, and the newest that is one too many.
 -- name: ended_surplus --
-SELECT ended_at FROM lease WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 1 OFFSET $1;
+SELECT ended_at FROM lease WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 2 OFFSET $1;
 
 -- name: lease_load --
 SELECT lease.body, lease_due.heard_until
@@ -210,9 +210,10 @@ WHERE pool = $1 AND state IN ('granted', 'waiting') GROUP BY state;
 
 -- The live leases and tickets of a pool, and the newest ones of those that have ended since a time, in no order.
 -- name: pool_past --
-SELECT asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
+SELECT arrival, lease, asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
 WHERE pool = $1 AND state IN ('granted', 'waiting')
 UNION ALL
 SELECT * FROM (
-    SELECT asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
-    WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at DESC LIMIT $3) AS past;
+    SELECT arrival, lease, asked_at, granted_at, ended_at, units, owner, rank FROM lease_need
+    WHERE pool = $1 AND state = 'ended' AND ended_at >= $2
+    ORDER BY ended_at DESC, arrival DESC, lease DESC LIMIT $3) AS past;

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from tests.faces.dashboard.browserless import VOID, Page
+from tests.faces.dashboard.support.browserless import VOID, Page
 
 
 class Element:

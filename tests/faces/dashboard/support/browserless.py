@@ -1,7 +1,7 @@
 """A reader of the dashboard without a browser: cookies, forms, and what a page says."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from html.parser import HTMLParser
 from http.client import HTTPConnection, HTTPResponse
 from typing import NamedTuple
@@ -22,6 +22,16 @@ class Form(NamedTuple):
     fields: dict[str, str]
 
 
+class Section(NamedTuple):
+    """What a page says under one revision: its sums, and its leases and tickets."""
+
+    revision: str
+    figures: dict[str, list[str]]
+    """Texts of elements with `data-sum`, by its value."""
+    rows: list[str]
+    """The ids of rows."""
+
+
 class Document(HTMLParser):
     """What a page says: elements in order, forms, texts of marked figures, problems."""
 
@@ -32,6 +42,8 @@ class Document(HTMLParser):
         self.figures: dict[str, list[str]] = {}
         """Texts of elements with `data-sum`, by its value."""
         self.revisions: list[str] = []
+        self.sections: list[Section] = []
+        """What follows each revision."""
         self.inline: list[str] = []
         """Scripts, styles and handlers that the policy would block."""
         self.text = ""
@@ -50,6 +62,8 @@ class Document(HTMLParser):
             self.forms.append(Form(named["action"], named.get("method", "get"), {}))
         if tag in {"input", "select", "textarea"} and "name" in named and self.forms:
             self.forms[-1].fields[named["name"]] = named.get("value", "")
+        if tag == "tr" and "id" in named and self.sections:
+            self.sections[-1].rows.append(named["id"])
         if tag == "a":
             self.links.append(named["href"])
         if tag not in VOID:
@@ -74,8 +88,11 @@ class Document(HTMLParser):
         for _, figure, revision in self._open[-1:]:
             if figure:
                 self.figures.setdefault(figure, []).append(data.strip())
+            if figure and self.sections:
+                self.sections[-1].figures.setdefault(figure, []).append(data.strip())
             if revision:
                 self.revisions.append(data.strip())
+                self.sections.append(Section(data.strip(), {}, []))
 
 
 class Page(NamedTuple):
@@ -153,7 +170,7 @@ class Browser:
         (form, *_) = [one for one in page.document.forms if one.action == action]
         return self.ask("POST", action, {**form.fields, **fields})
 
-    def events(self, path: str) -> Iterator[tuple[str, str]]:
+    def events(self, path: str) -> Generator[tuple[str, str], None, None]:
         """Yield the events of a page's stream, by name and data, until it ends."""
         connection = self._connection()
         try:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from moorage.cli.commands import pool_slots
+from moorage.cli.commands.pool import past, slots
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
@@ -19,10 +19,10 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
-from moorage.cli.support.options import example, json_option, label_option, wide_option
+from moorage.cli.support.options import WholeNumber, example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.pool_files import described, toml_of
-from moorage.cli.support.tables import Column, Row, show_rows
+from moorage.cli.support.tables import Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.pool_text import (
     changed_of,
@@ -30,25 +30,23 @@ from moorage.cli.support.views.pool_text import (
     plain_text,
     summary,
 )
-from moorage.core.counting import counted
 from moorage.wire.admission import DURATIONS, Pool, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
-from moorage.wire.pool_reports import PoolReport
 
 COLUMNS = (
     Column("pool"),
-    Column("limit", dropped=3, right=True),
+    Column("limit", piped=True),
     Column("in use", right=True),
     Column("waiting", right=True),
-    Column("free", dropped=2, right=True),
-    Column("hold", dropped=4),
-    Column("pacing", dropped=5),
-    Column("state", least=16, last=True),
+    Column("free", dropped=1, right=True),
+    Column("hold", dropped=2),
+    Column("pacing", dropped=3),
+    Column("state", least=24, last=True),
 )
 
 _DURATION = DurationType()
-_AMOUNT = click.IntRange(0)
+_AMOUNT = WholeNumber(0)
 
 
 def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
@@ -192,14 +190,15 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
     _show_one(changed, as_json, f"changed {changed.name}: {summary(changed, given)}")
 
 
-@group.command("list", epilog=example("moorage pool list"))
+@group.command("list", epilog=example("moorage pool list", "moorage pool list --paused"))
 @administering
+@click.option("--paused", is_flag=True, help="Only paused ones.")
 @wide_option
 @json_option
-def list_(wide: bool, as_json: bool) -> None:
+def list_(paused: bool, wide: bool, as_json: bool) -> None:
     """Print all pools."""
     with at_server() as admission:
-        pools = list(admission.pools())
+        pools = [pool for pool in admission.pools() if pool.paused or not paused]
     if as_json:
         show_json(msgspec.to_builtins(pools))
         return
@@ -207,7 +206,7 @@ def list_(wide: bool, as_json: bool) -> None:
         [
             pool.name,
             str(pool.units),
-            str(pool.occupied),
+            Cell(f"{pool.occupied}/{pool.units}", str(pool.occupied)),
             str(pool.waiting),
             str(pool.free),
             duration_text(pool.hold),
@@ -238,21 +237,6 @@ def show(name: str, as_json: bool) -> None:
         "reason": None if first is None or first.waiting is None else first.waiting.reason,
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
-
-
-@group.command(epilog=example("moorage pool report install/azure"))
-@administering
-@click.argument("name", shell_complete=completion.pools)
-@click.option("--since", type=_DURATION, help="How long ago leases may have ended; 24h by default.")
-@json_option
-def report(name: str, since: float | None, as_json: bool) -> None:
-    """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
-    with at_server() as admission:
-        report = admission.pool_report(name, since)
-    if as_json:
-        show_json(msgspec.to_builtins(report))
-    else:
-        _show_report(report)
 
 
 @group.command(epilog=example("moorage pool pause install/azure"))
@@ -310,8 +294,10 @@ def delete(name: str, as_json: bool) -> None:
         say(f"deleted {name}")
 
 
-group.add_command(pool_slots.list_)
-group.add_command(pool_slots.group)
+group.add_command(past.history)
+group.add_command(past.report)
+group.add_command(slots.list_)
+group.add_command(slots.group)
 
 
 def _show_one(pool: Pool, as_json: bool, line: str) -> None:
@@ -319,33 +305,3 @@ def _show_one(pool: Pool, as_json: bool, line: str) -> None:
         show_json(msgspec.to_builtins(pool))
     else:
         say(line)
-
-
-def _covered(report: PoolReport) -> str:
-    hours, rest = divmod(report.covered_seconds, 3_600)
-    if 0 < hours <= 24 and not rest:
-        return counted(round(hours), "hour")
-    return duration_text(round(report.covered_seconds))
-
-
-def _show_report(report: PoolReport) -> None:
-    rows = [
-        [what, *(duration_text(round(one, 3)) for one in seconds)]
-        for what, seconds in (("waited", report.waited), ("held", report.held))
-        if seconds is not None
-    ]
-    leases = counted(report.leases, "lease")
-    say(f"{leases} ended within the last {_covered(report)}")
-    if report.cut:
-        say("there were more: older ones are left out, so nothing is said of the time before")
-    elif report.covered_seconds < report.asked_seconds:
-        asked = duration_text(report.asked_seconds)
-        say(f"leases that ended before are not kept any more: this is not the {asked} asked for")
-    if rows:
-        show_table(["", "median", "90 %", "99 %"], rows)
-    if report.causes:
-        show_table(["cause", "leases"], [[cause, str(n)] for cause, n in report.causes.items()])
-    if report.outcomes:
-        columns = [field.name for field in fields(report.outcomes[0])]
-        rows = [[plain_text(getattr(line, name)) for name in columns] for line in report.outcomes]
-        show_table([name.replace("_", " ") for name in columns], rows)

@@ -1,0 +1,40 @@
+"""What all actions of forms share: what the next page says, and numbers in fields."""
+
+import re
+from collections.abc import Mapping
+
+from moorage.faces.dashboard.routing import address_of
+from moorage.faces.native_api import RefusedError
+
+NOTICES: Mapping[str, str] = {
+    "released": "Released.",
+    "revoked": "Revoked.",
+    "ended-before": "Nothing was done: it had ended before.",
+    "not-waiting": "Nothing was done: it no longer waits.",
+    "first": "Moved to the front of the line.",
+    "priority": "Its priority is changed.",
+    "forced": "Granted.",
+    "paused": "Paused: nothing is granted until somebody resumes it.",
+    "resumed": "Resumed.",
+    "drained": "Drained: nothing new is placed on this machine.",
+    "in-service": "In service again.",
+}
+"""The line about an action that the next page shows, by the word in its address.
+
+An address may come from anyone, so it cannot have the text.
+"""
+
+WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+def done(path: str, notice: str) -> str:
+    """Return the address of the page to show after an action; `notice` is one of `NOTICES`."""
+    NOTICES[notice]
+    return address_of(path, {"notice": notice})
+
+
+def whole(what: str, text: str) -> int:
+    """Return the whole number in a field of a form. Raises RefusedError: 400."""
+    if WHOLE.fullmatch(text.strip()) is None:
+        raise RefusedError(400, "invalid", f"{what} must be a whole number.")
+    return int(text)

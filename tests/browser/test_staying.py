@@ -1,0 +1,163 @@
+"""Buttons of an open page do what they say, and the page says when it is old."""
+
+import os
+import signal
+from pathlib import Path
+
+from playwright.sync_api import Browser, Route
+
+from tests.browser.conftest import Open
+from tests.browser.harbor import Harbor
+from tests.browser.watched import Watched
+from tests.e2e.support.server import serve
+from tests.faces.v1.native import Native
+
+FORMS = """() => [...document.querySelectorAll("main form")].map((form) =>
+    form.action.split(/[/:]/).pop() + ": " + form.querySelector("button").textContent)
+"""
+SILENT = 70_000
+"""More milliseconds than a server is ever silent."""
+
+
+def pool_with_a_ticket(native: Native, pool: str) -> tuple[str, str]:
+    """Return the lease of a pool's only unit, and a ticket that waits for it."""
+    native.ask("PUT", f"/v1/pools/{pool}", {"limit": 1, "pacing": None})
+    wanted = {"needs": [{"pool": pool}], "ttl": 3600, "patience": 3600}
+    lease, ticket = (
+        native.ask("POST", "/v1/leases", {**wanted, "key": f"{pool}-{number}"}).body["id"]
+        for number in range(2)
+    )
+    return lease, ticket
+
+
+def says(watched: Watched, words: str) -> None:
+    """Wait until the page says something about its connection."""
+    watched.page.wait_for_function(
+        "(words) => document.getElementById('connection').textContent.includes(words)", arg=words
+    )
+
+
+def test_a_focused_button_never_becomes_that_of_another_form(
+    open_page: Open, harbor: Harbor
+) -> None:
+    """Also if what it does is no longer possible: a ticket was granted, a pool was paused."""
+    lease, ticket = pool_with_a_ticket(harbor.native, "focus")
+    watched = open_page(f"/ui/leases/{ticket}")
+    watched.live()
+    assert "first: Move to the front" in watched.page.evaluate(FORMS)
+    watched.page.get_by_role("button", name="Move to the front").focus()
+    harbor.native.ask("DELETE", f"/v1/leases/{lease}")
+    watched.page.wait_for_function("() => document.querySelector('h1').textContent[0] === 'L'")
+    assert watched.page.evaluate(FORMS) == ["revoke: Revoke"]
+    watched.go("/ui/pools/focus")
+    watched.live()
+    watched.page.get_by_role("button", name="Pause granting").focus()
+    harbor.native.ask("POST", "/v1/pools/focus:pause", {})
+    watched.page.wait_for_selector("main .alarm")
+    assert watched.page.evaluate(FORMS) == ["resume: Resume granting"]
+    assert watched.problems == []
+
+
+def test_a_focused_link_never_becomes_that_of_another_pool(open_page: Open, harbor: Harbor) -> None:
+    """The fullest pools change places; each link stays beside the figures of its pool."""
+    native = harbor.native
+    for name in ("full/a", "full/b"):
+        pool_with_a_ticket(native, name)
+    watched = open_page("/ui")
+    watched.live()
+    watched.page.locator("#pool-full\\/a h3 a").focus()
+    native.ask("PUT", "/v1/pools/full/a", {"limit": 50, "pacing": None})
+    watched.page.wait_for_function(
+        "() => document.querySelector('[id=\"pool-full/a\"] [data-sum=units]').textContent === '50'"
+    )
+    names = watched.page.evaluate(
+        """() => [...document.querySelectorAll(".cards .card")].map((card) =>
+            card.id === "pool-" + card.querySelector("h3 a").textContent)"""
+    )
+    assert all(names), names
+
+
+def test_typed_text_stays_when_the_focus_has_moved_on(open_page: Open, harbor: Harbor) -> None:
+    """Until the form is sent; a field that nobody has touched follows the server."""
+    native = harbor.native
+    _, ticket = pool_with_a_ticket(native, "typed")
+    watched = open_page(f"/ui/leases/{ticket}")
+    watched.live()
+    page = watched.page
+    page.fill("input[name=reason]", "the host is gone")
+    page.get_by_role("button", name="Revoke").focus()
+    native.ask("POST", f"/v1/leases/{ticket}/move", {"priority": 4})
+    page.wait_for_function("() => document.querySelector('[name=priority]').value === '4'")
+    assert page.input_value("input[name=reason]") == "the host is gone"
+
+
+def test_a_page_tries_again_after_an_answer_that_is_no_stream(
+    open_page: Open, harbor: Harbor
+) -> None:
+    """For example that of a proxy in front of a server that restarts."""
+    watched = open_page("/ui/audit")
+
+    def unavailable(route: Route) -> None:
+        route.fulfill(status=502, body="Bad Gateway")
+
+    watched.page.route("**/ui/pools", unavailable)
+    watched.page.evaluate("history.replaceState(null, '', '/ui/pools')")
+    watched.page.evaluate("window.dispatchEvent(new Event('pagehide'))")
+    watched.page.evaluate("window.dispatchEvent(new Event('pageshow'))")
+    says(watched, "Not connected")
+    watched.page.unroute("**/ui/pools")
+    watched.live()
+
+
+def test_a_page_says_why_it_cannot_be_shown_any_more(open_page: Open, harbor: Harbor) -> None:
+    """Its pool was deleted; if there is one of this name again, it is current again."""
+    wanted = {"limit": 2, "pacing": None}
+    harbor.native.ask("PUT", "/v1/pools/short", wanted)
+    watched = open_page("/ui/pools/short")
+    watched.live()
+    assert harbor.native.ask("DELETE", "/v1/pools/short").status == 204
+    says(watched, "old: There is no pool")
+    harbor.native.ask("PUT", "/v1/pools/short", wanted)
+    watched.live()
+    assert watched.problems == []
+
+
+def test_a_connection_that_died_silently_is_noticed(browser: Browser, tmp_path: Path) -> None:
+    """The server answers nothing, and nothing closes the connection."""
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, "--no-access-log", moorage=[os.environ["MOORAGE"]]) as server:
+        native = Native(server.url, database)
+        context = browser.new_context()
+        watched = Watched(context.new_page(), native.url)
+        watched.page.clock.install()
+        watched.sign_in(native.token("reader"))
+        watched.go("/ui/pools")
+        watched.live()
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            watched.page.clock.fast_forward(SILENT)
+            says(watched, "Not connected")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        watched.live()
+        context.close()
+
+
+def test_a_double_click_is_one_action(open_page: Open, harbor: Harbor) -> None:
+    """What was done is said once, and not again after a reload."""
+    native = harbor.native
+    _, ticket = pool_with_a_ticket(native, "twice")
+    watched = open_page(f"/ui/leases/{ticket}")
+    watched.live()
+    page, posts = watched.page, []
+    page.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Grant now").dblclick()
+    page.wait_for_selector(".notice")
+    assert page.locator(".notice").inner_text() == "Granted."
+    assert len(posts) == 1
+    assert "notice" not in page.url
+    page.reload()
+    assert page.locator(".notice").count() == 0
+    watched.live()
+    assert watched.problems == []

@@ -1,0 +1,115 @@
+"""The page of a lease: its story in order, and notices that say what was done."""
+
+import pytest
+
+from tests.faces.dashboard.support.browserless import signed_in
+from tests.faces.v1.leasing import ask, lease_action, make_pool, waiting_ticket
+from tests.faces.v1.native import Native
+
+MOVES = 1_001
+"""More actions than a page of the audit log has."""
+
+
+def story(native: Native, lease: str) -> list[str]:
+    """Return what has happened to a lease, without ages."""
+    body = signed_in(native, "admin").get(f"/ui/leases/{lease}").body
+    items = body.partition('<ol class="story">')[2].partition("</ol>")[0].split("<li>")[1:]
+    return [item.partition(" ago: ")[2].partition("</li>")[0] for item in items]
+
+
+def test_stories_have_their_order(native: Native) -> None:
+    """Also if several things happened at the same time."""
+    pool = make_pool(native)
+    lease = ask(native, pool).body["id"]
+    native.ask("DELETE", f"/v1/leases/{lease}")
+    assert story(native, lease) == ["Asked for by admin", "Granted", "Ended: released"]
+    short = make_pool(native, ttl=1.0)
+    lost = ask(native, short).body["id"]
+    assert native.ask("GET", f"/v1/leases/{lost}?wait=10&until=ended").body["state"] == "ended"
+    assert story(native, lost) == ["Asked for by admin", "Granted", "Ended: ttl over"]
+    ticket = waiting_ticket(native, pool).body["id"]
+    lease_action(native, ticket, "move", priority=3)
+    lease_action(native, ticket, "force")
+    lease_action(native, ticket, "revoke", reason="test")
+    told = story(native, ticket)
+    assert [one for one in told if one[0].isupper()] == [
+        "Asked for by admin",
+        "Granted over the limit",
+        "Ended: revoked (test)",
+    ]
+    assert sorted(one for one in told if one[0].islower()) == [
+        "lease.force by admin",
+        "lease.move by admin",
+        "lease.revoke by admin",
+    ]
+
+
+def test_a_story_says_what_it_lacks(native: Native) -> None:
+    """Actions that are too old to be found."""
+    ticket = waiting_ticket(native, make_pool(native)).body["id"]
+    lease_action(native, ticket, "move", priority=3)
+    browser = signed_in(native, "admin")
+    page = browser.get(f"/ui/leases/{ticket}").document.text
+    assert "lease.move" in page
+    assert "are not shown" not in page
+    pool = make_pool(native)
+    for number in range(MOVES):
+        native.ask("POST", f"/v1/pools/{pool}:{'resume' if number % 2 else 'pause'}", {})
+    page = browser.get(f"/ui/leases/{ticket}").document.text
+    assert "lease.move" not in page
+    assert "are not shown" in page
+
+
+def test_an_unknown_start_has_no_invented_reason(native: Native) -> None:
+    """Leases have ended, but a paused pool grants nothing, however long they take."""
+    pool = make_pool(native)
+    native.ask("DELETE", f"/v1/leases/{ask(native, pool).body['id']}")
+    native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "test"})
+    ticket = ask(native, pool).body["id"]
+    text = signed_in(native, "reader").get(f"/ui/leases/{ticket}").document.text
+    assert "is resumed (test)" in text
+    assert "unknown: past leases do not tell" in text
+
+
+def test_what_had_ended_before_was_not_revoked(native: Native) -> None:
+    """A page can be old: the notice says what has really happened, also after a second click."""
+    browser, pool = signed_in(native, "operator"), make_pool(native)
+    first, second = (ask(native, pool).body["id"] for _ in range(2))
+    page = browser.get(f"/ui/leases/{second}")
+    fields = next(one.fields for one in page.document.forms if one.action.endswith("/revoke"))
+    native.ask("DELETE", f"/v1/leases/{first}")
+    native.ask("DELETE", f"/v1/leases/{second}")
+    answer = browser.ask("POST", f"/ui/leases/{second}/revoke", fields)
+    assert answer.status == 303
+    shown = browser.get(answer.headers["location"]).document.text
+    assert "Nothing was done: it had ended before." in shown
+    third = ask(native, pool).body["id"]
+    for _ in range(2):
+        answer = browser.ask("POST", f"/ui/leases/{third}/revoke", fields)
+        assert "Revoked." in browser.get(answer.headers["location"]).document.text
+
+
+def test_a_ticket_that_waits_no_more_is_shown(native: Native) -> None:
+    """A second click, or an old page, leads to the page of the lease and not to an error."""
+    browser, pool = signed_in(native, "operator"), make_pool(native)
+    ticket = waiting_ticket(native, pool).body["id"]
+    page = browser.get(f"/ui/leases/{ticket}")
+    fields = {**page.document.forms[-1].fields, "priority": "5"}
+    for _ in range(2):
+        answer = browser.ask("POST", f"/ui/leases/{ticket}/force", fields)
+        assert "Granted." in browser.get(answer.headers["location"]).document.text
+    for word in ("first", "priority"):
+        answer = browser.ask("POST", f"/ui/leases/{ticket}/{word}", fields)
+        assert answer.status == 303, answer
+        shown = browser.get(answer.headers["location"]).document.text
+        assert "Nothing was done: " in shown
+        assert "Granted over the limit" in shown
+
+
+@pytest.mark.parametrize("text", ["--5", "9" * 5_000, "-", "1.5", "", "x", "\u00b2", "\u0663"])
+def test_what_is_no_priority_is_refused(native: Native, text: str) -> None:
+    """It is the reader's mistake, not the server's."""
+    ticket = waiting_ticket(native, make_pool(native)).body["id"]
+    page = f"/ui/leases/{ticket}"
+    answer = signed_in(native, "operator").submit(page, f"{page}/priority", priority=text)
+    assert answer.status == 400, answer
