@@ -94,7 +94,7 @@ def test_a_refused_form_leads_back_to_its_page(native: Native) -> None:
     form = next(one for one in browser.get(here).document.forms if one.action == f"{here}/priority")
     refused = browser.ask("POST", form.action, {**form.fields, "priority": "high"})
     assert refused.status == 400
-    assert "A priority is a number, such as 5." in refused.document.text
+    assert "The priority must be a whole number." in refused.document.text
     assert here in refused.document.links
     assert browser.get(here).status == 200
     gone = browser.get("/ui/leases/none")
