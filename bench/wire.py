@@ -57,15 +57,25 @@ def request(method: str, path: str, body: bytes = b"", version: str = "1.39") ->
     return head.encode() + b"\r\n" + body
 
 
-def signed_in(method: str, path: str, cookie: str, *headers: str) -> bytes:
-    """Return a request of a reader of the dashboard."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Cookie: {cookie}", *headers]
-    return "\r\n".join([*lines, "", ""]).encode()
+class Session(NamedTuple):
+    """A reader of the dashboard who is signed in. The name of the cookie depends on the port."""
+
+    netloc: str = "127.0.0.1"
+    cookie: str = ""
+
+    def get(self, path: str, *headers: str) -> bytes:
+        """Return a request for a page."""
+        lines = [f"GET {path} HTTP/1.1", f"Host: {self.netloc}", f"Cookie: {self.cookie}", *headers]
+        return "\r\n".join([*lines, "", ""]).encode()
 
 
-def sign_in(url: str, token: str) -> str:
-    """Return the cookie of a new session of the dashboard."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc)
+NOBODY = Session()
+
+
+def sign_in(url: str, token: str) -> Session:
+    """Return a new session of the dashboard. Raises RuntimeError."""
+    netloc = urlsplit(url).netloc
+    connection = http.client.HTTPConnection(netloc)
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": url}
     connection.request("POST", "/ui/sign-in", urlencode({"token": token}), headers)
     answer = connection.getresponse()
@@ -73,7 +83,7 @@ def sign_in(url: str, token: str) -> str:
         raise RuntimeError(f"the sign-in was answered with {answer.status}")
     cookie = answer.headers["Set-Cookie"].partition(";")[0]
     connection.close()
-    return cookie
+    return Session(netloc, cookie)
 
 
 @dataclass

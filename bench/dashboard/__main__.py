@@ -74,7 +74,7 @@ class Bench:
         self.seconds = seconds
         native = scene.native
         tokens = [native.token("reader", name=f"reader {number}") for number in range(READERS)]
-        self.cookies = [sign_in(native.url, token) for token in tokens]
+        self.sessions = [sign_in(native.url, token) for token in tokens]
         self._numbers = itertools.count(1)
 
     def jobs(self) -> Iterator[bytes]:
@@ -130,7 +130,7 @@ class Bench:
         for _ in range(rounds):
             found.without.append(await self.window(work, saturated=saturated))
             url = self.scene.native.url
-            async with open_pages(url, self.cookies, paths, PAGES) as pages:
+            async with open_pages(url, self.sessions, paths, PAGES) as pages:
                 await asyncio.sleep(SETTLE_SECONDS)
                 before = sum(page.events for page in pages)
                 window = await self.window(work, saturated=saturated)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
-from bench.wire import signed_in
+from bench.wire import Session
 
 OPEN_SECONDS_MAX = 60.0
 EVENTS = "Accept: text/event-stream"
@@ -51,11 +51,11 @@ class OpenPage(asyncio.Protocol):
 
 @asynccontextmanager
 async def open_pages(
-    url: str, cookies: Sequence[str], paths: Sequence[str], count: int
+    url: str, sessions: Sequence[Session], paths: Sequence[str], count: int
 ) -> AsyncIterator[list[OpenPage]]:
     """Keep `count` pages open; all have been shown once when the context is entered.
 
-    Readers, by their cookies, take addresses in turns.
+    The sessions share the pages evenly.
 
     Raises:
         RuntimeError: if a page does not open, or was closed while it should be open.
@@ -67,7 +67,7 @@ async def open_pages(
         addresses = zip(range(count), itertools.cycle(paths), strict=False)
         while some := list(itertools.islice(addresses, AT_ONCE)):
             fresh = [
-                OpenPage(signed_in("GET", path, cookies[number * len(cookies) // count], EVENTS))
+                OpenPage(sessions[number * len(sessions) // count].get(path, EVENTS))
                 for number, path in some
             ]
             pages += fresh

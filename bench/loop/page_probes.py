@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from bench.wire import signed_in
+from bench.wire import Session
 from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Action
 
@@ -15,8 +15,8 @@ def paths() -> set[tuple[str, str]]:
     return {(one.method, one.path) for one in ENTRIES if not isinstance(one, Action)}
 
 
-def pages(probe: Callable[..., P], cookie: str, pool: str, machine: str) -> Iterator[P]:
+def pages(probe: Callable[..., P], session: Session, pool: str, machine: str) -> Iterator[P]:
     """Return a request for every page; ids of what is no machine lead nowhere."""
     for _, path in sorted(paths()):
         address = path.replace("{name+}", pool).replace("{id}", machine)
-        yield probe(f"page {path}", "GET", path, signed_in("GET", address, cookie))
+        yield probe(f"page {path}", "GET", path, session.get(address))

@@ -14,7 +14,7 @@ from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
 from bench.loop.fleet_probes import fleet, reporters
 from bench.loop.page_probes import pages, paths
 from bench.loop.slot_probes import slots
-from bench.wire import request
+from bench.wire import NOBODY, Session, request
 from moorage.faces.placement.routes import routes
 from moorage.faces.v1.routes import ROUTES
 
@@ -386,9 +386,9 @@ def churn(sizes: Sizes) -> Iterator[bytes]:
     yield _json("PUT", f"/allocations/{CONSUMER.format(6, 0)}", allocations_of_one(sizes, None))
 
 
-def all_probes(sizes: Sizes, cookie: str = "") -> list[Probe]:
-    """Return all probes; each depends on those before it. Pages need the cookie of a session."""
-    shown = pages(Probe, cookie, POOL, identifier(FLAT, 0))
+def all_probes(sizes: Sizes, session: Session = NOBODY) -> list[Probe]:
+    """Return all probes; each depends on those before it. Pages need a session."""
+    shown = pages(Probe, session, POOL, identifier(FLAT, 0))
     return [*placement(sizes), *v1(sizes), *plain(), *shown]
 
 

@@ -84,8 +84,8 @@ def _machines(cli: Cli) -> None:
     ]
     ledger = Ledger(cli.transport)
     ledger.providers_upsert(ProvidersWanted(providers=hosts))
-    for amount in (60, 64):
-        group = GroupAsked(resources={"VCPU": amount})
+    for host, amount in zip(hosts, (64, 60), strict=True):
+        group = GroupAsked(resources={"VCPU": amount}, in_tree=host.uuid)
         ledger.claim(ClaimWanted(groups=[group], project_id="p", user_id="u"))
     Fleet(cli.transport).agent_put(SLED, AgentWanted(group="rack-3"))
     body = {

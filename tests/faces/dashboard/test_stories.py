@@ -68,7 +68,8 @@ def test_an_unknown_start_has_no_invented_reason(native: Native) -> None:
     ticket = ask(native, pool).body["id"]
     text = signed_in(native, "reader").get(f"/ui/leases/{ticket}").document.text
     assert "is resumed (test)" in text
-    assert "unknown: past leases do not tell" in text
+    assert "Starts inunknown" in "".join(text.split("\n"))
+    assert "no lease has ended" not in text
 
 
 def test_what_had_ended_before_was_not_revoked(native: Native) -> None:

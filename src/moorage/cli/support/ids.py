@@ -72,8 +72,8 @@ def agent_id(fleet: Fleet, text: str) -> str:
 
 
 def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
-    """Return the id of the only token that begins so; otherwise the text. Raises Failure: 2."""
-    check_given(text)
+    """Return the id of the only token that begins so; otherwise the text. Raises Failure: 2, 7."""
+    _check_askable(text)
     if len(text) < PREFIX_LENGTH_MIN:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
@@ -81,16 +81,21 @@ def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
 
 
 def check_given(text: str) -> None:
-    """Raise Failure: 2, the id is empty, as from a variable that is not set; 7, it has a slash."""
+    """Raise Failure: 2, the id is empty, such as that in a variable that is not set."""
     if not text:
         raise Failure(USAGE, "the id is empty: write all of it, or its first characters")
+
+
+def _check_askable(text: str) -> None:
+    """Raise Failure as `check_given`; 7: it has a slash, so it cannot even be asked for."""
+    check_given(text)
     if "/" in text:
         raise Failure(NOT_FOUND, f"'{text}' is not a valid id")
 
 
 def _is_to_find(text: str) -> bool:
-    """Return whether a text is the beginning of an id. Raises Failure as `check_given`."""
-    check_given(text)
+    """Return whether a text is the beginning of an id. Raises Failure: 2, it is too short; 7."""
+    _check_askable(text)
     if len(text) < PREFIX_LENGTH_MIN and is_prefix(text.ljust(PREFIX_LENGTH_MIN, "0")):
         message = f"'{text}' is too short: write at least {PREFIX_LENGTH_MIN} characters of the id"
         raise Failure(USAGE, message)

@@ -354,7 +354,7 @@ def _redirect(target: str) -> tuple[int, head.Headers, bytes]:
 def _back(scope: Scope) -> str:
     """Return the page whose form was refused: an action is one word below it. Empty: no form."""
     path = LAST_WORD.sub("", scope["path"].removeprefix(scope.get("root_path", "")))
-    return quote(path, safe="/:") if scope["method"] == "POST" and path.startswith(ROOT) else ""
+    return quote(path) if scope["method"] == "POST" and path.startswith(ROOT) else ""
 
 
 def _is_own(target: str) -> bool:
