@@ -73,7 +73,7 @@ class Bench:
         self.roots = roots
         self.seconds = seconds
         native = scene.native
-        tokens = [native.token("reader", name=f"reader {number}") for number in range(READERS)]
+        tokens = [native.token("admin", name=f"admin {number}") for number in range(READERS)]
         self.sessions = [sign_in(native.url, token) for token in tokens]
         self._numbers = itertools.count(1)
 
