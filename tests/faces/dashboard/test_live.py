@@ -1,13 +1,19 @@
 """Open pages stay current, end with their session, and are limited."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+
+import pytest
 
 from moorage.faces.dashboard.live import OF_READER_MAX
 from tests.e2e.support.carried import eventually
 from tests.faces.dashboard.support.browserless import Browser, Document, signed_in
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
+
+SHOWN = 4
+"""Renderings that each of several readers sees."""
 
 
 def test_a_page_is_sent_again_when_something_changes(peers: list[Native]) -> None:
@@ -33,6 +39,59 @@ def test_a_page_is_sent_again_when_something_changes(peers: list[Native]) -> Non
 def without_ages(text: str) -> str:
     """Return a fragment without what depends on the time and on white space."""
     return re.sub(r"<time.*?</time>|\s+", " ", text).strip()
+
+
+@pytest.mark.parametrize(
+    ("roles", "shared"), [(("reader",) * 3, True), (("reader", "operator", "admin"), False)]
+)
+def test_readers_with_the_same_rights_share_a_page(
+    native: Native, roles: tuple[str, ...], shared: bool
+) -> None:
+    """While everything changes, a page is rendered once for all of them; the control: others."""
+    pool = make_pool(native, limit=1_000)
+    readers = [signed_in(native, role) for role in roles]
+    shown: list[list[str]] = [[] for _ in readers]
+
+    def follow(number: int) -> None:
+        with closing(readers[number].events(f"/ui/pools/{pool}")) as events:
+            for name, text in events:
+                if name == "main":
+                    shown[number] += Document(text).revisions[:1]
+                if len(shown[number]) == SHOWN:
+                    return
+
+    with ThreadPoolExecutor(len(readers)) as threads:
+        followed = [threads.submit(follow, number) for number in range(len(readers))]
+        while not all(one.done() for one in followed):
+            assert ask(native, pool).status in {201, 202}
+    for one in followed:
+        one.result()
+    # The first one of each is its own: it must not be older than the page that the reader loaded.
+    different = {revision for one in shown for revision in one[1:]}
+    assert (len(different) <= SHOWN) is shared
+
+
+def test_pages_do_not_depend_on_the_name_of_a_reader(native: Native) -> None:
+    """Only on the rights: a page is rendered once for all who have the same, also for an owner."""
+    tokens = [native.token("operator", name=name) for name in ("owner", "other")]
+    pool = make_pool(native)
+    wanted = {"needs": [{"pool": pool}], "patience": 3600}
+    leases = [
+        native.ask("POST", "/v1/leases", {**wanted, "key": key}, token=tokens[0]).body["id"]
+        for key in ("holds", "waits")
+    ]
+    browsers = [Browser(native.url) for _ in tokens]
+    for browser, token in zip(browsers, tokens, strict=True):
+        assert browser.sign_in(token).status == 303
+    paths = ["", "/pools", f"/pools/{pool}", "/leases", *(f"/leases/{one}" for one in leases)]
+    for path in [*paths, "/fleet", "/fleet/machines", "/fit", "/changes"]:
+        texts = set()
+        for browser in browsers:
+            with closing(browser.events(f"/ui{path}")) as events:
+                name, text = next(events)
+            assert name == "main", path
+            texts.add(re.sub(r'value="[0-9a-f]{64}"', "", without_ages(text)))
+        assert len(texts) == 1, path
 
 
 def test_a_stream_ends_with_the_token(native: Native) -> None:

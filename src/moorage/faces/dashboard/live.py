@@ -1,8 +1,9 @@
 """Keeps open pages current: renders `main` again when something has changed, as events.
 
 All open pages together may use a small share of a core, and each view gets an equal part of it: the
-more there are, and the longer one takes to render, the less often it is rendered. Pages that look
-the same are one view, which is rendered once.
+more there are, and the longer one takes to render, the less often it is rendered. What counts is
+the time that passes, which is more if the service is busy with claims: then pages give way. Pages
+that look the same are one view, which is rendered once for all readers with the same rights.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
-from moorage.faces.dashboard.metering import Metered
+from moorage.faces.dashboard.ages import age_text
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 
@@ -33,8 +34,11 @@ BEAT_SECONDS = 15.0
 INTERVAL_SECONDS = 1.0
 """The least time between two renderings of a page."""
 
+INTERVAL_SECONDS_MAX = 120.0
+"""The longest time: an open page is never older, however busy the service is."""
+
 SHARE_MAX = 0.05
-"""The share of a core that all renderings may use."""
+"""The share of the time that all renderings may take."""
 
 STREAMS_MAX = 500
 """Open pages of one process: each keeps what it shows in memory."""
@@ -56,15 +60,18 @@ class View(NamedTuple):
 
 @dataclass(slots=True)
 class _Rendered:
-    revision: tuple[int, int]
     at: float
-    rendering: Metered[str]
+    revision: tuple[int, int]
+    changed: asyncio.Event
+    """Set as soon as something has changed since."""
     text: asyncio.Future[str]
 
-    def serves(self, revision: tuple[int, int], now: float) -> bool:
-        """Return whether it is current, and has not failed after its reader had left."""
-        failed = self.text.done() and (self.text.cancelled() or self.text.exception() is not None)
-        return not failed and self.revision == revision and now - self.at < BEAT_SECONDS
+    def serves(self, now: float, revision: tuple[int, int], seconds: float) -> bool:
+        """Return whether it is current, or not older than `seconds`, and has not failed."""
+        if self.text.done() and (self.text.cancelled() or self.text.exception() is not None):
+            return False
+        is_current = self.revision == revision and not self.changed.is_set()
+        return now - self.at < (BEAT_SECONDS if is_current else seconds)
 
 
 class Live:
@@ -76,13 +83,16 @@ class Live:
         self._open: Counter[str] = Counter()
         """How many streams each reader has."""
         self._rendered: dict[View, _Rendered] = {}
+        self._seconds: dict[View, tuple[float, float]] = {}
+        """How long the last two renderings of a view have taken."""
 
     def interval(self, view: View) -> float:
-        """Return the seconds between two renderings of a view at present."""
-        last = self._rendered.get(view)
-        seconds = 0.0 if last is None else last.rendering.seconds
-        wanted = len(self._views) * seconds / SHARE_MAX
-        return max(INTERVAL_SECONDS, wanted)
+        """Return the seconds between two renderings of a view at present.
+
+        A single slow rendering does not count: something else may have delayed it.
+        """
+        wanted = len(self._views) * min(self._seconds.get(view, (0.0, 0.0))) / SHARE_MAX
+        return min(INTERVAL_SECONDS_MAX, max(INTERVAL_SECONDS, wanted))
 
     async def events(
         self,
@@ -94,8 +104,9 @@ class Live:
         """Yield events until the service stops or the session of a reader ends.
 
         `main` has the page's content. `failed` says why there is none at present, for example
-        because its pool was deleted; it is tried again. `beat` says that nothing has changed, and
-        `signed-out` is the last one. If too many pages are open, there is none.
+        because its pool was deleted; it is tried again. `beat` says that nothing is newer, or how
+        old the content is if something has changed, but pages must wait. `signed-out` is the last
+        one. If too many pages are open, there is none.
         """
         if self._open[who] >= OF_READER_MAX or self._open.total() >= STREAMS_MAX:
             yield LATER
@@ -111,6 +122,7 @@ class Live:
             _discard(self._views, view)
             if view not in self._views:
                 self._rendered.pop(view, None)
+                self._seconds.pop(view, None)
 
     async def _events(
         self,
@@ -119,8 +131,8 @@ class Live:
         signed_in: Callable[[], Awaitable[bool]],
     ) -> AsyncGenerator[bytes, None]:
         now = asyncio.get_running_loop().time
-        shown, due = None, 0.0
-        ring = self._service.feed.bell.listen()
+        shown: str | None = None
+        due, begun, changed = 0.0, 0.0, asyncio.Event()
         while not self._service.watch.closed:
             try:
                 if not await signed_in():
@@ -128,16 +140,19 @@ class Live:
                     return
                 text = shown
                 if shown is None or now() >= due:
-                    ring, begun = self._service.feed.bell.listen(), now()
-                    text = await self._current(view, render)
+                    last = await self._current(view, render, fresh=shown is None)
+                    text, begun, changed = last.text.result(), last.at, last.changed
                     due = begun + self.interval(view)
             except (RefusedError, Error) as error:
                 shown, due = None, now() + INTERVAL_SECONDS
+                changed = self._service.feed.bell.listen()
                 yield self._event("failed", error.message)
             else:
-                yield self._event("beat") if text == shown else self._event("main", text or "")
+                age = age_text(now() - begun) if changed.is_set() else ""
+                is_new = text != shown
+                yield self._event("main", text or "") if is_new else self._event("beat", age)
                 shown = text
-            await _rest(ring, due)
+            await _rest(changed, due)
 
     async def signed_out(self) -> AsyncGenerator[bytes, None]:
         """Yield the only event for a reader who is not signed in."""
@@ -150,28 +165,38 @@ class Live:
         lines = "\n".join(f"data: {line}" for line in END_OF_LINE.split(text))
         return f"event: {name}\nid: {now}\n{lines}\n\n".encode()
 
-    async def _current(self, view: View, render: Callable[[], Awaitable[str]]) -> str:
-        """Return the page; one that another reader of the same view has just seen serves both."""
+    async def _current(
+        self, view: View, render: Callable[[], Awaitable[str]], *, fresh: bool
+    ) -> _Rendered:
+        """Return the page, which serves all who see this view until it is due again.
+
+        `fresh`: whatever has changed must be on it, because the reader has loaded it just now.
+        """
         now = asyncio.get_running_loop().time()
         revision = (self._service.index.epoch, self._service.index.revision)
         last = self._rendered.get(view)
-        if last is not None and last.serves(revision, now):
-            return await asyncio.shield(last.text)
-        rendering = Metered(render())
-        task = asyncio.ensure_future(rendering.run())
-        self._rendered[view] = _Rendered(revision, now, rendering, task)
-        try:
-            return await asyncio.shield(task)
-        except Exception:
-            self._rendered.pop(view, None)
-            raise
+        if last is None or not last.serves(now, revision, 0 if fresh else self.interval(view)):
+            changed = self._service.feed.bell.listen()
+            task = asyncio.ensure_future(self._timed(view, render))
+            last = self._rendered[view] = _Rendered(now, revision, changed, task)
+        await asyncio.shield(last.text)
+        return last
+
+    async def _timed(self, view: View, render: Callable[[], Awaitable[str]]) -> str:
+        now = asyncio.get_running_loop().time
+        begun = now()
+        text = await render()
+        if view in self._views:
+            _, last = self._seconds.get(view, (0.0, now() - begun))
+            self._seconds[view] = (last, now() - begun)
+        return text
 
 
-async def _rest(ring: asyncio.Event, due: float) -> None:
+async def _rest(changed: asyncio.Event, due: float) -> None:
     """Wait for a change and until the next rendering is due, or for a beat."""
     with suppress(TimeoutError):
         async with asyncio.timeout(BEAT_SECONDS):
-            await ring.wait()
+            await changed.wait()
             await asyncio.sleep(due - asyncio.get_running_loop().time())
 
 

@@ -92,9 +92,9 @@ class PageRequest:
 
     @property
     def reader_key(self) -> tuple[object, ...]:
-        """Everything of the reader that answers depend on."""
+        """Everything of the reader that pages depend on: the rights, but not the name."""
         one = self.caller
-        return (one.user_id, one.project_id, one.roles, one.scope, one.foreign, one.system_scope)
+        return (one.project_id, one.roles, one.scope, one.foreign, one.system_scope)
 
     def permits(self, method: str, path: str) -> bool:
         """Return whether the reader may call a route: a page shows no other buttons."""

@@ -47,7 +47,7 @@ const EVENTS = {
     morph(text);
     say("Live.");
   },
-  beat: () => {},
+  beat: (age) => say(age ? `The server is busy: this is from ${age} ago.` : "Live."),
   failed: (text) => say("What you see is old: " + text),
   "signed-out": () => {
     close();
