@@ -83,7 +83,7 @@ def test_asking_what_another_limit_would_do(open_page: Open) -> None:
         page.keyboard.press("ArrowRight")
     assert page.locator("output").first.inner_text() == str(limit + 3)
     assert page.evaluate("document.activeElement.name") == "limit"
-    follow(page, "form.filter button", f"**:what-if?limit={limit + 3}&interval=0")
+    follow(page, "form.filter button", f"**:what-if?limit={limit + 3}&interval=0&burst=1")
     assert page.locator("output").first.inner_text() == str(limit + 3)
     assert watched.problems == []
 

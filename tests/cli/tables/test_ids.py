@@ -122,4 +122,4 @@ def test_an_agent_and_a_token(cli: Cli) -> None:
 )
 def test_an_empty_id_is_named(cli: Cli, words: tuple[str, ...]) -> None:
     """A variable that is not set is not taken for a wrong server."""
-    assert cli.refusal(2, *words, "").startswith("the id is empty")
+    assert cli.refusal(2, *words, "").endswith(" is empty: is a variable not set?")

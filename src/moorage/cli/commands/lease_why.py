@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server, server_now
-from moorage.cli.support.ids import check_given, lease_id, leases_with
+from moorage.cli.support.ids import lease_id, leases_with
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import NOT_FOUND, Failure, show_json, show_table
 from moorage.cli.support.tables import NOTHING
@@ -44,7 +44,6 @@ def why(name: str, as_json: bool) -> None:
     A holder is named by its owner, or by a label of its leases: `holder`, `node`, `job`, `host` or
     `user`.
     """
-    check_given(name)
     with at_server() as admission:
         found = list(_found(admission, name))
     if not found:

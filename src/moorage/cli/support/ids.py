@@ -80,15 +80,8 @@ def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
     return _only(text, found) if found else text
 
 
-def check_given(text: str) -> None:
-    """Raise Failure: 2, the id is empty, such as that in a variable that is not set."""
-    if not text:
-        raise Failure(USAGE, "the id is empty: write all of it, or its first characters")
-
-
 def _check_askable(text: str) -> None:
-    """Raise Failure as `check_given`; 7: it has a slash, so it cannot even be asked for."""
-    check_given(text)
+    """Raise Failure: 7, the id has a slash, so it cannot even be asked for."""
     if "/" in text:
         raise Failure(NOT_FOUND, f"'{text}' is not a valid id")
 

@@ -105,7 +105,10 @@ def test_the_ends_are_bounded(native: Native, fleet: list[str]) -> None:
     """The fullest and the emptiest providers are as many as asked for."""
     (line,) = lines(native, "&ends=2").values()
     assert len(line["fullest"]) == len(line["emptiest"]) == 2
-    shares = [one["used"] / one["capacity"] for one in line["fullest"]]
+    # Of the capacity before it is rounded down.
+    numbers = [int(one["name"].removeprefix("summed-")) for one in line["fullest"]]
+    units = [(10 + number - 1) * 1.5 for number in numbers]
+    shares = [one["used"] / unit for one, unit in zip(line["fullest"], units, strict=True)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 0 == line["emptiest"][0]["used"]
     (line,) = lines(native, "&ends=10&limit=1").values()
