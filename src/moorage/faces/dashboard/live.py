@@ -37,7 +37,7 @@ INTERVAL_SECONDS = 1.0
 INTERVAL_SECONDS_MAX = 120.0
 """The longest time: an open page is never older, however busy the service is."""
 
-SHARE_MAX = 0.05
+SHARE_MAX = 0.025
 """The share of the time that all renderings may take."""
 
 STREAMS_MAX = 500
@@ -85,6 +85,8 @@ class Live:
         self._rendered: dict[View, _Rendered] = {}
         self._seconds: dict[View, tuple[float, float]] = {}
         """How long the last two renderings of a view have taken."""
+        self._one_at_a_time = asyncio.Lock()
+        """Otherwise pages would delay each other, and each seem to take longer than it does."""
 
     def interval(self, view: View) -> float:
         """Return the seconds between two renderings of a view at present.
@@ -184,11 +186,13 @@ class Live:
 
     async def _timed(self, view: View, render: Callable[[], Awaitable[str]]) -> str:
         now = asyncio.get_running_loop().time
-        begun = now()
-        text = await render()
+        async with self._one_at_a_time:
+            begun = now()
+            text = await render()
+            spent = now() - begun
         if view in self._views:
-            _, last = self._seconds.get(view, (0.0, now() - begun))
-            self._seconds[view] = (last, now() - begun)
+            _, last = self._seconds.get(view, (spent, spent))
+            self._seconds[view] = (last, spent)
         return text
 
 
