@@ -169,6 +169,8 @@ class PostgresEngine:
             link = await Link.open(self._conninfo)
             try:
                 await link.listen(CHANNEL)
+                if self._closed:
+                    raise Unavailable("the database is closed")
             except BaseException:
                 await link.close()
                 raise
@@ -249,7 +251,7 @@ class PostgresEngine:
         return link
 
     async def _read_once(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
-        """Read on a connection of the pool, or on a new one if the server has dropped those."""
+        """Read on a connection of the pool, or on a new one."""
         while self._idle:
             link = self._idle.pop()
             if link.server != self.known.server:
@@ -271,7 +273,10 @@ class PostgresEngine:
         except BaseException:
             await link.close()
             raise
-        self._idle.append(link)
+        if self._closed:
+            await link.close()
+        else:
+            self._idle.append(link)
         return results
 
 
@@ -306,8 +311,7 @@ class PostgresTransaction:
         self._written |= any(_changes(one.block) for one in statements)
         first = [] if self._begun else [_BEGIN]
         self._begun = True
-        texts = await _worked(aside, _prepared_all, statements)
-        sent = [*first, *texts, _NOW]
+        sent = [*first, *await _worked(aside, _prepared_all, statements), _NOW]
         try:
             results = await self._link.run("write", sent, _seconds_max(statements))
         except Lost as lost:
