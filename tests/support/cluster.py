@@ -268,8 +268,13 @@ def shared() -> Cluster:
 
 
 def fresh() -> str:
-    """Return the address of an unused database, with the schema of this release."""
-    return shared().create(f"test_{uuid4().hex}", MIGRATED)
+    """Return the address of an unused database, with the schema of this release.
+
+    It is named after the present test, because a connection that leaks is found during a later one.
+    """
+    test = re.match(r"[^\s\[]*::(test_\w+)", os.environ.get("PYTEST_CURRENT_TEST", ""))
+    name = test[1].lower()[:46] if test else "test"
+    return shared().create(f"{name}_{uuid4().hex[:16]}", MIGRATED)
 
 
 def database_of(url: str) -> str:
