@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from tests.browser.harbor import Harbor
-from tests.browser.watched import Watched
+from tests.browser.example_ledger import ExampleLedger
+from tests.browser.watched_page import WatchedPage
 from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
 
-Open = Callable[..., Watched]
+Open = Callable[..., WatchedPage]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -35,23 +35,23 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def harbor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbor]:
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleLedger]:
     """Return a server with something on every page."""
-    database = tmp_path_factory.mktemp("harbor") / "moorage.sqlite"
+    database = tmp_path_factory.mktemp("ledger") / "moorage.sqlite"
     moorage = [os.environ["MOORAGE"]]
     with serve(database, "--no-access-log", moorage=moorage) as server:
-        yield Harbor(Native(server.url, database))
+        yield ExampleLedger(Native(server.url, database))
 
 
 @pytest.fixture(scope="session")
-def secrets(harbor: Harbor) -> dict[str, str]:
+def secrets(ledger: ExampleLedger) -> dict[str, str]:
     """Return a token of each role."""
-    return {role: harbor.native.token(role) for role in ("reader", "operator", "admin")}
+    return {role: ledger.native.token(role) for role in ("reader", "operator", "admin")}
 
 
 @pytest.fixture
 def open_page(
-    browser: Browser, harbor: Harbor, secrets: dict[str, str], tmp_path: Path
+    browser: Browser, ledger: ExampleLedger, secrets: dict[str, str], tmp_path: Path
 ) -> Iterator[Open]:
     """Return a function that opens a page as a reader with a role who is signed in."""
     contexts: list[BrowserContext] = []
@@ -63,7 +63,7 @@ def open_page(
         theme: str = "light",
         width: int = 1440,
         script: bool = True,
-    ) -> Watched:
+    ) -> WatchedPage:
         context = browser.new_context(
             viewport={"width": width, "height": 900},
             color_scheme="dark" if theme == "dark" else "light",
@@ -71,7 +71,7 @@ def open_page(
             reduced_motion="reduce",
         )
         contexts.append(context)
-        watched = Watched(context.new_page(), harbor.url)
+        watched = WatchedPage(context.new_page(), ledger.url)
         watched.sign_in(secrets[role])
         watched.go(path)
         return watched

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Open
-from tests.browser.harbor import Harbor
-from tests.browser.watched import Watched
+from tests.browser.example_ledger import ExampleLedger
+from tests.browser.watched_page import WatchedPage
 
 RACKS, EACH = 20, 20
 FULL, EMPTY = "CUSTOM_MAPPED_FULL", "CUSTOM_MAPPED_EMPTY"
@@ -25,7 +25,7 @@ COUNT = """() => {
 
 
 @pytest.fixture(scope="module")
-def racks(harbor: Harbor) -> str:
+def racks(ledger: ExampleLedger) -> str:
     """Create machines in racks, one of which is full of its only class; return its name."""
     prefix = f"mapped{uuid4().hex[:8]}"
     providers = [
@@ -39,13 +39,13 @@ def racks(harbor: Harbor) -> str:
     ]
     providers[-1]["inventories"] = {FULL: {"total": 4}}
     wanted = {"create_vocabulary": True, "providers": providers}
-    assert harbor.native.ask("POST", "/v1/providers:bulk", wanted).status == 200
+    assert ledger.native.ask("POST", "/v1/providers:bulk", wanted).status == 200
     claim = {"project_id": "p", "user_id": "u", "groups": [{"resources": {FULL: 4}}]}
-    assert harbor.native.ask("POST", "/v1/claims", claim).status == 201
+    assert ledger.native.ask("POST", "/v1/claims", claim).status == 201
     return str(providers[-1]["name"])
 
 
-def ready(watched: Watched) -> Page:
+def ready(watched: WatchedPage) -> Page:
     """Wait until the map is drawn as of the revision of the page."""
     watched.page.wait_for_function(
         "() => document.getElementById('map-revision').textContent"
@@ -95,7 +95,7 @@ def test_colours_are_those_of_the_figures(open_page: Open, racks: str, theme: st
     assert full.problems + empty.problems == []
 
 
-def test_the_map_follows_changes(open_page: Open, harbor: Harbor, racks: str) -> None:
+def test_the_map_follows_changes(open_page: Open, ledger: ExampleLedger, racks: str) -> None:
     """It is read again after a change; the chosen machine, zoom and focus stay."""
     watched = open_page("/ui/fleet?group=name")
     watched.live()
@@ -108,7 +108,7 @@ def test_the_map_follows_changes(open_page: Open, harbor: Harbor, racks: str) ->
     assert page.locator("#canvas").get_attribute("data-zoomed") is not None
     chosen = page.locator("#machine").inner_text()
     claim = {"project_id": "p", "user_id": "u", "groups": [{"resources": {EMPTY: 1}}]}
-    assert harbor.native.ask("POST", "/v1/claims", claim).status == 201
+    assert ledger.native.ask("POST", "/v1/claims", claim).status == 201
     page.wait_for_function(
         "(text) => document.querySelector('[data-revision]').textContent !== text", arg=before
     )

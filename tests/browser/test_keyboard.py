@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Open
-from tests.browser.harbor import POOL, Harbor
+from tests.browser.example_ledger import POOL, ExampleLedger
 
 STOPS_MAX = 150
 
@@ -41,9 +41,9 @@ def follow(page: Page, wanted: str, address: str) -> None:
     page.wait_for_url(address)
 
 
-def test_the_first_stop_skips_to_the_content(open_page: Open, harbor: Harbor) -> None:
+def test_the_first_stop_skips_to_the_content(open_page: Open, ledger: ExampleLedger) -> None:
     """From there a form can be filled in and sent."""
-    watched = open_page(f"/ui/leases/{harbor.ticket}", "operator")
+    watched = open_page(f"/ui/leases/{ledger.ticket}", "operator")
     page = watched.page
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
@@ -58,14 +58,16 @@ def test_the_first_stop_skips_to_the_content(open_page: Open, harbor: Harbor) ->
     assert watched.problems == []
 
 
-def test_signing_out_and_in(open_page: Open, harbor: Harbor, secrets: dict[str, str]) -> None:
+def test_signing_out_and_in(
+    open_page: Open, ledger: ExampleLedger, secrets: dict[str, str]
+) -> None:
     """The field for the token has the focus at once."""
     watched = open_page("/ui")
     page = watched.page
     follow(page, ".reader button", "**/ui/sign-in")
     assert page.evaluate("document.activeElement.id") == "token"
     page.keyboard.type(secrets["reader"])
-    follow(page, "button", f"{harbor.url}/ui")
+    follow(page, "button", f"{ledger.url}/ui")
     assert page.locator("h1").inner_text() == "Overview"
     assert watched.problems == []
 

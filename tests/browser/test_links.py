@@ -3,18 +3,18 @@
 import pytest
 
 from tests.browser.conftest import Open
-from tests.browser.harbor import POOL, Harbor
+from tests.browser.example_ledger import POOL, ExampleLedger
 
 ELSEWHERE = "http://ci.example/job"
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_a_link_of_another_site_opens_the_page(
-    open_page: Open, harbor: Harbor, script: bool
+    open_page: Open, ledger: ExampleLedger, script: bool
 ) -> None:
     """Browsers do not send the cookie with it, because it is SameSite=Strict."""
     watched = open_page("/ui", script=script)
-    page, address = watched.page, f"{harbor.url}/ui/pools/{POOL}?since=3600"
+    page, address = watched.page, f"{ledger.url}/ui/pools/{POOL}?since=3600"
     page.route(
         f"{ELSEWHERE}*",
         lambda route: route.fulfill(

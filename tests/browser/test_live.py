@@ -1,42 +1,42 @@
 """An open page stays current, and what its reader is doing stays as it is."""
 
 from tests.browser.conftest import Open
-from tests.browser.harbor import POOL, Harbor
+from tests.browser.example_ledger import POOL, ExampleLedger
 
 
-def test_changes_appear_in_place(open_page: Open, harbor: Harbor) -> None:
+def test_changes_appear_in_place(open_page: Open, ledger: ExampleLedger) -> None:
     """Figures change; typed text, the focus and opened details stay."""
     watched = open_page(f"/ui/pools/{POOL}", "operator")
     watched.live()
     page = watched.page
     page.fill("input[name=reason]", "half a sent")
-    harbor.native.ask("PUT", f"/v1/pools/{POOL}", {"limit": 7, "hold": 1200, "pacing": None})
+    ledger.native.ask("PUT", f"/v1/pools/{POOL}", {"limit": 7, "hold": 1200, "pacing": None})
     page.wait_for_function("() => document.querySelector('[data-sum=units]').textContent === '7'")
     page.keyboard.type("ence")
     assert page.input_value("input[name=reason]") == "half a sentence"
-    harbor.native.ask("PUT", f"/v1/pools/{POOL}", {"limit": 6, "hold": 1200, "pacing": None})
+    ledger.native.ask("PUT", f"/v1/pools/{POOL}", {"limit": 6, "hold": 1200, "pacing": None})
     page.wait_for_function("() => document.querySelector('[data-sum=units]').textContent === '6'")
     assert page.input_value("input[name=reason]") == "half a sentence"
     assert watched.problems == []
 
 
-def test_open_details_stay_open(open_page: Open, harbor: Harbor) -> None:
+def test_open_details_stay_open(open_page: Open, ledger: ExampleLedger) -> None:
     """On a page whose rows move."""
     watched = open_page("/ui/audit")
     watched.live()
     details = watched.page.locator("details").first
     details.locator("summary").click()
     row = details.locator("xpath=ancestor::tr").get_attribute("id")
-    harbor.native.token("reader")
+    ledger.native.token("reader")
     watched.page.wait_for_function(
         "(row) => document.querySelector('tbody tr').id !== row", arg=row
     )
     assert watched.page.locator(f"#{row} details").get_attribute("open") is not None
 
 
-def test_ages_tick(open_page: Open, harbor: Harbor) -> None:
+def test_ages_tick(open_page: Open, ledger: ExampleLedger) -> None:
     """They are those of the command line, in the browser as on the server."""
-    watched = open_page(f"/ui/leases/{harbor.ticket}")
+    watched = open_page(f"/ui/leases/{ledger.ticket}")
     watched.live()
     texts = watched.page.evaluate(
         """async (seconds) => {

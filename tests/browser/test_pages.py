@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.conftest import Open
-from tests.browser.harbor import Harbor
+from tests.browser.example_ledger import ExampleLedger
 
 PAGES = (
     "overview",
@@ -27,10 +27,10 @@ WIDTHS = (360, 768, 1440)
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_page_is_accessible_and_fits(
-    open_page: Open, harbor: Harbor, name: str, theme: str
+    open_page: Open, ledger: ExampleLedger, name: str, theme: str
 ) -> None:
     """axe-core finds nothing, nothing is wider than the window, and no error is reported."""
-    watched = open_page(harbor.pages[name], theme=theme, width=WIDTHS[-1])
+    watched = open_page(ledger.pages[name], theme=theme, width=WIDTHS[-1])
     if name != "what-if":
         watched.live()
     for width in WIDTHS:
@@ -42,9 +42,9 @@ def test_a_page_is_accessible_and_fits(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_works_without_javascript(open_page: Open, harbor: Harbor, name: str) -> None:
+def test_a_page_works_without_javascript(open_page: Open, ledger: ExampleLedger, name: str) -> None:
     """Its text is there, and its links and buttons are real ones."""
-    watched = open_page(harbor.pages[name], script=False)
+    watched = open_page(ledger.pages[name], script=False)
     assert watched.page.locator("h1").inner_text()
     assert watched.page.locator("main").inner_text().strip()
     assert watched.page.locator("#connection").inner_text() == "Reload to refresh."
@@ -54,11 +54,11 @@ def test_a_page_works_without_javascript(open_page: Open, harbor: Harbor, name: 
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_sign_in_page_is_accessible(open_page: Open, harbor: Harbor, theme: str) -> None:
+def test_the_sign_in_page_is_accessible(open_page: Open, ledger: ExampleLedger, theme: str) -> None:
     """Also with an error on it."""
     watched = open_page("/ui", theme=theme)
     watched.page.click("text=Sign out")
-    watched.page.wait_for_url(f"{harbor.url}/ui/sign-in")
+    watched.page.wait_for_url(f"{ledger.url}/ui/sign-in")
     watched.page.fill("#token", "wrong")
     watched.page.press("#token", "Enter")
     assert "not valid" in watched.page.locator("[role=alert]").inner_text()
@@ -67,9 +67,9 @@ def test_the_sign_in_page_is_accessible(open_page: Open, harbor: Harbor, theme: 
     assert watched.overflow() == []
 
 
-def test_the_checks_find_faults(open_page: Open, harbor: Harbor) -> None:
+def test_the_checks_find_faults(open_page: Open, ledger: ExampleLedger) -> None:
     """The control: a fault of contrast, one of width, and a missing label are found."""
-    watched = open_page(harbor.pages["what-if"])  # it is not live: nothing removes the faults
+    watched = open_page(ledger.pages["what-if"])  # it is not live: nothing removes the faults
     watched.page.evaluate(
         """() => {
             const faint = document.createElement("p");

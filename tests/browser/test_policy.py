@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.conftest import Open
-from tests.browser.harbor import POOL, Harbor
+from tests.browser.example_ledger import POOL, ExampleLedger
 
 SINKS = (
     "document.body.innerHTML = '<b>x</b>'",
@@ -50,15 +50,15 @@ def test_what_is_injected_does_not_run(open_page: Open, make: str) -> None:
     assert watched.problems != [], "the control: a violation is seen"
 
 
-def test_a_stolen_session_dies_with_its_token(open_page: Open, harbor: Harbor) -> None:
+def test_a_stolen_session_dies_with_its_token(open_page: Open, ledger: ExampleLedger) -> None:
     """An open page says so at the next change."""
-    made = harbor.native.ask("POST", "/v1/tokens", {"name": "thief", "role": "reader"})
+    made = ledger.native.ask("POST", "/v1/tokens", {"name": "thief", "role": "reader"})
     watched = open_page("/ui")
     watched.page.context.clear_cookies()
     watched.sign_in(made.body["token"])
     watched.go("/ui/pools")
     watched.live()
-    assert harbor.native.ask("DELETE", f"/v1/tokens/{made.body['id']}").status == 204
+    assert ledger.native.ask("DELETE", f"/v1/tokens/{made.body['id']}").status == 204
     for word in ("pause", "resume"):
-        assert harbor.native.ask("POST", f"/v1/pools/{POOL}:{word}", {}).status == 200
+        assert ledger.native.ask("POST", f"/v1/pools/{POOL}:{word}", {}).status == 200
     watched.page.wait_for_selector("#token")

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.looks import look
-from tests.browser.watched import Watched
+from tests.browser.watched_page import WatchedPage
 from tests.e2e.support.chance import seeded
 from tests.e2e.support.server import serve
 from tests.faces.dashboard.support.history import History
@@ -57,17 +57,17 @@ def peers(
 
 
 @pytest.fixture
-def watched(browser: Browser, peers: list[Native]) -> Iterator[Watched]:
+def watched(browser: Browser, peers: list[Native]) -> Iterator[WatchedPage]:
     """Return a page of a reader who is signed in."""
     # Otherwise a bar would grow slowly, and lag behind its figure.
     context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
-    watched = Watched(context.new_page(), peers[0].url)
+    watched = WatchedPage(context.new_page(), peers[0].url)
     watched.sign_in(peers[0].token("reader"))
     yield watched
     context.close()
 
 
-def test_50_states_while_the_ledger_changes(watched: Watched, peers: list[Native]) -> None:
+def test_50_states_while_the_ledger_changes(watched: WatchedPage, peers: list[Native]) -> None:
     """Each look is right, most are at different revisions, and nothing else goes wrong."""
     pools_made(peers[0])
     with seeded() as seed:
@@ -86,7 +86,7 @@ def test_50_states_while_the_ledger_changes(watched: Watched, peers: list[Native
 
 
 def looked_around(
-    watched: Watched, history: History, dice: random.Random
+    watched: WatchedPage, history: History, dice: random.Random
 ) -> Iterator[tuple[str, bool]]:
     """Look at each page when it has been opened, and when it has changed; all in random order."""
     paths = cycle(dice.sample(PATHS, len(PATHS)))
@@ -107,7 +107,7 @@ def looked(page: Page, path: str, history: History) -> tuple[str, bool]:
 
 
 @pytest.mark.parametrize("peers", ["sqlite"], indirect=True)
-def test_faults_are_found(watched: Watched, peers: list[Native]) -> None:
+def test_faults_are_found(watched: WatchedPage, peers: list[Native]) -> None:
     """The control: the same page, right at first, with one fault after another."""
     native, path = peers[0], "/ui/pools/a"
     pools_made(native)

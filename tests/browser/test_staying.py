@@ -7,8 +7,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Route
 
 from tests.browser.conftest import Open
-from tests.browser.harbor import Harbor
-from tests.browser.watched import Watched
+from tests.browser.example_ledger import ExampleLedger
+from tests.browser.watched_page import WatchedPage
 from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
 
@@ -30,7 +30,7 @@ def pool_with_a_ticket(native: Native, pool: str) -> tuple[str, str]:
     return lease, ticket
 
 
-def says(watched: Watched, words: str) -> None:
+def says(watched: WatchedPage, words: str) -> None:
     """Wait until the page says something about its connection."""
     watched.page.wait_for_function(
         "(words) => document.getElementById('connection').textContent.includes(words)", arg=words
@@ -38,29 +38,31 @@ def says(watched: Watched, words: str) -> None:
 
 
 def test_a_focused_button_never_becomes_that_of_another_form(
-    open_page: Open, harbor: Harbor
+    open_page: Open, ledger: ExampleLedger
 ) -> None:
     """Also if what it does is no longer possible: a ticket was granted, a pool was paused."""
-    lease, ticket = pool_with_a_ticket(harbor.native, "focus")
+    lease, ticket = pool_with_a_ticket(ledger.native, "focus")
     watched = open_page(f"/ui/leases/{ticket}")
     watched.live()
     assert "first: Move to the front" in watched.page.evaluate(FORMS)
     watched.page.get_by_role("button", name="Move to the front").focus()
-    harbor.native.ask("DELETE", f"/v1/leases/{lease}")
+    ledger.native.ask("DELETE", f"/v1/leases/{lease}")
     watched.page.wait_for_function("() => document.querySelector('h1').textContent[0] === 'L'")
     assert watched.page.evaluate(FORMS) == ["revoke: Revoke"]
     watched.go("/ui/pools/focus")
     watched.live()
     watched.page.get_by_role("button", name="Pause granting").focus()
-    harbor.native.ask("POST", "/v1/pools/focus:pause", {})
+    ledger.native.ask("POST", "/v1/pools/focus:pause", {})
     watched.page.wait_for_selector("main .alarm")
     assert watched.page.evaluate(FORMS) == ["resume: Resume granting"]
     assert watched.problems == []
 
 
-def test_a_focused_link_never_becomes_that_of_another_pool(open_page: Open, harbor: Harbor) -> None:
+def test_a_focused_link_never_becomes_that_of_another_pool(
+    open_page: Open, ledger: ExampleLedger
+) -> None:
     """The fullest pools change places; each link stays beside the figures of its pool."""
-    native = harbor.native
+    native = ledger.native
     for name in ("full/a", "full/b"):
         pool_with_a_ticket(native, name)
     watched = open_page("/ui")
@@ -77,9 +79,11 @@ def test_a_focused_link_never_becomes_that_of_another_pool(open_page: Open, harb
     assert all(names), names
 
 
-def test_typed_text_stays_when_the_focus_has_moved_on(open_page: Open, harbor: Harbor) -> None:
+def test_typed_text_stays_when_the_focus_has_moved_on(
+    open_page: Open, ledger: ExampleLedger
+) -> None:
     """Until the form is sent; a field that nobody has touched follows the server."""
-    native = harbor.native
+    native = ledger.native
     _, ticket = pool_with_a_ticket(native, "typed")
     watched = open_page(f"/ui/leases/{ticket}")
     watched.live()
@@ -92,7 +96,7 @@ def test_typed_text_stays_when_the_focus_has_moved_on(open_page: Open, harbor: H
 
 
 def test_a_page_tries_again_after_an_answer_that_is_no_stream(
-    open_page: Open, harbor: Harbor
+    open_page: Open, ledger: ExampleLedger
 ) -> None:
     """For example that of a proxy in front of a server that restarts."""
     watched = open_page("/ui/audit")
@@ -109,15 +113,17 @@ def test_a_page_tries_again_after_an_answer_that_is_no_stream(
     watched.live()
 
 
-def test_a_page_says_why_it_cannot_be_shown_any_more(open_page: Open, harbor: Harbor) -> None:
+def test_a_page_says_why_it_cannot_be_shown_any_more(
+    open_page: Open, ledger: ExampleLedger
+) -> None:
     """Its pool was deleted; if there is one of this name again, it is current again."""
     wanted = {"limit": 2, "pacing": None}
-    harbor.native.ask("PUT", "/v1/pools/short", wanted)
+    ledger.native.ask("PUT", "/v1/pools/short", wanted)
     watched = open_page("/ui/pools/short")
     watched.live()
-    assert harbor.native.ask("DELETE", "/v1/pools/short").status == 204
+    assert ledger.native.ask("DELETE", "/v1/pools/short").status == 204
     says(watched, "old: There is no pool")
-    harbor.native.ask("PUT", "/v1/pools/short", wanted)
+    ledger.native.ask("PUT", "/v1/pools/short", wanted)
     watched.live()
     assert watched.problems == []
 
@@ -128,7 +134,7 @@ def test_a_connection_that_died_silently_is_noticed(browser: Browser, tmp_path: 
     with serve(database, "--no-access-log", moorage=[os.environ["MOORAGE"]]) as server:
         native = Native(server.url, database)
         context = browser.new_context()
-        watched = Watched(context.new_page(), native.url)
+        watched = WatchedPage(context.new_page(), native.url)
         watched.page.clock.install()
         watched.sign_in(native.token("reader"))
         watched.go("/ui/pools")
@@ -143,9 +149,9 @@ def test_a_connection_that_died_silently_is_noticed(browser: Browser, tmp_path: 
         context.close()
 
 
-def test_a_double_click_is_one_action(open_page: Open, harbor: Harbor) -> None:
+def test_a_double_click_is_one_action(open_page: Open, ledger: ExampleLedger) -> None:
     """What was done is said once, and not again after a reload."""
-    native = harbor.native
+    native = ledger.native
     _, ticket = pool_with_a_ticket(native, "twice")
     watched = open_page(f"/ui/leases/{ticket}")
     watched.live()

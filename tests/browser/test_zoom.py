@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.test_fleet import ready
-from tests.browser.watched import Watched
+from tests.browser.watched_page import WatchedPage
 from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
 
@@ -71,7 +71,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Native]:
 def page(browser: Browser, native: Native) -> Iterator[Page]:
     """Return the map, drawn, with the pointer on it."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
-    watched = Watched(context.new_page(), native.url)
+    watched = WatchedPage(context.new_page(), native.url)
     watched.sign_in(native.secret)
     watched.go("/ui/fleet?group=name&colour=reserved")
     page = ready(watched)

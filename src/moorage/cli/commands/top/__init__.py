@@ -1,6 +1,6 @@
 """`moorage top`: shows the first ticket of each line and why it waits; live on a terminal.
 
-`pools.py` has the lines of pools, `rooms.py` what can be looked at, `feed.py` asks the server,
+`pools.py` has the lines of pools, `rooms.py` what can be looked at, `polling.py` asks the server,
 `display.py` draws and knows what keys do.
 """
 

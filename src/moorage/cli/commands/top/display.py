@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from moorage.cli.commands.top.feed import Feed
+from moorage.cli.commands.top.polling import Poller
 from moorage.cli.commands.top.rooms import AdmissionRoom, FleetRoom, Room
 from moorage.cli.support.durations import age_text
 from moorage.cli.support.output import printable
@@ -53,18 +53,18 @@ class _Line(NamedTuple):
 def live(transport: Transport, every: float, *, wide: bool) -> None:
     """Show the rooms until the user quits. Raises the first failure; later ones are shown."""
     rooms = (AdmissionRoom(transport), FleetRoom(transport))
-    feed = Feed(transport, every, rooms[0])
-    display = Display(rooms, feed, wide=wide)
+    poller = Poller(transport, every, rooms[0])
+    display = Display(rooms, poller, wide=wide)
     try:
         with Screen() as screen:
-            feed.start(screen.wake)
-            while feed.fault is None:
+            poller.start(screen.wake)
+            while poller.fault is None:
                 screen.draw(display.frame(size_of_terminal()))
                 for key in screen.keys(TICK_SECONDS):
                     if key in (QUIT, "Q"):
                         return
                     display.press(key)
-        raise feed.fault
+        raise poller.fault
     except KeyboardInterrupt:
         return
 
@@ -72,8 +72,8 @@ def live(transport: Transport, every: float, *, wide: bool) -> None:
 class Display:
     """Draws one of the rooms."""
 
-    def __init__(self, rooms: tuple[Room, ...], feed: Feed, *, wide: bool) -> None:
-        self._rooms, self._feed, self._wide = rooms, feed, wide
+    def __init__(self, rooms: tuple[Room, ...], poller: Poller, *, wide: bool) -> None:
+        self._rooms, self._poller, self._wide = rooms, poller, wide
         self._room = rooms[0]
         self._orders = {room.name: 0 for room in rooms}
         self._offsets = {room.name: 0 for room in rooms}
@@ -103,7 +103,7 @@ class Display:
         elif key in ("tab", "1", "2"):
             number = self._rooms.index(room) + 1 if key == "tab" else int(key) - 1
             self._room = self._rooms[number % len(self._rooms)]
-            self._feed.look(self._room)
+            self._poller.look(self._room)
 
     def frame(self, size: os.terminal_size) -> list[str]:
         """Return what to draw on a screen of this size: all of its lines."""
@@ -122,7 +122,7 @@ class Display:
 
     def _header(self, width: int) -> list[str]:
         """Return the first lines: where we are, how old it is, the totals, what is wrong."""
-        seen = self._feed.seen.get(self._room.name)
+        seen = self._poller.seen.get(self._room.name)
         parts = []
         if seen is not None:
             parts = ["now" if seen.age <= FRESH_SECONDS else f"{age_text(seen.age)} old"]
@@ -135,13 +135,13 @@ class Display:
         lines = [f"{self._styled(name, bold=True)}{space}{age}"]
         totals = "" if seen is None else self._room.totals(seen.value)
         lines += wrapped(totals, width)[:REMARK_LINES] or [""]
-        trouble = printable(self._feed.trouble(self._room) or "")
+        trouble = printable(self._poller.trouble(self._room) or "")
         lines += [self._styled(one, fg=BAD) for one in wrap(trouble, width)[:REMARK_LINES]]
         return lines
 
     def _lines(self, width: int) -> tuple[list[_Line], list[str]]:
         """Return all lines of the tables, and the lines that name missing columns."""
-        seen = self._feed.seen.get(self._room.name)
+        seen = self._poller.seen.get(self._room.name)
         if seen is None:
             return [_Line("", "", is_row=False)], []
         lines: list[_Line] = []

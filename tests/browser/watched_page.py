@@ -26,7 +26,7 @@ def axe() -> str:
     return Path(os.environ["AXE"]).read_text()
 
 
-class Watched:
+class WatchedPage:
     """A page, and its problems: errors, refused loads, violations of the policy."""
 
     def __init__(self, page: Page, url: str) -> None:

@@ -10,7 +10,7 @@ POOL = "install/azure"
 BOOT = str(UUID(int=5, version=4))
 
 
-class Harbor:
+class ExampleLedger:
     """A server with pools, leases, a line, hosts and an agent."""
 
     def __init__(self, native: Native) -> None:

@@ -28,7 +28,7 @@ class Seen(NamedTuple):
         return monotonic() - self.at
 
 
-class Feed:
+class Poller:
     """What the server has answered about each room, and what is wrong with it now."""
 
     def __init__(self, transport: Transport, every: float, first: Room) -> None:
