@@ -5,7 +5,7 @@ import asyncio
 import psycopg
 
 from moorage.store import changelog
-from moorage.store.open import open_engine
+from moorage.store.postgres.engine import PostgresEngine
 from tests.support import cluster
 from tests.support.cluster import ask
 
@@ -16,7 +16,7 @@ def test_a_read_in_progress_when_the_engine_is_closed() -> None:
     """It is answered, and leaves no connection open."""
 
     async def scenario(url: str) -> None:
-        engine = open_engine(url)
+        engine = PostgresEngine(url)
         with psycopg.connect(url) as other:
             other.execute("LOCK TABLE clock")
             reading = asyncio.create_task(engine.read(changelog.changes_load(0)))
