@@ -3,7 +3,8 @@
 All open pages together may use a small share of a core, and each view gets an equal part of it: the
 more there are, and the longer one takes to render, the less often it is rendered. What counts is
 the time that passes, which is more if the service is busy with claims: then pages give way. Pages
-that look the same are one view, which is rendered once for all readers with the same rights.
+that look the same are one view, which is rendered once for all readers with the same rights. One is
+rendered at a time, otherwise each would seem to take longer than it does; readers take turns.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from moorage.core.errors import Error
 from moorage.faces.dashboard.ages import age_text
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
+from moorage.service.caller_turns import CallerTurns
 
 K = TypeVar("K")
 
@@ -67,10 +69,15 @@ class _Rendered:
     text: asyncio.Future[str]
 
     def serves(self, now: float, revision: tuple[int, int], seconds: float) -> bool:
-        """Return whether it is current, or not older than `seconds`, and has not failed."""
+        """Return whether it is current, or not older than `seconds`, and has not failed.
+
+        If it is not ready yet, any number of `seconds` but 0 is enough.
+        """
         if self.text.done() and (self.text.cancelled() or self.text.exception() is not None):
             return False
         is_current = self.revision == revision and not self.changed.is_set()
+        if not self.text.done():
+            return is_current or seconds > 0
         return now - self.at < (BEAT_SECONDS if is_current else seconds)
 
 
@@ -85,8 +92,7 @@ class Live:
         self._rendered: dict[View, _Rendered] = {}
         self._seconds: dict[View, tuple[float, float]] = {}
         """How long the last two renderings of a view have taken."""
-        self._one_at_a_time = asyncio.Lock()
-        """Otherwise pages would delay each other, and each seem to take longer than it does."""
+        self._turns = CallerTurns("pages", OF_READER_MAX, STREAMS_MAX)
 
     def interval(self, view: View) -> float:
         """Return the seconds between two renderings of a view at present.
@@ -107,8 +113,8 @@ class Live:
 
         `main` has the page's content. `failed` says why there is none at present, for example
         because its pool was deleted; it is tried again. `beat` says that nothing is newer, or how
-        old the content is if something has changed, but pages must wait. `signed-out` is the last
-        one. If too many pages are open, there is none.
+        old the content is if the page must wait. `signed-out` is the last one. If too many pages
+        are open, there is none.
         """
         if self._open[who] >= OF_READER_MAX or self._open.total() >= STREAMS_MAX:
             yield LATER
@@ -116,7 +122,7 @@ class Live:
         self._open[who] += 1
         self._views[view] += 1
         try:
-            async with aclosing(self._events(view, render, signed_in)) as events:
+            async with aclosing(self._events(who, view, render, signed_in)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -128,13 +134,14 @@ class Live:
 
     async def _events(
         self,
+        who: str,
         view: View,
         render: Callable[[], Awaitable[str]],
         signed_in: Callable[[], Awaitable[bool]],
     ) -> AsyncGenerator[bytes, None]:
         now = asyncio.get_running_loop().time
         shown: str | None = None
-        due, begun, changed = 0.0, 0.0, asyncio.Event()
+        due, begun, changed, fresh = 0.0, now(), asyncio.Event(), True
         while not self._service.watch.closed:
             try:
                 if not await signed_in():
@@ -142,11 +149,14 @@ class Live:
                     return
                 text = shown
                 if shown is None or now() >= due:
-                    last = await self._current(view, render, fresh=shown is None)
+                    last, fresh = self._current(who, view, render, fresh=fresh), False
+                    if not (await asyncio.wait([last.text], timeout=BEAT_SECONDS))[0]:
+                        yield self._event("beat", age_text(now() - begun))
+                        continue
                     text, begun, changed = last.text.result(), last.at, last.changed
                     due = begun + self.interval(view)
             except (RefusedError, Error) as error:
-                shown, due = None, now() + INTERVAL_SECONDS
+                shown, due, fresh = None, now() + INTERVAL_SECONDS, True
                 changed = self._service.feed.bell.listen()
                 yield self._event("failed", error.message)
             else:
@@ -167,10 +177,10 @@ class Live:
         lines = "\n".join(f"data: {line}" for line in END_OF_LINE.split(text))
         return f"event: {name}\nid: {now}\n{lines}\n\n".encode()
 
-    async def _current(
-        self, view: View, render: Callable[[], Awaitable[str]], *, fresh: bool
+    def _current(
+        self, who: str, view: View, render: Callable[[], Awaitable[str]], *, fresh: bool
     ) -> _Rendered:
-        """Return the page, which serves all who see this view until it is due again.
+        """Return the page, maybe in progress; it serves all who see this view until it is due.
 
         `fresh`: whatever has changed must be on it, because the reader has loaded it just now.
         """
@@ -179,14 +189,17 @@ class Live:
         last = self._rendered.get(view)
         if last is None or not last.serves(now, revision, 0 if fresh else self.interval(view)):
             changed = self._service.feed.bell.listen()
-            task = asyncio.ensure_future(self._timed(view, render))
+            task = asyncio.ensure_future(self._timed(who, view, render))
+            # Its readers may be gone before it fails.
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())
             last = self._rendered[view] = _Rendered(now, revision, changed, task)
-        await asyncio.shield(last.text)
         return last
 
-    async def _timed(self, view: View, render: Callable[[], Awaitable[str]]) -> str:
+    async def _timed(self, who: str, view: View, render: Callable[[], Awaitable[str]]) -> str:
         now = asyncio.get_running_loop().time
-        async with self._one_at_a_time:
+        async with self._turns.of(who):
+            if view not in self._views:
+                return ""
             begun = now()
             text = await render()
             spent = now() - begun
