@@ -1,4 +1,4 @@
-"""Open pages whose rendering takes long: what their readers are told, and who is next."""
+"""Open pages whose rendering takes long: what their readers see meanwhile, and who is next."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
