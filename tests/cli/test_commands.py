@@ -280,6 +280,7 @@ def test_audit(folder: Path) -> None:
     assert lines[1].split("\t")[3:5] == ["database.backup", f"{folder}/copy.sqlite"]
     assert lines[2].endswith("\tname: bob; role: reader")
     assert answer("audit", "--since", "1h", directory=folder)[:2] == [backup, token]
+    assert answer("audit", made["id"], directory=folder) == [token]
 
 
 def test_a_failed_backup_is_audited(folder: Path) -> None:

@@ -79,6 +79,8 @@ def test_administration(ledger: Ledger) -> None:
     ledger.token_revoke(made.id)
     newest = next(ledger.audit())
     assert (newest.action, newest.target, newest.who) == ("token.revoke", made.id, "admin")
+    actions = [entry.action for entry in ledger.audit(made.id)]
+    assert actions == ["token.revoke", "token.create"]
 
 
 def test_a_user_claims_for_its_own_project_only(served: tuple[str, str], ledger: Ledger) -> None:

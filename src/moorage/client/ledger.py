@@ -91,11 +91,14 @@ class Ledger:
         """Follow all changes after a cursor; see `Watch`."""
         return Watch(self._transport, after, kinds)
 
-    def audit(self) -> Iterator[AuditEntry]:
-        """Yield the audit log (who did what to Moorage itself), newest first."""
+    def audit(self, target: str | None = None) -> Iterator[AuditEntry]:
+        """Yield the audit log (who did what to Moorage itself), newest first.
+
+        `target`: only what was done to it, such as to a pool or a lease.
+        """
         cursor: str | None = None
         while True:
-            page = self._page(AuditPage, "/v1/audit", cursor, PAGE_MAX)
+            page = self._page(AuditPage, "/v1/audit", cursor, PAGE_MAX, target=target)
             yield from page.entries
             if (cursor := page.next) is None:
                 return
@@ -117,9 +120,12 @@ class Ledger:
         """Revoke a token."""
         self._transport.request("DELETE", f"/v1/tokens/{token_id}")
 
-    def _page(self, kind: type[T], path: str, cursor: str | None, limit: int) -> T:
-        asked = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
-        return self._ask(kind, "GET", f"{path}?{urlencode(asked)}")
+    def _page(
+        self, kind: type[T], path: str, cursor: str | None, limit: int, **more: str | None
+    ) -> T:
+        asked = {"limit": str(limit), "cursor": cursor, **more}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return self._ask(kind, "GET", f"{path}?{urlencode(given)}")
 
     def _ask(self, kind: type[T], method: str, path: str, body: Any = None) -> T:
         return decode(kind, self._transport.request(method, path, body))

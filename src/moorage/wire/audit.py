@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from moorage.wire.dataclass import dataclass
+from moorage.wire.pages import PageAsked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,13 @@ class AuditEntry:
     target: str
     before: Any
     after: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditAsked(PageAsked):
+    """Which entries to list: those of a target, such as the name of a pool or the id of a lease."""
+
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

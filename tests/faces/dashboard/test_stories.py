@@ -1,13 +1,16 @@
 """The page of a lease: its story in order, and notices that say what was done."""
 
+import json
+from urllib.parse import quote, unquote
+
 import pytest
 
 from tests.faces.dashboard.support.browserless import signed_in
 from tests.faces.v1.leasing import ask, lease_action, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
 
-MOVES = 1_001
-"""More actions than a page of the audit log has."""
+MANY = 101
+"""More actions than a story has."""
 
 
 def story(native: Native, lease: str) -> list[str]:
@@ -45,19 +48,40 @@ def test_stories_have_their_order(native: Native) -> None:
 
 
 def test_a_story_says_what_it_lacks(native: Native) -> None:
-    """Actions that are too old to be found."""
-    ticket = waiting_ticket(native, make_pool(native)).body["id"]
+    """Whatever was done to others, it has all; of very many actions on it, the newest ones."""
+    pool = make_pool(native)
+    ticket = waiting_ticket(native, pool).body["id"]
     lease_action(native, ticket, "move", priority=3)
+    for number in range(MANY):
+        native.ask("POST", f"/v1/pools/{pool}:{'resume' if number % 2 else 'pause'}", {})
     browser = signed_in(native, "admin")
     page = browser.get(f"/ui/leases/{ticket}").document.text
     assert "lease.move" in page
     assert "are not shown" not in page
-    pool = make_pool(native)
-    for number in range(MOVES):
-        native.ask("POST", f"/v1/pools/{pool}:{'resume' if number % 2 else 'pause'}", {})
-    page = browser.get(f"/ui/leases/{ticket}").document.text
-    assert "lease.move" not in page
-    assert "are not shown" in page
+    for number in range(MANY):
+        lease_action(native, ticket, "move", priority=number % 5)
+    assert "are not shown" in browser.get(f"/ui/leases/{ticket}").document.text
+
+
+def test_who_has_changed_it_is_a_link(native: Native) -> None:
+    """From a pool, for admins; in the audit log, a target leads to what was done to it."""
+    pool, other = make_pool(native), make_pool(native)
+    for name in (pool, other):
+        native.ask("POST", f"/v1/pools/{name}:pause", {"reason": "test"})
+    browser, of_pool = signed_in(native, "admin"), f"/ui/audit?target={quote(pool)}"
+    assert of_pool in browser.get(f"/ui/pools/{pool}").document.links
+    whole = browser.get("/ui/audit").document
+    assert of_pool in map(unquote, whole.links) and other in whole.text
+    page = browser.get(of_pool).document
+    assert "pool.pause" in page.text and other not in page.text
+    rows = json.loads(browser.get(of_pool.replace("audit", "audit.json")).body)["audit"]
+    assert [(row["action"], row["target"]) for row in rows] == [
+        ("pool.pause", pool),
+        ("pool.put", pool),
+    ]
+    assert "No actions on this target" in browser.get("/ui/audit?target=nothing").document.text
+    operator = signed_in(native, "operator").get(f"/ui/pools/{pool}").document
+    assert of_pool not in operator.links
 
 
 def test_an_unknown_start_has_no_invented_reason(native: Native) -> None:

@@ -95,6 +95,11 @@ def test_every_administrative_operation_is_audited(native: Native, tmp_path: Pat
         ("token.create", eve["id"], None, wanted),
     ]
     assert made["token"] not in str(native.ask("GET", "/v1/audit?limit=1000").body)
+    asked = f"/v1/audit?target={made['id']}&limit=1"
+    first = native.ask("GET", asked).body
+    second = native.ask("GET", f"{asked}&cursor={first['next']}").body
+    assert (first["entries"], second["entries"]) == ([entries[1]], [entries[2]])
+    assert second["next"] is None
 
 
 @pytest.mark.parametrize(("path", "member"), [("/v1/leases", "leases"), ("/v1/agents", "agents")])

@@ -15,7 +15,7 @@ def test_audit_rows_in_windows(engine: Engine) -> None:
     """Audit rows come back as they were, newest first."""
     rows = [
         AuditRow(
-            Instant(n // 2), f"a{n}", "who", None, "admin", "token.create", "t", None, '{"a":1}'
+            Instant(n // 2), f"a{n}", "who", None, "admin", "token.create", f"t{n % 2}", None, "{}"
         )
         for n in range(5)
     ]
@@ -25,5 +25,8 @@ def test_audit_rows_in_windows(engine: Engine) -> None:
             await write(engine, audit.audit_insert(row))
         assert await engine.read(audit.audit_window(END, "", 9)) == rows[::-1]
         assert await engine.read(audit.audit_window(rows[3].at, rows[3].id, 2)) == rows[2:0:-1]
+        assert await engine.read(audit.audit_window(END, "", 9, "t0")) == rows[::-2]
+        window = audit.audit_window(rows[3].at, rows[3].id, 1, "t1")
+        assert await engine.read(window) == [rows[1]]
 
     asyncio.run(scenario())

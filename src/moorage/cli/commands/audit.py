@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from moorage.cli.support import completion
 from moorage.cli.support.command import administering, administration, server_now
 from moorage.cli.support.durations import DurationType, duration_text
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
@@ -26,8 +27,9 @@ COLUMNS = (
 LIMIT = 50
 
 
-@click.command(epilog=example("moorage audit --limit 20", "moorage audit --since 1h"))
+@click.command(epilog=example("moorage audit --since 1h", "moorage audit install/azure"))
 @administering
+@click.argument("target", required=False, shell_complete=completion.pools)
 @click.option(
     "--limit",
     type=WholeNumber(1, PAGE_MAX),
@@ -36,10 +38,15 @@ LIMIT = 50
 @click.option("--since", type=DurationType(), help="Only entries of this last time, such as 1h.")
 @wide_option
 @json_option
-def audit(limit: int | None, since: float | None, wide: bool, as_json: bool) -> None:
-    """Print the audit log, newest first: who did what to Moorage itself."""
+def audit(
+    target: str | None, limit: int | None, since: float | None, wide: bool, as_json: bool
+) -> None:
+    """Print the audit log, newest first: who did what to Moorage itself.
+
+    TARGET, such as the name of a pool or the id of a lease: only what was done to it.
+    """
     most = limit or (LIMIT if since is None else PAGE_MAX)
-    entries = administration().audit(most)
+    entries = administration().audit(most, target)
     now = server_now()
     if since is not None:
         found = [one for one in entries if _age(one, now) <= since]

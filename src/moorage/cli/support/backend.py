@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -76,9 +76,10 @@ class ServerBackend:
         """See `command.Administration`."""
         self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}")
 
-    def audit(self, limit: int) -> list[dict[str, Any]]:
+    def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
         """See `command.Administration`."""
-        entries: list[dict[str, Any]] = self._ask("GET", f"/v1/audit?limit={limit}")["entries"]
+        asked = urlencode({"limit": limit} | ({} if target is None else {"target": target}))
+        entries: list[dict[str, Any]] = self._ask("GET", f"/v1/audit?{asked}")["entries"]
         return entries
 
     def backup(self, target: str) -> str:
@@ -159,9 +160,9 @@ class DatabaseBackend:
         """See `command.Administration`."""
         self._run(lambda service: service.access.revoke(token_id, by=local()))
 
-    def audit(self, limit: int) -> list[dict[str, Any]]:
+    def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
         """See `command.Administration`."""
-        rows, _ = self._run(lambda service: service.audit.page(None, limit))
+        rows, _ = self._run(lambda service: service.audit.page(None, limit, target))
         return [msgspec.to_builtins(entry_shown(row)) for row in rows]
 
     def backup(self, target: str) -> str:

@@ -43,8 +43,8 @@ class Administration(Protocol):
         """Replace a token by a new one, whose secret is under `token`."""
         ...
 
-    def audit(self, limit: int) -> list[dict[str, Any]]:
-        """Return the newest audit entries, newest first."""
+    def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
+        """Return the newest audit entries, newest first; those of a target, if there is one."""
         ...
 
     def backup(self, target: str) -> str:

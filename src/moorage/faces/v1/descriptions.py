@@ -94,6 +94,7 @@ PARAMETERS = {
     "resource_class": "Only this resource class.",
     "since": "How long ago leases may have ended, in seconds.",
     "state": "Only entries in this state.",
+    "target": "Only what was done to this: a pool's name, the id of a lease, a token or an agent.",
     "token": "The fencing token of the lease.",
     "until": "What to wait for.",
     "wait": "How long to wait, in seconds; at most 60.",

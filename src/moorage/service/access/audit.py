@@ -78,15 +78,19 @@ class Audit:
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
         audit_log.write([row])
 
-    async def page(self, cursor: str | None, limit: int) -> tuple[list[AuditRow], str | None]:
+    async def page(
+        self, cursor: str | None, limit: int, target: str | None = None
+    ) -> tuple[list[AuditRow], str | None]:
         """Return rows, newest first, and the cursor of the next page; None on the last page.
 
+        `target`: only what was done to it.
         Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
         """
         rows_max = rows_to_read(limit)
         place = place_parse(cursor, END)
         with errors.translated():
-            rows = await self._engine.read(audit_store.audit_window(place.at, place.id, rows_max))
+            window = audit_store.audit_window(place.at, place.id, rows_max, target)
+            rows = await self._engine.read(window)
         return page_of(rows, limit, lambda row: PageMarker(row.at, row.id))
 
 

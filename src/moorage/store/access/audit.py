@@ -31,9 +31,17 @@ def audit_insert(row: AuditRow) -> Plan[None]:
     yield [Write("audit_insert", [row])]
 
 
-def audit_window(at: Instant, row_id: str, rows_max: int) -> Plan[list[AuditRow]]:
-    """Load the rows before (at, id), newest first, at most `rows_max` of them."""
-    (rows,) = yield [Query("audit_window", (at, row_id, rows_max))]
+def audit_window(
+    at: Instant, row_id: str, rows_max: int, target: str | None = None
+) -> Plan[list[AuditRow]]:
+    """Load the rows before (at, id), newest first, at most `rows_max` of them.
+
+    `target`: only what was done to it.
+    """
+    if target is None:
+        (rows,) = yield [Query("audit_window", (at, row_id, rows_max))]
+    else:
+        (rows,) = yield [Query("audit_window_of_target", (at, row_id, rows_max, target))]
     return [AuditRow(*row) for row in rows]
 
 

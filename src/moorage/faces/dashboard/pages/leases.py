@@ -21,8 +21,8 @@ STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "
 
 The oldest come first, so with the ended ones a list would begin with what is long over.
 """
-ACTIONS_READ = 1_000
-"""The newest actions among which those on a lease are searched."""
+ACTIONS_READ = 100
+"""Actions on a lease that its story has; older ones are only in the audit log."""
 
 RELEASED = frozenset({"released", "withdrawn"})
 """How leases and tickets end that were released."""
@@ -83,10 +83,10 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     actions: list[AuditEntry] = []
     unread: datetime | None = None
     if request.permits("GET", "/v1/audit"):
-        audit: AuditPage = await request.get("/v1/audit", limit=ACTIONS_READ)
-        actions = [entry for entry in audit.entries if entry.target == lease.id]
-        if audit.next is not None and audit.entries[-1].at > lease.asked_at:
-            unread = audit.entries[-1].at
+        audit: AuditPage = await request.get("/v1/audit", target=lease.id, limit=ACTIONS_READ)
+        actions = audit.entries
+        if audit.next is not None:
+            unread = actions[-1].at
     return {
         "title": f"{'Ticket' if lease.state == 'waiting' else 'Lease'} {lease.id[:18]}",
         "lease": lease,

@@ -3,14 +3,13 @@
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.native.audit import shown
-from moorage.wire.audit import AuditPage
-from moorage.wire.pages import PageAsked
+from moorage.wire.audit import AuditAsked, AuditPage
 
 
-async def page(request: Request[None, PageAsked]) -> AuditPage:
+async def page(request: Request[None, AuditAsked]) -> AuditPage:
     """Return audit entries, newest first."""
     asked = request.parameters
-    rows, following = await request.service.audit.page(asked.cursor, asked.limit)
+    rows, following = await request.service.audit.page(asked.cursor, asked.limit, asked.target)
     return AuditPage(entries=[shown(row) for row in rows], next=following)
 
 
@@ -21,7 +20,7 @@ ROUTES = (
         role=Role.ADMIN,
         summary="List the audit log, newest first.",
         handler=page,
-        parameters=PageAsked,
+        parameters=AuditAsked,
         answer=AuditPage,
     ),
 )
