@@ -1,6 +1,7 @@
 """Whatever is lost, refused or delayed: the rules of the protocol hold, and the agent converges."""
 
 from contextlib import suppress
+from math import inf, nextafter
 from typing import Any
 
 import hypothesis.strategies as st
@@ -83,7 +84,7 @@ class Agent(RuleBasedStateMachine):
             wait = self.protocol.due_in(self.now)
             if wait is None:  # it is decommissioned
                 return
-            self.now += wait
+            self.now = nextafter(self.now + wait, inf)  # the sum may be rounded down
             self.ask()
             self.it_is_answered()
 
