@@ -136,3 +136,12 @@ def test_the_check_finds_the_index_of_arrivals(server: psycopg.Connection) -> No
         ORDER BY arrival, id LIMIT $5
     """
     assert "lease_arrival" in indexes(plan_of(server, bad))
+
+
+def test_the_audit_log_of_a_target_is_read_by_target(server: psycopg.Connection) -> None:
+    """Newest first, without sorting; the control has no index."""
+    plan = plan_of(server, blocks("postgres")["audit_window_of_target"])
+    assert indexes(plan) == {"audit_target"}
+    assert "Sort" not in {node["Node Type"] for node in nodes(plan)}
+    bad = "SELECT id FROM audit WHERE target = $1 ORDER BY at DESC, id DESC LIMIT $2"
+    assert "audit_target" not in indexes(plan_of(server, bad))

@@ -6,7 +6,10 @@ FROM audit WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
 
 -- name: audit_window_of_target --
 SELECT at, id, who, token_id, role, action, target, before, after
-FROM audit WHERE target = $4 AND (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
+FROM audit
+WHERE substr(target, 1, 200) = substr(CAST($4 AS TEXT), 1, 200) AND target = $4
+    AND (at, id) < ($1, $2)
+ORDER BY at DESC, id DESC LIMIT $3;
 
 -- name: audit_delete --
 DELETE FROM audit WHERE (at, id) IN (
