@@ -4,13 +4,6 @@
 SELECT at, id, who, token_id, role, action, target, before, after
 FROM audit WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
 
--- name: audit_window_of_target --
-SELECT at, id, who, token_id, role, action, target, before, after
-FROM audit
-WHERE substr(target, 1, 200) = substr(CAST($4 AS TEXT), 1, 200) AND target = $4
-    AND (at, id) < ($1, $2)
-ORDER BY at DESC, id DESC LIMIT $3;
-
 -- name: audit_delete --
 DELETE FROM audit WHERE (at, id) IN (
     SELECT at, id FROM audit WHERE at < $1 ORDER BY at, id LIMIT $2

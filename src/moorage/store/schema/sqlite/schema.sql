@@ -156,7 +156,7 @@ CREATE TABLE audit (
     after TEXT,
     PRIMARY KEY (at, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX audit_target ON audit (substr(target, 1, 200), at, id);
+CREATE INDEX audit_target ON audit (target, at, id);
 
 -- The number of tickets so far; every decision of admission locks this row.
 CREATE TABLE admission_clock (
