@@ -124,3 +124,19 @@ def test_pages_that_nobody_sees_any_more_are_not_rendered(tmp_path: Path) -> Non
         assert pages.begun == ["first", "last"]
 
     play(tmp_path, scenario)
+
+
+def test_pages_that_wait_do_not_delay_the_end(tmp_path: Path) -> None:
+    """When the service stops, they are no longer rendered, and their streams end."""
+
+    async def scenario(service: Service, pages: Pages) -> None:
+        opened = [pages.open(f"reader {number}", f"page {number}") for number in range(3)]
+        asked = [asyncio.ensure_future(anext(one, None)) for one in opened]
+        while not pages.begun:
+            await asyncio.sleep(0)
+        service.watch.close()
+        pages.permits["page 0"].release()
+        assert await asyncio.gather(*asked) == [None, None, None]
+        assert pages.begun == ["page 0"]
+
+    play(tmp_path, scenario)

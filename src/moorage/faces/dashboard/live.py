@@ -150,7 +150,10 @@ class Live:
                 text = shown
                 if shown is None or now() >= due:
                     last, fresh = self._current(who, view, render, fresh=fresh), False
-                    if not (await asyncio.wait([last.text], timeout=BEAT_SECONDS))[0]:
+                    done, _ = await asyncio.wait([last.text], timeout=BEAT_SECONDS)
+                    if self._service.watch.closed:
+                        return
+                    if not done:
                         yield self._event("beat", age_text(now() - begun))
                         continue
                     text, begun, changed = last.text.result(), last.at, last.changed
@@ -198,8 +201,8 @@ class Live:
     async def _timed(self, who: str, view: View, render: Callable[[], Awaitable[str]]) -> str:
         now = asyncio.get_running_loop().time
         async with self._turns.of(who):
-            if view not in self._views:
-                return ""
+            if view not in self._views or self._service.watch.closed:
+                return ""  # nobody sees it
             begun = now()
             text = await render()
             spent = now() - begun
