@@ -57,6 +57,11 @@ async def named(events: AsyncGenerator[bytes, None], name: str) -> str:
     raise AssertionError(f"no {name}")
 
 
+async def whole(events: AsyncGenerator[bytes, None]) -> bytes:
+    """Return all events of a stream."""
+    return b"".join([event async for event in events])
+
+
 def test_a_page_that_waits_says_how_old_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,16 +132,18 @@ def test_pages_that_nobody_sees_any_more_are_not_rendered(tmp_path: Path) -> Non
 
 
 def test_pages_that_wait_do_not_delay_the_end(tmp_path: Path) -> None:
-    """When the service stops, they are no longer rendered, and their streams end."""
+    """When the service stops, they are no longer rendered, and their streams end at once."""
 
     async def scenario(service: Service, pages: Pages) -> None:
         opened = [pages.open(f"reader {number}", f"page {number}") for number in range(3)]
-        asked = [asyncio.ensure_future(anext(one, None)) for one in opened]
+        asked = [asyncio.ensure_future(whole(one)) for one in opened]
         while not pages.begun:
             await asyncio.sleep(0)
         service.watch.close()
         pages.permits["page 0"].release()
-        assert await asyncio.gather(*asked) == [None, None, None]
+        first, *others = await asyncio.gather(*asked)
+        assert b"page 0 1" in first
+        assert all(b"The service is stopping." in one for one in others)
         assert pages.begun == ["page 0"]
 
     play(tmp_path, scenario)

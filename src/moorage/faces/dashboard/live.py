@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
 from moorage.core.clock import SECOND
-from moorage.core.errors import Error
+from moorage.core.errors import Code, Error
 from moorage.faces.dashboard.ages import age_text
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
@@ -150,10 +150,7 @@ class Live:
                 text = shown
                 if shown is None or now() >= due:
                     last, fresh = self._current(who, view, render, fresh=fresh), False
-                    done, _ = await asyncio.wait([last.text], timeout=BEAT_SECONDS)
-                    if self._service.watch.closed:
-                        return
-                    if not done:
+                    if not (await asyncio.wait([last.text], timeout=BEAT_SECONDS))[0]:
                         yield self._event("beat", age_text(now() - begun))
                         continue
                     text, begun, changed = last.text.result(), last.at, last.changed
@@ -201,7 +198,9 @@ class Live:
     async def _timed(self, who: str, view: View, render: Callable[[], Awaitable[str]]) -> str:
         now = asyncio.get_running_loop().time
         async with self._turns.of(who):
-            if view not in self._views or self._service.watch.closed:
+            if self._service.watch.closed:
+                raise Error(Code.UNAVAILABLE, "The service is stopping.")
+            if view not in self._views:
                 return ""  # nobody sees it
             begun = now()
             text = await render()
