@@ -178,7 +178,9 @@ class Drawing:
     def _hold(self) -> Maker:
         lease = self._lease_id("granted", "waiting")
         hold = self.dice.choice((None, 5 * SECOND, 3_000 * SECOND))
-        return partial(lease_cases.LeaseHold, lease, self._proof(lease), hold, by=self._stead())
+        at_most = hold is not None and self._chance(0.5)
+        known = (lease, self._proof(lease), hold, at_most)
+        return partial(lease_cases.LeaseHold, *known, by=self._stead())
 
     def _retry(self) -> Maker:
         lease, fresh = self._lease_id("granted", "waiting"), self.fresh()

@@ -208,9 +208,22 @@ class Admission:
         values = {"record": record, "version": version, "token": token}
         return self._ask(Lease, "PUT", f"{_lease(lease_id)}/record", values)
 
-    def hold(self, lease_id: str, hold: float | None, token: str | None = None) -> Lease:
-        """Make a lease end this many seconds from now; None: it no longer has a hold."""
-        return self._ask(Lease, "PATCH", _lease(lease_id), {"hold": hold, "token": token})
+    def hold(
+        self,
+        lease_id: str,
+        hold: float | None,
+        token: str | None = None,
+        *,
+        at_most: bool = False,
+    ) -> Lease:
+        """Make a lease end this many seconds from now; None: it no longer has a hold.
+
+        With `at_most` a lease that ends earlier keeps its end.
+        """
+        values: dict[str, Any] = {"hold": hold, "token": token}
+        if at_most:
+            values["at_most"] = True
+        return self._ask(Lease, "PATCH", _lease(lease_id), values)
 
     def retry(
         self,

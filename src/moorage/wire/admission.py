@@ -323,9 +323,10 @@ class RecordWanted(HolderProof):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldWanted(HolderProof):
-    """The new hold in seconds from now; null: no hold."""
+    """The new hold in seconds from now; null: no hold. With `at_most` an earlier end stays."""
 
     hold: float | None
+    at_most: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

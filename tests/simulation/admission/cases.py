@@ -75,8 +75,8 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
             return line_cases.TicketMove(lease, priority, by=lease_cases.OnBehalf(OPERATOR))
         case do.Force(lease):
             return line_cases.TicketForce(lease, by=lease_cases.OnBehalf(OPERATOR))
-        case do.Hold(lease, owner, token, hold):
-            return lease_cases.LeaseHold(lease, Proof(owner, token), hold)
+        case do.Hold(lease, owner, token, hold, at_most):
+            return lease_cases.LeaseHold(lease, Proof(owner, token), hold, at_most)
         case do.Retry(lease, owner, token, ask):
             proof = Proof(owner, token)
             fresh = new_id()

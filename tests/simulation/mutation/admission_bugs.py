@@ -69,6 +69,13 @@ ADMISSION_BUGS = (
         "Instant(moment.alive + ticket.ttl // 2)",
     ),
     Bug(
+        "I13",
+        "a release with a delay moves an earlier end",
+        f"{CORE}/leases.py",
+        "if at_most and _ends_by(found, wanted, until):",
+        "if at_most and wanted is None:",
+    ),
+    Bug(
         "I6",
         "a renewal is accepted and forgotten",
         f"{CORE}/leases.py",

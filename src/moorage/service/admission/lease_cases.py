@@ -242,15 +242,21 @@ class LeaseRevoke(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseHold(LeaseCase):
-    """Change the end of a lease's hold: `hold` microseconds from now; None: no end."""
+    """Change the end of a lease's hold: `hold` microseconds from now; None: no end.
+
+    `at_most`: an earlier end stays.
+    """
 
     proof: Proof
     hold: int | None
+    at_most: bool = False
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.leases.get(self.lease)
-        changes, self.lease = leases.hold(facts, when.moment, self.lease, self.proof, self.hold)
+        changes, self.lease = leases.hold(
+            facts, when.moment, self.lease, self.proof, self.hold, at_most=self.at_most
+        )
         seconds = None if self.hold is None else self.hold / SECOND
         self.leave("lease.hold", before, changes, when, hold=seconds)
         return Changes(admission=changes)

@@ -259,10 +259,19 @@ class Admission:
         return await self._done(lease_cases.LeaseRecord(lease, proof, record, version, by=instead))
 
     async def hold(
-        self, lease: LeaseId, proof: Proof, hold: int | None, instead: OnBehalf | None = None
+        self,
+        lease: LeaseId,
+        proof: Proof,
+        hold: int | None,
+        instead: OnBehalf | None = None,
+        *,
+        at_most: bool = False,
     ) -> LeaseView:
-        """Set a lease's hold to end `hold` microseconds from now; None: no end."""
-        return await self._done(lease_cases.LeaseHold(lease, proof, hold, by=instead))
+        """Set a lease's hold to end `hold` microseconds from now; None: no end.
+
+        `at_most`: an earlier end stays.
+        """
+        return await self._done(lease_cases.LeaseHold(lease, proof, hold, at_most, by=instead))
 
     async def retry(
         self,

@@ -124,7 +124,11 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     wanted = request.body
     hold = microseconds_or_none("hold", wanted.hold)
     view = await request.service.admission.hold(
-        lease_id(request), _proof(request, wanted.token), hold, _stead(request)
+        lease_id(request),
+        _proof(request, wanted.token),
+        hold,
+        _stead(request),
+        at_most=wanted.at_most,
     )
     return lease_shown(request, view)
 
