@@ -20,7 +20,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, line_cases, pool_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases, revoke_cases
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.slotted import slot_cases
 from moorage.service.batch.use_case import UseCase
@@ -173,7 +173,7 @@ class Drawing:
         return partial(lease_cases.LeaseRelease, lease, self._proof(lease), by=self._stead())
 
     def _revoke(self) -> Maker:
-        return partial(lease_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
+        return partial(revoke_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
 
     def _hold(self) -> Maker:
         lease = self._lease_id("granted", "waiting")

@@ -246,9 +246,16 @@ class Admission:
             values["record_version"] = record_version
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/retry", values)
 
-    def revoke(self, lease_id: str, reason: str = "") -> Lease:
-        """Revoke a lease or ticket."""
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", {"reason": reason})
+    def revoke(self, lease_id: str, reason: str = "", *, holder_is_gone: bool = False) -> Lease:
+        """Revoke a lease or ticket.
+
+        With `holder_is_gone` no late release by name is expected of a lease of the lease proxy,
+        also if it has ended before.
+        """
+        values: dict[str, Any] = {"reason": reason}
+        if holder_is_gone:
+            values["holder_is_gone"] = True
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", values)
 
     def move(self, lease_id: str, priority: int | None = None) -> Lease:
         """Give a waiting ticket another priority; None: make it the first in all its lines.

@@ -10,6 +10,7 @@ from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import PATIENCE_SECONDS, QUEUE_MAX, TTL_SECONDS, TTL_SECONDS_MAX
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
+from moorage.wire.slots import LateRelease
 
 DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
 """Properties of a pool that are durations."""
@@ -245,6 +246,9 @@ class Lease:
     record_age: float | None
     waiting: Waiting | None
     """Of a ticket; null after it was granted or has ended."""
+    late_releases: list[LateRelease] = field(default_factory=list)
+    """Of a lease of the lease proxy, where it is shown alone: releases by name that may still be
+    its own, or that count as those of earlier holders while it has its slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,9 +349,14 @@ class RetryWanted(HolderProof):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeWanted:
-    """Why a lease is revoked, for its holder."""
+    """Why a lease is revoked, for its holder.
+
+    With `holder_is_gone` no late release by name is expected of a lease of the lease proxy, also if
+    it has ended before: its holder has not released its slots, and never will.
+    """
 
     reason: str = ""
+    holder_is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,7 +224,7 @@ def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> No
 def test_a_delayed_release_never_moves_an_earlier_end(
     port: Harbour, handle: str, by_id: bool
 ) -> None:
-    """A lease that ends in a minute by its hold still does after `--delay 20m`, also if repeated."""
+    """A lease whose hold ends in a minute still ends then after `--delay 20m`, also if repeated."""
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--hold", "1m", "--handle", handle)
     (lease,) = port.leases(pool)

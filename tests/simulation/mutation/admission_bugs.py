@@ -69,6 +69,22 @@ ADMISSION_BUGS = (
         "Instant(moment.alive + ticket.ttl // 2)",
     ),
     Bug(
+        "I19",
+        "a release is expected of a holder that is gone",
+        f"{CORE}/late_releases.py",
+        "or cause in RETURNED or gone:",
+        "or cause in RETURNED:",
+        SLOTS,
+    ),
+    Bug(
+        "I19",
+        "a release that counted as that of a dead holder is not put right",
+        f"{CORE}/compat/lease_proxy.py",
+        "if slot.lease is not None and lease in slot.doubtful:",
+        "if slot.lease is None:",
+        SLOTS,
+    ),
+    Bug(
         "I13",
         "a release with a delay moves an earlier end",
         f"{CORE}/leases.py",

@@ -153,6 +153,15 @@ class Drain(Struct, frozen=True):
     """By the wall clock."""
 
 
+class LateRelease(Struct, frozen=True):
+    """A release by name that may still come from an earlier holder, see `late_releases.py`."""
+
+    until: Instant
+    """Service time from which on it is not expected any more."""
+    leases: tuple[LeaseId, ...] = ()
+    """Exactly one of their holders has not released the name yet; empty: it is not known whose."""
+
+
 class Slot(Struct, frozen=True):
     """One named unit of a pool, in the terms of a Boskos resource.
 
@@ -173,9 +182,12 @@ class Slot(Struct, frozen=True):
     dynamic: bool = False
     rests_until: Instant = Instant(0)
     """Service time until which it is not granted: its cooldown."""
-    late: tuple[Instant, ...] = ()
-    """For each earlier holder whose release by name may still come: service time until which the
-    next such release counts as that holder's; ascending. See `late_releases.py`."""
+    late: tuple[LateRelease | Instant, ...] = ()
+    """For each earlier holder whose release by name may still come: until when the next such
+    release counts as that holder's; ascending. Rows of formats below 5 have only the times."""
+    doubtful: tuple[LeaseId, ...] = ()
+    """Earlier holders whose releases seem to have come during the present lease of the lease proxy:
+    each of them may have been the present holder's own."""
     heard_at: Instant | None = None
     """Alive time of its holder's last update; None: of before this was stored."""
     labels: dict[str, str] = {}

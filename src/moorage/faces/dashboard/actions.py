@@ -9,6 +9,7 @@ from moorage.faces.native_api import RefusedError
 NOTICES: Mapping[str, str] = {
     "released": "Released.",
     "revoked": "Revoked.",
+    "holder-gone": "Done. No late release is expected of its holder.",
     "ended-before": "Nothing was done: it had ended before.",
     "not-waiting": "Nothing was done: it no longer waits.",
     "first": "Moved to the front of the line.",

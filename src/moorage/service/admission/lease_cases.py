@@ -219,28 +219,6 @@ class LeaseRelease(LeaseCase):
 
 
 @dataclass(slots=True)
-class LeaseRevoke(LeaseCase):
-    """Revoke a lease or ticket; `by` is set, so it leaves an audit row."""
-
-    reason: str
-
-    def decide(self, world: World, when: When) -> Changes:
-        facts = world.admission
-        before = facts.leases.get(self.lease)
-        changes, self.lease = leases.release(
-            facts,
-            when.moment,
-            when.wall,
-            self.lease,
-            Proof(),
-            cause="revoked",
-            detail=self.reason,
-        )
-        self.leave("lease.revoke", before, changes, when, reason=self.reason)
-        return Changes(admission=changes)
-
-
-@dataclass(slots=True)
 class LeaseHold(LeaseCase):
     """Change the end of a lease's hold: `hold` microseconds from now; None: no end.
 

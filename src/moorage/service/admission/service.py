@@ -14,7 +14,7 @@ from moorage.core.limits import OUTCOMES_KEPT_DAYS
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
-from moorage.service.admission import lease_cases, line_cases, pool_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases, revoke_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.ended import EndedKept, EndedLeases
@@ -292,9 +292,15 @@ class Admission:
         )
         return await self._done(case)
 
-    async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
-        """Revoke a lease or ticket."""
-        return await self._done(lease_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
+    async def revoke(
+        self, lease: LeaseId, reason: str, by: Actor, *, gone: bool = False
+    ) -> LeaseView:
+        """Revoke a lease or ticket; `gone`: no late release by name is expected of its holder."""
+        if not gone:
+            return await self._done(revoke_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
+        needs = (await self.queries.lease(lease)).lease.needs
+        pools = frozenset(need.pool for need in needs)
+        return await self._done(revoke_cases.HolderGone(lease, reason, pools, by=OnBehalf(by)))
 
     async def move(self, lease: LeaseId, priority: int | None, by: Actor) -> LeaseView:
         """Give a ticket another priority; None: make it the first in all its lines."""

@@ -28,7 +28,8 @@ def release_by_id(
 ) -> int:
     """Release the lease with an id, or withdraw the ticket; return the exit code.
 
-    With `delay` (seconds) the server ends it then, if it does not end earlier. Raises UsageError, and the errors of `Leases`.
+    With `delay` (seconds) the server ends it then, if it does not end earlier. Raises UsageError,
+    and the errors of `Leases`.
     """
     lease_id = words["lease_id"]
     if words["handle"]:

@@ -122,6 +122,13 @@ async def revoke(request: PageRequest) -> str:
     return done(f"{ROOT}/leases/{lease}", "revoked" if ended.cause == "revoked" else "ended-before")
 
 
+async def gone(request: PageRequest) -> str:
+    """Revoke a lease whose holder is gone, or expect no late release of one that has ended."""
+    lease = request.variables["id"]
+    await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"holder_is_gone": True})
+    return done(f"{ROOT}/leases/{lease}", "holder-gone")
+
+
 def _cause(lease: Lease) -> str:
     return (lease.cause or "ended").replace("_", " ")
 
@@ -168,6 +175,7 @@ ENTRIES = (
     Page(path=ONE, title="Lease", template="lease.html", show=show_one),
     Action(path=f"{ONE}/release", act=release),
     Action(path=f"{ONE}/revoke", act=revoke),
+    Action(path=f"{ONE}/gone", act=gone),
     Action(path=f"{ONE}/first", act=first),
     Action(path=f"{ONE}/priority", act=priority),
     Action(path=f"{ONE}/force", act=force),
