@@ -48,7 +48,8 @@ class PoolWanted:
     The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
     owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
-    wait.
+    wait; null: a tenth of `queue_max`. The owners of one project may have that many together, or a
+    tenth of `queue_max` if that is more.
     """
 
     limit: int | None = None
@@ -124,6 +125,8 @@ class Pool:
     first: Lease | None
     created_at: datetime
     updated_at: datetime
+    owner_queue_max: int = 0
+    """How many tickets of one owner may wait: `queue_max_per_owner`, or a tenth of `queue_max`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,9 @@ class SlotDrain:
 class LateRelease:
     """A release by name through the lease proxy that counts as that of an earlier holder.
 
-    Exactly one holder of `leases` has not released the slot; empty: it is not known whose. `until`
-    is when the release is not expected any more; null: one has come, and may have been the present
-    holder's own. If the holder of an earlier one is gone, revoke that lease with `holder_is_gone`.
+    It may be that of any of `leases`; empty: it is not known whose. `until` is when the release is
+    not expected any more; null: one has come, and may have been that of the last one, which has
+    the slot. If the holder of an earlier one is gone, revoke that lease with `holder_is_gone`.
     """
 
     pool: str

@@ -135,7 +135,10 @@ class Model:
         own = cause in ("released", "retried")
         if lease.confirmed and not own and not gone:
             current = [one for one in slot.late if one[0] > self.now]
-            slot.late = [*current, (self.now + LATE, [*slot.doubtful[:15], lease.id])][-LATE_MAX:]
+            group = [*slot.doubtful[:15], lease.id]
+            if slot.doubtful:
+                current = [(until, group) for until, _ in current]
+            slot.late = [*current, (self.now + LATE, group)][-LATE_MAX:]
         slot.doubtful = []
         lost = cause in ("revoked", "ttl_over")
         rest = max(rules.cooldown, rules.lock_delay) if lost else rules.cooldown
@@ -151,9 +154,15 @@ class Model:
     def holder_gone(self, lease: Lease) -> None:
         """Revoke it; its holder has released nothing, so the releases that came were others'."""
         for slot in [slot for slot in self.slots if slot.pool == lease.pool]:
-            if lease.id in slot.doubtful:
+            slot.late = [one for one in slot.late if one[0] > self.now]
+            if lease.id in slot.doubtful and not slot.late:
                 self.let_go(slot, "free", "released")
-            slot.late = [one for one in slot.late if lease.id not in one[1]]
+            for one in slot.late:
+                if lease.id in one[1]:
+                    slot.late.remove(one)
+                    break
+            slot.late = [(until, [x for x in of if x != lease.id]) for until, of in slot.late]
+            slot.doubtful = [x for x in slot.doubtful if x != lease.id]
         if lease.state in ("waiting", "granted"):
             self.end(lease, "revoked", gone=True)
 
@@ -172,9 +181,11 @@ class Model:
         current = [one for one in slot.late if one[0] > self.now]
         lease = slot.lease
         if current:
-            slot.late = current[1:]
+            group = [*dict.fromkeys([*slot.doubtful, *(x for _, of in current for x in of)])][:16]
+            slot.late = [(until, group) for until, _ in current[1:]]
+            slot.doubtful = []
             if lease is not None and lease.confirmed:
-                slot.doubtful = [*slot.doubtful, *current[0][1]][:16]
+                slot.doubtful = group
                 lease.hold_until = lease.hold_until or self.now + LATE
         elif lease is not None and lease.kind == PROXY:
             self.let_go(slot, "free", "released")

@@ -80,7 +80,7 @@ ADMISSION_BUGS = (
         "I19",
         "a release that counted as that of a dead holder is not put right",
         f"{CORE}/compat/lease_proxy.py",
-        "if slot.lease is not None and lease in slot.doubtful:",
+        "if is_over(slot, lease, moment.at):",
         "if slot.lease is None:",
         SLOTS,
     ),

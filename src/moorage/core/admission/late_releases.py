@@ -5,11 +5,11 @@ revoked, it may not notice, and release the name later, when another lease has t
 records each holder that has not released it. The next release of that name counts as that
 holder's, and changes nothing else.
 
-Nobody can see whose release it was. So the present holder is then as good a candidate as the
-earlier ones: if its lease ends before another release comes, the record that it leaves names all of
-them, and exactly one of them has not released the name. Once somebody knows that the holder of one
-of them is gone and never released the name, all others have: nothing is expected any more, and if
-the present holder is among them, its lease is over (`settled`).
+Nobody can see whose release it was. So from then on all whose releases were expected are one group,
+together with the present holder, whose own it may have been: so many of the group have not released
+the name as releases are still expected. Once somebody knows that the holder of one of them is gone,
+and never released the name, one less is expected of the others; if none is, the present holder has
+released its slot, and its lease is over (`settled`).
 
 These records are bounded, so that holders that never return are forgotten: to `LATE` in time and
 `LATE_MAX` in number; the oldest are dropped first. A release without a record counts as the present
@@ -32,7 +32,7 @@ LATE_MAX = 16
 """Expected releases of one slot."""
 
 CANDIDATES_MAX = 16
-"""Leases that one record names; the newest are dropped, except for the present holder's."""
+"""Leases that a group names; the newest are dropped, except for the last holder's."""
 
 RETURNED: frozenset[Cause] = frozenset({"released", "retried"})
 """Causes of ends that the holder itself requested."""
@@ -48,8 +48,11 @@ def expected(
     """
     if lease.owner != OWNER or lease.ttl is not None or cause in RETURNED or gone:
         return slot.late
-    record = LateRelease(Instant(at + LATE), _named(slot.doubtful, lease.id))
-    return (*owed(slot, at), record)[-LATE_MAX:]
+    before, group = owed(slot, at), (lease.id,)
+    if slot.doubtful:
+        group = (*slot.doubtful[: CANDIDATES_MAX - 1], lease.id)
+        before = _of_group(before, group)
+    return (*before, LateRelease(Instant(at + LATE), group))[-LATE_MAX:]
 
 
 def taken(slot: Slot, lease: Lease | None, at: Instant) -> Slot | None:
@@ -61,22 +64,33 @@ def taken(slot: Slot, lease: Lease | None, at: Instant) -> Slot | None:
     current = owed(slot, at)
     if not current:
         return None
-    doubtful = slot.doubtful
-    if lease is not None and lease.owner == OWNER and lease.ttl is None:
-        doubtful = tuple(dict.fromkeys((*doubtful, *current[0].leases)))
-    return structs.replace(slot, late=current[1:], doubtful=doubtful[:CANDIDATES_MAX])
+    named = (*slot.doubtful, *(key for one in current for key in one.leases))
+    group = tuple(dict.fromkeys(named))[:CANDIDATES_MAX]
+    shares = lease is not None and lease.owner == OWNER and lease.ttl is None
+    late = _of_group(current[1:], group)
+    return structs.replace(slot, late=late, doubtful=group if shares else ())
 
 
 def settled(slot: Slot, gone: LeaseId, at: Instant) -> Slot | None:
     """Return a slot once the holder of a lease that has ended is known to be gone.
 
-    None: nothing is expected because of it. If the holder is in `doubtful`, the release that
-    counted as its own was the present holder's: the caller ends that lease.
+    None: nothing is expected because of it.
     """
-    left = tuple(one for one in owed(slot, at) if gone not in one.leases)
-    if len(left) == len(owed(slot, at)) and gone not in slot.doubtful:
+    current = owed(slot, at)
+    own = [n for n, one in enumerate(current) if gone in one.leases]
+    if not own and gone not in slot.doubtful:
         return None
-    return structs.replace(slot, late=left)
+    left = [one for n, one in enumerate(current) if [n] != own[:1]]
+    late = tuple(LateRelease(one.until, _without(one.leases, gone)) for one in left)
+    return structs.replace(slot, late=late, doubtful=_without(slot.doubtful, gone))
+
+
+def is_over(slot: Slot, gone: LeaseId, at: Instant) -> bool:
+    """Has the present holder released its slot, if the holder of this lease is gone?
+
+    It has if its release counted as that of the other, and nothing else is expected.
+    """
+    return slot.lease is not None and gone in slot.doubtful and not owed(slot, at)
 
 
 def owed(slot: Slot, at: Instant) -> tuple[LateRelease, ...]:
@@ -85,5 +99,11 @@ def owed(slot: Slot, at: Instant) -> tuple[LateRelease, ...]:
     return tuple(one for one in found if one.until > at)
 
 
-def _named(doubtful: tuple[LeaseId, ...], own: LeaseId) -> tuple[LeaseId, ...]:
-    return (*doubtful[: CANDIDATES_MAX - 1], own)
+def _of_group(
+    records: tuple[LateRelease, ...], group: tuple[LeaseId, ...]
+) -> tuple[LateRelease, ...]:
+    return tuple(LateRelease(one.until, group) for one in records)
+
+
+def _without(leases: tuple[LeaseId, ...], gone: LeaseId) -> tuple[LeaseId, ...]:
+    return tuple(one for one in leases if one != gone)

@@ -11,7 +11,7 @@ from msgspec import structs
 from moorage.core.admission.compat.slots_by_name import let_go, slot_named
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import LATE, OWNER, settled, taken
+from moorage.core.admission.late_releases import LATE, OWNER, is_over, settled, taken
 from moorage.core.admission.model import FREE, Lease, Slot
 from moorage.core.admission.requests import lease_of as found_lease
 from moorage.core.clock import Instant
@@ -107,7 +107,7 @@ def holder_gone(
         left = settled(slot, lease, moment.at)
         if left is None:
             continue
-        if slot.lease is not None and lease in slot.doubtful:
+        if is_over(slot, lease, moment.at):
             over.append(slot)
         else:
             draft.changes.slots[slot.pool, slot.name] = left

@@ -33,7 +33,7 @@ class OwedView(Struct, frozen=True):
     pool: str
     slot: str
     leases: tuple[LeaseId, ...]
-    """Exactly one of their holders has not released the name; empty: it is not known whose."""
+    """Whose it may be; empty: it is not known whose."""
     until: Instant | None
     """Wall-clock time until which it is expected; None: one has come."""
 
