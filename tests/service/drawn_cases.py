@@ -20,7 +20,8 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, line_cases, pool_cases, revoke_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases
+from moorage.service.admission.ending import revoke_cases
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.slotted import slot_cases
 from moorage.service.batch.use_case import UseCase

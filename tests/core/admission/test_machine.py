@@ -207,19 +207,18 @@ class Machine(RuleBasedStateMachine):
     def hold(self, data: st.DataObject, ticket: Ticket) -> None:
         wanted = data.draw(st.sampled_from([None, 5 * SECOND, 90 * SECOND]))
         proof = self._proof(ticket)
-        at_most = wanted is not None and data.draw(st.booleans())
-        if self._alive(ticket, lambda: self.world.hold(ticket.id, wanted, proof, at_most=at_most)):
-            self._held(ticket, wanted, at_most)
+        sooner = wanted is not None and data.draw(st.booleans())
+        if self._alive(ticket, lambda: self.world.hold(ticket.id, wanted, proof, at_most=sooner)):
+            self._held(ticket, wanted, sooner)
         self.model.admit()
 
     def _held(self, ticket: Ticket, wanted: int | None, at_most: bool) -> None:
-        """Set the hold; `at_most`: unless its end is not later anyway."""
         if ticket.state != "g":
-            if not (at_most and wanted and ticket.hold and ticket.hold <= wanted):
-                ticket.hold = wanted
-            return
+            stays = at_most and wanted and ticket.hold and ticket.hold <= wanted
+            ticket.hold = ticket.hold if stays else wanted
         until = None if wanted is None else self.model.now + wanted
-        if not (at_most and until and ticket.hold_until and ticket.hold_until <= until):
+        stays = at_most and until and ticket.hold_until and ticket.hold_until <= until
+        if ticket.state == "g" and not stays:
             ticket.hold, ticket.hold_until = wanted, until
 
     def retry(self, data: st.DataObject, old: Ticket) -> None:

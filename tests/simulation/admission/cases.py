@@ -15,7 +15,8 @@ from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, line_cases, pool_cases, revoke_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases
+from moorage.service.admission.ending import revoke_cases
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import LeaseAllocations, request_from, text_of
 from moorage.service.batch.use_case import UseCase

@@ -22,7 +22,8 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, revoke_cases
+from moorage.service.admission import lease_cases
+from moorage.service.admission.ending import revoke_cases
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases
@@ -98,8 +99,6 @@ class SlotsPlay:
             error.add_note("\n".join([f"seed {self.seed}; the last calls:", *self.log[-30:]]))
             raise
         return self
-
-    # Both sides.
 
     @property
     def when(self) -> When:
@@ -351,14 +350,14 @@ class SlotsPlay:
         if (lease := self._some("granted")) is not None:
             self._do(revoke_cases.LeaseRevoke(LeaseId(lease.id), "", by=by))
             self.model.end(lease, "revoked")
-            self.model.admit()
+        self.model.admit()
 
     def _gone(self) -> None:
         """Revoke a lease whose holder is gone, also one that has ended."""
         lease = self._some("granted", "revoked", "hold_over", kind=PROXY)
         if lease is not None:
-            by, pools = lease_cases.OnBehalf(OPERATOR), frozenset({lease.pool})
-            self._do(revoke_cases.HolderGone(LeaseId(lease.id), "", pools, by=by))
+            more = {"pools": frozenset({lease.pool}), "by": lease_cases.OnBehalf(OPERATOR)}
+            self._do(revoke_cases.HolderGone(LeaseId(lease.id), "", **more))
             self.model.holder_gone(lease)
             self.model.admit()
 

@@ -6,8 +6,8 @@ records each holder that has not released it. The next release of that name coun
 holder's, and changes nothing else.
 
 Nobody can see whose release it was. So from then on all whose releases were expected are one group,
-together with the present holder, whose own it may have been: so many of the group have not released
-the name as releases are still expected. Once somebody knows that the holder of one of them is gone,
+together with the present holder, whose own it may have been. As many of them have not released the
+name as releases are still expected. Once somebody knows that the holder of one of them is gone,
 and never released the name, one less is expected of the others; if none is, the present holder has
 released its slot, and its lease is over (`settled`).
 

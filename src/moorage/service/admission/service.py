@@ -14,10 +14,12 @@ from moorage.core.limits import OUTCOMES_KEPT_DAYS
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
-from moorage.service.admission import lease_cases, line_cases, pool_cases, revoke_cases
+from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.ended import EndedKept, EndedLeases
+from moorage.service.admission.ending import revoke_cases
+from moorage.service.admission.ending.clearing import OwnerClearing
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
 from moorage.service.admission.lease_log import LeaseLog
 from moorage.service.admission.lease_requests import LeaseRequest, ask_of
@@ -71,6 +73,7 @@ class Admission:
         """Reads of pools and leases; none of them is a poll."""
         self.past = PoolPast(engine, service_clock, self._ended, pasts)
         self.slots = Slots(engine, transactor, service_clock)
+        self.owners = OwnerClearing(engine, transactor)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
         self.tally = PoolCounters()

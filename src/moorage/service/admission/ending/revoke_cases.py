@@ -1,14 +1,19 @@
 """Revocations of leases and tickets by operators, which leave audit rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moorage.core.admission import leases
 from moorage.core.admission.compat import lease_proxy
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Proof
+from moorage.core.admission.line import clearing
+from moorage.core.admission.model import Lease, State
+from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
-from moorage.service.access.audit import audit_entry
+from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.admission.lease_cases import LeaseCase
+from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 
 
@@ -59,3 +64,53 @@ class HolderGone(LeaseCase):
             row = audit_entry(when.wall, self.by.actor, "lease.revoke", self.lease, shown, after)
             self.rows = [row]
         return Changes(admission=changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """Whose tickets and leases end, and why; `own`: the owner itself ends them."""
+
+    owner: str
+    """An owner, or `PROJECT/*`."""
+    states: tuple[State, ...]
+    reason: str
+    by: Actor
+    own: bool = False
+    asked_until: Instant | None = None
+    """Service time; later requests are left alone."""
+
+
+@dataclass(slots=True)
+class Clear(AuditedUseCase[list[Lease]]):
+    """End these leases of an owner; leaves one audit row. Answer: the leases as they were."""
+
+    leases: tuple[LeaseId, ...]
+    what: Clearing
+    ended: list[Lease] = field(default_factory=list, init=False)
+
+    def keys(self) -> Keys:
+        return Keys(admission=AdmissionKeys(leases=set(self.leases)))
+
+    def decide(self, world: World, when: When) -> Changes:
+        what, self.rows = self.what, []
+        changes, self.ended = clearing.clear(
+            world.admission,
+            when.moment,
+            when.wall,
+            self.leases,
+            what.owner,
+            what.states,
+            what.reason,
+            own=what.own,
+            asked_until=what.asked_until,
+        )
+        if self.ended and not what.own:
+            tickets = sum(one.state == "waiting" for one in self.ended)
+            counts = {"tickets": tickets, "leases": len(self.ended) - tickets}
+            after = {**counts, "reason": what.reason}
+            action = "lease.revoke_owner"
+            self.rows = [audit_entry(when.wall, what.by, action, what.owner, None, after)]
+        return Changes(admission=changes)
+
+    def conclude(self, world: World, when: When) -> list[Lease]:
+        return self.ended
