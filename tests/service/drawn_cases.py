@@ -21,6 +21,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases, line_cases, pool_cases
+from moorage.service.admission.ending import revoke_cases
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.slotted import slot_cases
 from moorage.service.batch.use_case import UseCase
@@ -173,12 +174,14 @@ class Drawing:
         return partial(lease_cases.LeaseRelease, lease, self._proof(lease), by=self._stead())
 
     def _revoke(self) -> Maker:
-        return partial(lease_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
+        return partial(revoke_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
 
     def _hold(self) -> Maker:
         lease = self._lease_id("granted", "waiting")
         hold = self.dice.choice((None, 5 * SECOND, 3_000 * SECOND))
-        return partial(lease_cases.LeaseHold, lease, self._proof(lease), hold, by=self._stead())
+        at_most = hold is not None and self._chance(0.5)
+        known = (lease, self._proof(lease), hold, at_most)
+        return partial(lease_cases.LeaseHold, *known, by=self._stead())
 
     def _retry(self) -> Maker:
         lease, fresh = self._lease_id("granted", "waiting"), self.fresh()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode
 
 from moorage.client.decoding import decode
 from moorage.client.slots import Slots
 from moorage.client.transport import SECONDS_MAX, Transport
-from moorage.wire.admin import WhoAmI
+from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted, WhoAmI
 from moorage.wire.admission import (
     Lease,
     LeasePage,
@@ -30,6 +30,9 @@ from moorage.wire.pool_reports import (
 )
 
 T = TypeVar("T")
+
+CLEARING_SECONDS = 60.0
+"""How much longer than usual the end of all leases of an owner may take."""
 
 
 class Admission:
@@ -208,9 +211,22 @@ class Admission:
         values = {"record": record, "version": version, "token": token}
         return self._ask(Lease, "PUT", f"{_lease(lease_id)}/record", values)
 
-    def hold(self, lease_id: str, hold: float | None, token: str | None = None) -> Lease:
-        """Make a lease end this many seconds from now; None: it no longer has a hold."""
-        return self._ask(Lease, "PATCH", _lease(lease_id), {"hold": hold, "token": token})
+    def hold(
+        self,
+        lease_id: str,
+        hold: float | None,
+        token: str | None = None,
+        *,
+        at_most: bool = False,
+    ) -> Lease:
+        """Make a lease end this many seconds from now; None: it no longer has a hold.
+
+        With `at_most` a lease that ends earlier keeps its end.
+        """
+        values: dict[str, Any] = {"hold": hold, "token": token}
+        if at_most:
+            values["at_most"] = True
+        return self._ask(Lease, "PATCH", _lease(lease_id), values)
 
     def retry(
         self,
@@ -233,9 +249,32 @@ class Admission:
             values["record_version"] = record_version
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/retry", values)
 
-    def revoke(self, lease_id: str, reason: str = "") -> Lease:
-        """Revoke a lease or ticket."""
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", {"reason": reason})
+    def revoke(self, lease_id: str, reason: str = "", *, holder_is_gone: bool = False) -> Lease:
+        """Revoke a lease or ticket.
+
+        With `holder_is_gone` no late release by name is expected of a lease of the lease proxy,
+        also if it has ended before.
+        """
+        values: dict[str, Any] = {"reason": reason}
+        if holder_is_gone:
+            values["holder_is_gone"] = True
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", values)
+
+    def revoke_owner(
+        self,
+        owner: str,
+        state: Literal["waiting", "granted"] | None = None,
+        pool: str | None = None,
+        reason: str = "",
+    ) -> OwnerRevoked:
+        """End the tickets and leases of an owner, or of all of a project, `PROJECT/*`.
+
+        One call ends 10,000 at most: if there are `more`, call again. Owners may end their own.
+        """
+        wanted = OwnerRevokeWanted(owner=owner, state=state, pool=pool, reason=reason)
+        return self._ask(
+            OwnerRevoked, "POST", "/v1/leases/revoke", asdict(wanted), CLEARING_SECONDS
+        )
 
     def move(self, lease_id: str, priority: int | None = None) -> Lease:
         """Give a waiting ticket another priority; None: make it the first in all its lines.

@@ -116,9 +116,10 @@ class Ledger:
         """Create a token; only this answer contains its secret."""
         return self._ask(TokenMade, "POST", "/v1/tokens", asdict(wanted))
 
-    def token_revoke(self, token_id: str) -> None:
-        """Revoke a token."""
-        self._transport.request("DELETE", f"/v1/tokens/{token_id}")
+    def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
+        """Revoke a token and end its tickets, with `leases` its leases, too."""
+        asked = "?leases=true" if leases else ""
+        self._transport.request("DELETE", f"/v1/tokens/{token_id}{asked}")
 
     def _page(
         self, kind: type[T], path: str, cursor: str | None, limit: int, **more: str | None

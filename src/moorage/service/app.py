@@ -24,6 +24,7 @@ from moorage.service.ledger.queries import LedgerQueries
 from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
+from moorage.service.token_ends import TokenEnds
 from moorage.service.unsent_memory import UnsentMemory
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
@@ -50,6 +51,11 @@ class Service:
     fleet: Fleet
     reporters: Reporters
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
+    token_ends: TokenEnds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.token_ends = TokenEnds(self.engine, self.access, self.admission, self.clock)
+        self.chores.add(self.token_ends.look)
 
     @classmethod
     async def start(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from datetime import datetime
+from typing import Literal
 
 from moorage.wire.dataclass import dataclass
 
@@ -71,6 +72,40 @@ class Tokens:
 
     tokens: list[Token]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRevoked:
+    """With `leases`, the leases of a revoked token end, too, not only its tickets.
+
+    Neither ends if another valid token has the same owner.
+    """
+
+    leases: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerRevokeWanted:
+    """Whose tickets and leases end: those of an owner, or of all of a project, `PROJECT/*`.
+
+    `state`: only the waiting, or only the granted ones. `pool`: only those that need units of it.
+    Owners may end their own, which are then withdrawn or released; all others need an operator.
+    """
+
+    owner: str
+    state: Literal["waiting", "granted"] | None = None
+    pool: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerRevoked:
+    """How many tickets and leases have ended. `more`: ask again, one call ends 10,000 at most."""
+
+    owner: str
+    tickets: int
+    leases: int
+    more: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

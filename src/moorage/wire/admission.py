@@ -10,6 +10,7 @@ from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import PATIENCE_SECONDS, QUEUE_MAX, TTL_SECONDS, TTL_SECONDS_MAX
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
+from moorage.wire.slots import LateRelease
 
 DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
 """Properties of a pool that are durations."""
@@ -47,7 +48,8 @@ class PoolWanted:
     The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
     owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
-    wait.
+    wait; null: a tenth of `queue_max`. The owners of one project may have that many together, or a
+    tenth of `queue_max` if that is more.
     """
 
     limit: int | None = None
@@ -123,6 +125,8 @@ class Pool:
     first: Lease | None
     created_at: datetime
     updated_at: datetime
+    owner_queue_max: int = 0
+    """How many tickets of one owner may wait: `queue_max_per_owner`, or a tenth of `queue_max`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +249,9 @@ class Lease:
     record_age: float | None
     waiting: Waiting | None
     """Of a ticket; null after it was granted or has ended."""
+    late_releases: list[LateRelease] = field(default_factory=list)
+    """Of a lease of the lease proxy, where it is shown alone: releases by name that may still be
+    its own, or that count as those of earlier holders while it has its slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,9 +330,10 @@ class RecordWanted(HolderProof):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldWanted(HolderProof):
-    """The new hold in seconds from now; null: no hold."""
+    """The new hold in seconds from now; null: no hold. With `at_most` an earlier end stays."""
 
     hold: float | None
+    at_most: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,9 +352,14 @@ class RetryWanted(HolderProof):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeWanted:
-    """Why a lease is revoked, for its holder."""
+    """Why a lease is revoked, for its holder.
+
+    With `holder_is_gone` no late release by name is expected of a lease of the lease proxy, also if
+    it has ended before: its holder has not released its slots, and never will.
+    """
 
     reason: str = ""
+    holder_is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,21 @@ class SlotDrain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LateRelease:
+    """A release by name through the lease proxy that counts as that of an earlier holder.
+
+    It may be that of any of `leases`; empty: it is not known whose. `until` is when the release is
+    not expected any more; null: one has come, and may have been that of the last one, which has
+    the slot. If the holder of an earlier one is gone, revoke that lease with `holder_is_gone`.
+    """
+
+    pool: str
+    slot: str
+    leases: list[str]
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """A named unit of a pool.
 
@@ -37,6 +52,8 @@ class Slot:
     lease_labels: dict[str, str]
     since: datetime
     drain: SlotDrain | None
+    late_releases: list[LateRelease] = field(default_factory=list)
+    """Releases of it that count as those of earlier holders, the next one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

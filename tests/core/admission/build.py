@@ -129,9 +129,12 @@ class World:
         """Renew a lease."""
         return self.do(leases.renew(self.facts, self.moment, LeaseId(key), proof))
 
-    def hold(self, key: str, wanted: int | None, proof: Proof = OPERATOR) -> LeaseId:
+    def hold(
+        self, key: str, wanted: int | None, proof: Proof = OPERATOR, *, at_most: bool = False
+    ) -> LeaseId:
         """Change the hold of a lease."""
-        return self.do(leases.hold(self.facts, self.moment, LeaseId(key), proof, wanted))
+        made = leases.hold(self.facts, self.moment, LeaseId(key), proof, wanted, at_most=at_most)
+        return self.do(made)
 
     def retry(self, key: str, new: Ask, proof: Proof = OPERATOR, **how: Any) -> LeaseId:
         """Release a lease and ask again under a new key."""

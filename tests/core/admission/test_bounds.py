@@ -205,3 +205,53 @@ def test_a_project_does_not_match_others_with_its_prefix(world: World) -> None:
         with Refused(Code.ASKER_REFUSED):
             world.ask("y", owner=owner, roles=USERS)
     world.ask("y", owner="a/b/c", roles=USERS)
+
+
+def test_one_owner_never_fills_a_line(world: World) -> None:
+    """By default an owner may have a tenth of a line, at least one; operators are exempt."""
+    world.pool("p", 0, queue_max=30, per_member=1, member_group="g")
+    for n in range(3):
+        world.ask(f"a{n}", roles=USERS)
+    with Refused(Code.OWNER_QUEUE_FULL) as refused:
+        world.ask("a3", roles=USERS)
+    assert "3, a tenth of queue_max" in refused.message
+    world.ask("b", owner="other", roles=USERS)
+    for n in range(5):
+        world.ask(f"o{n}", roles=frozenset({"operator"}))
+    world.pool("small", 0, queue_max=2, per_member=1, member_group="g")
+    world.ask("one", {"small": 1}, roles=USERS)
+    with Refused(Code.OWNER_QUEUE_FULL):
+        world.ask("two", {"small": 1}, roles=USERS)
+
+
+def test_a_project_with_many_tokens_fills_no_line(world: World) -> None:
+    """Its owners share what one owner may have; a project below it in name is another one."""
+    world.pool("p", 0, queue_max=30, per_member=1, member_group="g")
+    for n in range(3):
+        world.ask(f"a{n}", owner=f"ci/team/token-{n}", roles=USERS)
+    with Refused(Code.OWNER_QUEUE_FULL) as refused:
+        world.ask("a3", owner="ci/team/token-3", roles=USERS)
+    assert "project 'ci/team' have 3 tickets" in refused.message
+    for n, owner in enumerate(("ci/token", "ci/team2/token", "ci", "ci/team/x/token")):
+        world.ask(f"b{n}", owner=owner, roles=USERS)
+    world.release("a0")
+    world.ask("a4", owner="ci/team/token-4", roles=USERS)
+    retried = make_ask("a5", {"p": 1}, owner="ci/team/token-4", roles=USERS)
+    world.retry("a4", retried, Proof("ci/team/token-4"))
+    world.pool("q", 0, queue_max=30, queue_max_per_owner=5, per_member=1, member_group="g")
+    for n in range(5):
+        world.ask(f"q{n}", {"q": 1}, owner=f"ci/team/token-{n}", roles=USERS)
+    with Refused(Code.OWNER_QUEUE_FULL):
+        world.ask("q5", {"q": 1}, owner="ci/team/token-5", roles=USERS)
+
+
+@pytest.mark.parametrize("owner", ["lease-proxy", "boskos:ci", "governor:hosts"])
+def test_owners_that_stand_for_many_are_not_bounded_by_default(world: World, owner: str) -> None:
+    """Many clients have this one name. A value that an operator chose bounds them, as before."""
+    world.pool("p", 0, queue_max=30, per_member=1, member_group="g")
+    for n in range(20):
+        world.ask(f"{n}", owner=owner, roles=frozenset())
+    world.pool("q", 0, queue_max=30, queue_max_per_owner=1, per_member=1, member_group="g")
+    world.ask("a", {"q": 1}, owner=owner, roles=frozenset())
+    with Refused(Code.OWNER_QUEUE_FULL):
+        world.ask("b", {"q": 1}, owner=owner, roles=frozenset())

@@ -9,8 +9,9 @@ from moorage.core.admission import expiry
 from moorage.core.admission.model import due_of, is_unheard
 from moorage.core.admission.requests import NEVER
 from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code
 from moorage.core.service_time import Moment, Timeline
-from tests.core.admission.build import START, World
+from tests.core.admission.build import START, Refused, World
 
 
 @pytest.fixture
@@ -29,6 +30,14 @@ def outage(world: World, seconds: float) -> None:
     world.facts.timeline = structs.replace(
         line, downtime=line.downtime + gap, outage_ended_at=Instant(world.now)
     )
+
+
+@pytest.fixture
+def two() -> World:
+    """Return a world with a pool `p` of two units."""
+    made = World()
+    made.pool("p", 2)
+    return made
 
 
 def test_a_silent_holder_loses_its_lease(world: World) -> None:
@@ -186,3 +195,37 @@ def test_a_kept_lease_is_unheard_when_another_would_end(
     assert is_unheard(lease, moment) == (due is not None and due <= at)
     assert due_of(lease, timeline) is None
     assert not is_unheard(structs.replace(lease, keep=False), moment)
+
+
+def test_a_hold_can_be_changed(two: World) -> None:
+    """A hold can be changed or removed; a ticket's hold begins with its grant."""
+    two.ask("a", hold=100 * SECOND, ttl=NEVER)
+    two.wait(50)
+    two.hold("a", 100 * SECOND)
+    assert two.lease("a").hold_until == START + 150 * SECOND
+    two.hold("a", None)
+    assert two.due() is None
+    two.ask("b", {"p": 2}, ttl=NEVER)
+    two.hold("b", 7 * SECOND)
+    two.release("a")
+    assert two.lease("b").hold_until == START + 57 * SECOND
+
+
+def test_an_earlier_end_of_a_hold_stays(two: World) -> None:
+    """With `at_most` a hold is only ever shortened; one that is refused otherwise stays, too."""
+    two.ask("a", hold=100 * SECOND, ttl=NEVER)
+    two.wait(50)
+    two.hold("a", 60 * SECOND, at_most=True)
+    assert two.lease("a").hold_until == START + 100 * SECOND
+    two.hold("a", 40 * SECOND, at_most=True)
+    assert two.lease("a").hold_until == START + 90 * SECOND
+    two.hold("a", None)
+    two.hold("a", 60 * SECOND, at_most=True)
+    assert two.lease("a").hold_until == START + 110 * SECOND
+    with Refused(Code.INVALID):
+        two.hold("a", None, at_most=True)
+    two.ask("b", {"p": 2}, hold=5 * SECOND, ttl=NEVER)
+    two.hold("b", 9 * SECOND, at_most=True)
+    assert two.lease("b").hold == 5 * SECOND
+    two.hold("b", 4 * SECOND, at_most=True)
+    assert two.lease("b").hold == 4 * SECOND

@@ -1,9 +1,11 @@
 """Late releases of a name by an earlier holder through the lease proxy."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moorage.core.admission.compat import lease_proxy, slots_by_name
-from moorage.core.admission.late_releases import LATE, LATE_MAX, OWNER
+from moorage.core.admission.late_releases import CANDIDATES_MAX, LATE, LATE_MAX, OWNER, owed
 from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
@@ -236,3 +238,145 @@ def test_slots_cannot_be_released_by_number(world: World) -> None:
     assert world.facts.pools["p"].occupied == 1
     release(world, "t")
     assert (world.states()[lease], world.facts.pools["p"].occupied) == ("released", 0)
+
+
+def gone(world: World, key: str) -> None:
+    """Revoke a lease whose holder is gone, ended or not."""
+    made = lease_proxy.holder_gone(world.facts, world.moment, world.wall, LeaseId(key), "")
+    world.do(made)
+
+
+def expected(world: World) -> list[tuple[str, ...]]:
+    """Return whose releases of the slot are expected."""
+    return [one.leases for one in owed(world.facts.slots["p"]["s"], world.moment.at)]
+
+
+def test_a_holder_that_is_gone_releases_nothing(world: World) -> None:
+    """Its lease is revoked, and the next release is that of the next holder, round after round."""
+    acquire(world, "dead")
+    gone(world, "dead")
+    assert (world.states()["dead"], expected(world)) == ("revoked", [])
+    for key in ("one", "two", "three"):
+        acquire(world, key)
+        release(world)
+        assert world.states()[key] == "released"
+
+
+@pytest.mark.parametrize("end", ["revoked", "hold_over"])
+def test_a_holder_may_be_declared_gone_later(world: World, end: str) -> None:
+    """After a revocation without this word, or the end of the hold, it still can be said."""
+    acquire(world, "dead")
+    if end == "revoked":
+        world.release("dead", cause="revoked")
+    world.wait(HOLD // SECOND)
+    assert (world.states()["dead"], expected(world)) == (end, [("dead",)])
+    gone(world, "dead")
+    assert expected(world) == []
+    acquire(world, "next")
+    release(world)
+    assert world.states()["next"] == "released"
+
+
+def test_a_release_that_counted_as_that_of_a_dead_holder_is_put_right(world: World) -> None:
+    """It was the present holder's own, whose lease is over at once, also rounds later."""
+    acquire(world, "dead")
+    world.release("dead", cause="revoked")
+    acquire(world, "next")
+    release(world)
+    assert (world.states()["next"], expected(world)) == ("g", [])
+    gone(world, "dead")
+    assert world.states()["next"] == "released"
+    assert "dead" in world.lease("next").detail
+    for key in ("again", "more", "last"):
+        acquire(world, key)
+        if key == "again":
+            world.release("again", cause="revoked")
+            continue
+        release(world)
+        world.wait(HOLD // SECOND)
+    assert expected(world) == [("again", "more", "last")]
+    gone(world, "again")
+    assert expected(world) == []
+
+
+def test_a_native_lease_is_not_ended_by_what_is_put_right(world: World) -> None:
+    """A release while a native lease has the slot can only be that of an earlier holder."""
+    acquire(world, "dead")
+    world.release("dead", cause="revoked")
+    world.ask("native", owner="me")
+    release(world)
+    gone(world, "dead")
+    assert world.states()["native"] == "g"
+
+
+def test_what_a_record_names_is_bounded(world: World) -> None:
+    """However many rounds pass, a record has at most `CANDIDATES_MAX` leases."""
+    acquire(world, "first")
+    world.release("first", cause="revoked")
+    for n in range(CANDIDATES_MAX + 3):
+        acquire(world, f"{n}")
+        release(world)
+        world.wait(HOLD // SECOND)
+    ((first, *others),) = expected(world)
+    assert (first, len(others)) == ("first", CANDIDATES_MAX - 1)
+    assert others[-1] == f"{CANDIDATES_MAX + 2}", "the last holder is always among them"
+
+
+class Holder:
+    """A caller of the proxy as it really is."""
+
+    def __init__(self) -> None:
+        self.released = self.dead = self.declared = False
+
+
+@given(steps=st.lists(st.sampled_from(["job", "late", "dead", "over", "gone", "own"]), max_size=40))
+def test_no_holder_loses_its_slot_and_none_keeps_it_for_ever(steps: list[str]) -> None:
+    """Holders are in time, come late, or are gone, and the latter is said at some time.
+
+    No lease ends by the release of another. Once all late ones have come, and all that are gone are
+    known to be, nothing is expected, and who has released its name has no lease.
+    """
+    world = World()
+    world.pool("p", None, hold=HOLD)
+    world.slots("p", "s")
+    holders: dict[str, Holder] = {}
+
+    def present() -> str | None:
+        return world.facts.slots["p"]["s"].lease
+
+    def releases(key: str | None) -> None:
+        one = holders.get(key or "")
+        if one is not None and not (one.released or one.dead):
+            one.released = True
+            release(world)
+
+    def step(word: str) -> None:
+        living = [key for key, one in holders.items() if not (one.released or one.dead)]
+        late = [key for key in living if key != present()]
+        lost = [key for key, one in holders.items() if one.dead and not one.declared]
+        if word == "job" and present() is None:
+            key = f"{len(holders)}"
+            holders[key] = Holder()
+            acquire(world, key)
+        elif word == "own":
+            releases(present())
+        elif word == "late" and late:
+            releases(late[0])
+        elif word == "dead" and present() in living:
+            holders[str(present())].dead = True
+        elif word == "over":
+            world.wait(HOLD // SECOND)
+        elif word == "gone" and lost:
+            holders[lost[-1]].declared = True
+            gone(world, lost[-1])
+        for key, state in world.states().items():
+            assert state != "released" or holders[key].released, "by the release of another"
+
+    for word in steps:
+        step(word)
+    for _ in holders:
+        step("late")
+        step("gone")
+    left = present()
+    assert [one for one in expected(world) if left not in one] == []
+    assert left is None or not holders[left].released, "it has released its slot, and keeps it"

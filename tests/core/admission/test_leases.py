@@ -250,20 +250,6 @@ def test_a_poll_never_shortens_a_wait(world: World) -> None:
     assert world.lease("b").heard_until is None
 
 
-def test_a_hold_can_be_changed(world: World) -> None:
-    """A hold can be changed or removed; a ticket's hold begins with its grant."""
-    world.ask("a", hold=100 * SECOND, ttl=NEVER)
-    world.wait(50)
-    world.hold("a", 100 * SECOND)
-    assert world.lease("a").hold_until == START + 150 * SECOND
-    world.hold("a", None)
-    assert world.due() is None
-    world.ask("b", {"p": 2}, ttl=NEVER)
-    world.hold("b", 7 * SECOND)
-    world.release("a")
-    assert world.lease("b").hold_until == START + 57 * SECOND
-
-
 def test_a_retry_keeps_its_units_and_slots() -> None:
     """A retry gives a new lease and token the same slots, although a higher priority waits."""
     world = World()

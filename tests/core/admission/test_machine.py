@@ -207,11 +207,19 @@ class Machine(RuleBasedStateMachine):
     def hold(self, data: st.DataObject, ticket: Ticket) -> None:
         wanted = data.draw(st.sampled_from([None, 5 * SECOND, 90 * SECOND]))
         proof = self._proof(ticket)
-        if self._alive(ticket, lambda: self.world.hold(ticket.id, wanted, proof)):
-            ticket.hold = wanted
-            if ticket.state == "g":
-                ticket.hold_until = None if wanted is None else self.model.now + wanted
+        sooner = wanted is not None and data.draw(st.booleans())
+        if self._alive(ticket, lambda: self.world.hold(ticket.id, wanted, proof, at_most=sooner)):
+            self._held(ticket, wanted, sooner)
         self.model.admit()
+
+    def _held(self, ticket: Ticket, wanted: int | None, at_most: bool) -> None:
+        if ticket.state != "g":
+            stays = at_most and wanted and ticket.hold and ticket.hold <= wanted
+            ticket.hold = ticket.hold if stays else wanted
+        until = None if wanted is None else self.model.now + wanted
+        stays = at_most and until and ticket.hold_until and ticket.hold_until <= until
+        if ticket.state == "g" and not stays:
+            ticket.hold, ticket.hold_until = wanted, until
 
     def retry(self, data: st.DataObject, old: Ticket) -> None:
         self._retry(old, requeue=False)

@@ -220,6 +220,26 @@ def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> No
     assert [one.cause for one in port.ended(pool)] == ["released", "hold_over"]
 
 
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_delayed_release_never_moves_an_earlier_end(
+    port: Harbour, handle: str, by_id: bool
+) -> None:
+    """A lease whose hold ends in a minute still ends then after `--delay 20m`, also if repeated."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--hold", "1m", "--handle", handle)
+    (lease,) = port.leases(pool)
+    which = (lease.id,) if by_id else ("--handle", handle)
+    for delay in ("20m", "20m", "2h"):
+        done = port.finished("lease", "release", "--delay", delay, *which)
+        assert done.returncode == 0, done.stderr
+        assert port.leases(pool)[0].hold_until == lease.hold_until
+    assert port.finished("lease", "release", "--delay", "10s", *which).returncode == 0
+    (sooner,) = port.leases(pool)
+    assert lease.hold_until and sooner.hold_until and sooner.hold_until < lease.hold_until
+    longer = port.admission.hold(lease.id, 600.0)
+    assert longer.hold_until and longer.hold_until > lease.hold_until, "who means it can extend it"
+
+
 def is_over(port: Harbour, pool: str) -> bool | None:
     """Return whether everything of a pool has ended."""
     return True if not port.leases(pool) else None

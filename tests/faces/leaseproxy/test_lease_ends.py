@@ -37,6 +37,53 @@ def test_a_late_release_does_not_affect_the_next_holder(patient: BoskosServer) -
     assert free_count(patient, kind) == 3
 
 
+def _held(patient: BoskosServer, kind: str) -> str:
+    """Return the id of the only live lease of a type."""
+    (one,) = patient.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
+    return str(one["id"])
+
+
+def test_a_dead_holder_does_not_cripple_its_slot(patient: BoskosServer) -> None:
+    """Revoked with the word that its holder is gone, its slot serves the next jobs as before.
+
+    The control: without the word, the next release counts as that of the dead holder; the answer,
+    the lease and the slot say so, and the word can still be said. Then that release is put right.
+    """
+    kind, names = patient.new_type()
+    acquire(patient, kind, 3)
+    dead = _held(patient, kind)
+    answer = patient.native("POST", f"/v1/leases/{dead}/revoke", {"holder_is_gone": True})
+    assert (answer["cause"], answer["late_releases"]) == ("revoked", [])
+    for _ in range(3):
+        acquire(patient, kind, 3)
+        assert release(patient, *names).status == 204
+        assert free_count(patient, kind) == 3
+    acquire(patient, kind, 3)
+    dead = _held(patient, kind)
+    answer = patient.native("POST", f"/v1/leases/{dead}/revoke", {"reason": "?"})
+    assert [(one["slot"], one["leases"]) for one in answer["late_releases"]] == [
+        (name, [dead]) for name in names
+    ]
+    acquire(patient, kind, 3)
+    present = _held(patient, kind)
+    assert release(patient, names[0]).status == 204
+    assert free_count(patient, kind) == 0
+    seen = patient.native("GET", f"/v1/leases/{present}")["late_releases"]
+    assert [(one["slot"], one["leases"], one["until"] is None) for one in seen] == [
+        (names[0], [dead, present], True),
+        (names[1], [dead], False),
+        (names[2], [dead], False),
+    ]
+    slots = patient.native("GET", f"/v1/pools/{kind}:slots")["slots"]
+    assert [len(one["late_releases"]) for one in slots] == [1, 1, 1]
+    patient.native("POST", f"/v1/leases/{dead}/revoke", {"holder_is_gone": True})
+    assert free_count(patient, kind) == 1, "its release is put right"
+    assert release(patient, *names[1:]).status == 204
+    assert free_count(patient, kind) == 3
+    rows = patient.native("GET", f"/v1/audit?target={dead}")["entries"]
+    assert [one["action"] for one in rows] == ["lease.revoke", "lease.revoke"]
+
+
 def test_leases_of_the_proxy_may_have_a_ttl(patient: BoskosServer) -> None:
     """A pool may have a TTL for leases of the proxy, which no caller renews."""
     kind, _ = patient.new_type()

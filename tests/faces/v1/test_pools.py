@@ -68,6 +68,7 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "slots": {},
         "next_grant_at": None,
         "first": None,
+        "owner_queue_max": 1_000,
     }
     times = {name: made.body[name] for name in ("created_at", "updated_at")}
     assert made.body == expected | times

@@ -73,6 +73,7 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/leases/{id}/retry": USERS | GOVERNOR,
     "POST /v1/leases/{id}/outcome": USERS | GOVERNOR,
     "POST /v1/leases/{id}/revoke": OPERATORS | JANITOR,
+    "POST /v1/leases/revoke": USERS,
     "POST /v1/leases/{id}/move": OPERATORS,
     "POST /v1/leases/{id}/force": OPERATORS,
     "GET /v1/agents": UNBOUND,

@@ -190,7 +190,7 @@ class Auditor:
         if isinstance(call, do.Renew) and not one.ended:
             self._spoke(book)
         if isinstance(call, do.Hold):
-            book.may_hold.add(None if call.hold is None else self.at + call.hold)
+            book.may_hold |= call.ends(self.at, book.may_hold)
 
     def _leases(self, changes: Changes) -> list[Lease]:
         """Add the after-images to the books; return the granted leases."""

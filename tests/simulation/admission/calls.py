@@ -68,9 +68,16 @@ class Force(Touch):
 
 @dataclass(frozen=True)
 class Hold(Touch):
-    """Change the end of its hold; None: no end."""
+    """Change the end of its hold; None: no end. `at_most`: an earlier end stays."""
 
     hold: int | None
+    at_most: bool = False
+
+    def ends(self, at: int, before: set[int | None]) -> set[int | None]:
+        """Return when a lease may end by its hold after this, which had one of these ends."""
+        if self.hold is None or not self.at_most:
+            return {None if self.hold is None else at + self.hold}
+        return {at + self.hold if end is None else min(end, at + self.hold) for end in before}
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,8 @@ class Client:
                 yield do.Retry(lease.id, self.owner, lease.token, self._anew())
             case 3:
                 hold = self.random.choice([None, SECOND, 10 * SECOND])
-                yield do.Hold(lease.id, self.owner, lease.token, hold)
+                at_most = hold is not None and self.random.choice([True, False])
+                yield do.Hold(lease.id, self.owner, lease.token, hold, at_most)
             case 4:
                 yield do.Report(lease.id, self.owner, lease.token, "failed")
                 yield do.Report(lease.id, self.owner, lease.token, "ok")

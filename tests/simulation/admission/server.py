@@ -145,8 +145,9 @@ class Server:
                 return moving.move(facts, lease, priority)
             case do.Force(lease):
                 return forcing.force(facts, moment, lease)
-            case do.Hold(lease, owner, token, hold):
-                return leases.hold(facts, moment, lease, Proof(owner, token), hold)
+            case do.Hold(lease, owner, token, hold, at_most):
+                proof = Proof(owner, token)
+                return leases.hold(facts, moment, lease, proof, hold, at_most=at_most)
             case do.Retry(lease, owner, token, ask):
                 new = self._ask(ask, moment)
                 wish = retries.Retry(new)

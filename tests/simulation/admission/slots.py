@@ -37,7 +37,10 @@ class Slot:
     touched: int
     lease: "Lease | None" = None
     rests_until: int = 0
-    late: list[int] = field(default_factory=list)
+    late: list[tuple[int, list[str]]] = field(default_factory=list)
+    """Until when a release of an earlier holder may come, and whose it may be."""
+    doubtful: list[str] = field(default_factory=list)
+    """Whose releases seem to have come during the present lease."""
 
 
 @dataclass
@@ -125,24 +128,43 @@ class Model:
 
     # What ends.
 
-    def free(self, slot: Slot, state: str, cause: str) -> None:
-        """Take a slot from its holder."""
+    def free(self, slot: Slot, state: str, cause: str, gone: bool = False) -> None:
+        """Take a slot from its holder; `gone`: which releases nothing later."""
         lease, rules = slot.lease, self.rules[slot.pool]
         assert lease is not None
         own = cause in ("released", "retried")
-        if lease.confirmed and not own:
-            current = [until for until in slot.late if until > self.now]
-            slot.late = [*current, self.now + LATE][-LATE_MAX:]
+        if lease.confirmed and not own and not gone:
+            current = [one for one in slot.late if one[0] > self.now]
+            group = [*slot.doubtful[:15], lease.id]
+            if slot.doubtful:
+                current = [(until, group) for until, _ in current]
+            slot.late = [*current, (self.now + LATE, group)][-LATE_MAX:]
+        slot.doubtful = []
         lost = cause in ("revoked", "ttl_over")
         rest = max(rules.cooldown, rules.lock_delay) if lost else rules.cooldown
         slot.rests_until = self.now + rest if state == "free" else 0
         slot.lease, slot.state, slot.touched = None, state, self.now
 
-    def end(self, lease: Lease, cause: str, state: str = "free") -> None:
-        """End a ticket or lease, and free its slots."""
+    def end(self, lease: Lease, cause: str, state: str = "free", gone: bool = False) -> None:
+        """End a ticket or lease, and free its slots; `gone` as in `free`."""
         for slot in self.held_by(lease):
-            self.free(slot, state, cause)
+            self.free(slot, state, cause, gone)
         lease.state = cause
+
+    def holder_gone(self, lease: Lease) -> None:
+        """Revoke it; its holder has released nothing, so the releases that came were others'."""
+        for slot in [slot for slot in self.slots if slot.pool == lease.pool]:
+            slot.late = [one for one in slot.late if one[0] > self.now]
+            if lease.id in slot.doubtful and not slot.late:
+                self.let_go(slot, "free", "released")
+            for one in slot.late:
+                if lease.id in one[1]:
+                    slot.late.remove(one)
+                    break
+            slot.late = [(until, [x for x in of if x != lease.id]) for until, of in slot.late]
+            slot.doubtful = [x for x in slot.doubtful if x != lease.id]
+        if lease.state in ("waiting", "granted"):
+            self.end(lease, "revoked", gone=True)
 
     def let_go(self, slot: Slot, state: str, cause: str) -> None:
         """Take one slot; its lease ends with the last."""
@@ -156,12 +178,15 @@ class Model:
     def give_back(self, name: str) -> None:
         """Release by name through the proxy."""
         slot = self.slot(name)
-        current = [until for until in slot.late if until > self.now]
+        current = [one for one in slot.late if one[0] > self.now]
         lease = slot.lease
         if current:
-            slot.late = current[1:]
-            if lease is not None and lease.confirmed and lease.hold_until is None:
-                lease.hold_until = self.now + LATE
+            group = [*dict.fromkeys([*slot.doubtful, *(x for _, of in current for x in of)])][:16]
+            slot.late = [(until, group) for until, _ in current[1:]]
+            slot.doubtful = []
+            if lease is not None and lease.confirmed:
+                slot.doubtful = group
+                lease.hold_until = lease.hold_until or self.now + LATE
         elif lease is not None and lease.kind == PROXY:
             self.let_go(slot, "free", "released")
 

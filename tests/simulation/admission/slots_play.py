@@ -5,6 +5,7 @@ equal the model's. Clients repeat requests, come late, and forget; operators rev
 resets. Names contain the separators of keys.
 """
 
+from dataclasses import asdict
 from random import Random
 from typing import Any
 
@@ -22,6 +23,7 @@ from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases
+from moorage.service.admission.ending import revoke_cases
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases
@@ -64,15 +66,7 @@ class SlotsPlay:
             lock_delay=dice.choice([0, 0, 9 * SECOND]),
             proxy_ttl=dice.choice([None, None, 30 * SECOND]),
         )
-        spec = PoolSpec(
-            limit=None,
-            ttl=ttl,
-            ttl_max=100 * SECOND,
-            hold=rules.hold,
-            cooldown=rules.cooldown,
-            lock_delay=rules.lock_delay,
-            proxy_ttl=rules.proxy_ttl,
-        )
+        spec = PoolSpec(limit=None, ttl_max=100 * SECOND, **asdict(rules))
         self.model.rules[pool] = rules
         self.facts.pools[pool] = new_pool(pool, spec, Instant(START))
         self.facts.slots[pool] = {}
@@ -91,7 +85,7 @@ class SlotsPlay:
             *([self._native] * 4),
             *([self._again, self._renews] * 4),
             *([self._polls] * 3),
-            *([self._gives_back, self._revokes] * 2),
+            *([self._gives_back, self._revokes, self._gone] * 2),
             *([self._proxy] * 5),
             *([self._proxy_releases] * 4),
         ]
@@ -105,8 +99,6 @@ class SlotsPlay:
             error.add_note("\n".join([f"seed {self.seed}; the last calls:", *self.log[-30:]]))
             raise
         return self
-
-    # Both sides.
 
     @property
     def when(self) -> When:
@@ -354,12 +346,19 @@ class SlotsPlay:
             self.model.admit()
 
     def _revokes(self) -> None:
-        lease = self._some("granted")
-        if lease is not None:
-            self._do(
-                lease_cases.LeaseRevoke(LeaseId(lease.id), "", by=lease_cases.OnBehalf(OPERATOR))
-            )
+        by = lease_cases.OnBehalf(OPERATOR)
+        if (lease := self._some("granted")) is not None:
+            self._do(revoke_cases.LeaseRevoke(LeaseId(lease.id), "", by=by))
             self.model.end(lease, "revoked")
+        self.model.admit()
+
+    def _gone(self) -> None:
+        """Revoke a lease whose holder is gone, also one that has ended."""
+        lease = self._some("granted", "revoked", "hold_over", kind=PROXY)
+        if lease is not None:
+            more = {"pools": frozenset({lease.pool}), "by": lease_cases.OnBehalf(OPERATOR)}
+            self._do(revoke_cases.HolderGone(LeaseId(lease.id), "", **more))
+            self.model.holder_gone(lease)
             self.model.admit()
 
     # The lease proxy.

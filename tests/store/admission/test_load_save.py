@@ -302,6 +302,28 @@ def test_a_lease_that_has_left_a_pool(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
+def test_tickets_of_a_project_are_counted_together(engine: Engine) -> None:
+    """With an owner, all owners of its project are counted, but none whose name begins so."""
+    crowded = pool("crowded", spec=PoolSpec(1, MINUTE, MINUTE, queue_max=20), waiting=9)
+    owners = ("a/b/x", "a/b/y", "a/b", "a/b/c/x", "a/bc/x", "a/B/x", "x", "a//x")
+    tickets = [ticket(n, "crowded", owner=owner) for n, owner in enumerate(owners, 1)]
+
+    async def counted(*owners: str) -> set[str]:
+        asked = {(owner, "k") for owner in owners}
+        facts = await facts_of(engine, Keys(pools={"crowded"}, asked=asked, waiters={*owners}))
+        assert all(pool == "crowded" and count == 1 for (pool, _), count in facts.waits.items())
+        return {owner for _, owner in facts.waits}
+
+    async def scenario() -> None:
+        await saved(engine, crowded, *tickets)
+        assert await counted("a/b/z") == {"a/b/x", "a/b/y"}
+        assert await counted("x", "a/c") == {"x", "a/b"}
+        assert await counted("a//z") == {"a//x"}
+        assert await counted("z") == set()
+
+    asyncio.run(scenario())
+
+
 def test_tickets_of_an_owner_are_counted_if_they_may_exceed_a_limit(engine: Engine) -> None:
     """Waiting tickets are counted by pool and owner, but not in lines below the limit."""
     crowded = pool("crowded", spec=PoolSpec(1, MINUTE, MINUTE, queue_max_per_owner=2), waiting=3)
@@ -317,7 +339,8 @@ def test_tickets_of_an_owner_are_counted_if_they_may_exceed_a_limit(engine: Engi
     names = {"crowded", "roomy", "plain"}
 
     async def counted(*asked: tuple[str, str]) -> dict[tuple[str, str], int]:
-        return (await facts_of(engine, Keys(pools=names, asked={*asked}))).waits
+        waiters = {owner for owner, _ in asked}
+        return (await facts_of(engine, Keys(pools=names, asked={*asked}, waiters=waiters))).waits
 
     async def scenario() -> None:
         await saved(engine, crowded, roomy, plain, *tickets)

@@ -1,4 +1,4 @@
-"""`moorage lease`: prints leases and tickets; moves, forces and revokes them."""
+"""`moorage lease`: prints leases and tickets; moves and forces them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from moorage.cli.commands.lease_revoke import revoke
 from moorage.cli.commands.lease_why import why
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
@@ -19,6 +20,7 @@ from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, end_cell, id_cells, number_text, state_cell
 from moorage.cli.support.views.lease_text import (
     eta_text,
+    late_lines,
     needs_cell,
     needs_text,
     since_of,
@@ -61,6 +63,7 @@ def group() -> None:
 
 attach(group)
 group.add_command(why)
+group.add_command(revoke)
 
 
 @group.command("list", epilog=example("moorage lease list --pool install/azure --state waiting"))
@@ -131,31 +134,12 @@ def show(text: str, as_json: bool) -> None:
     if as_json:
         show_json(msgspec.to_builtins(lease))
         return
-    shown = asdict(lease) | {"needs": needs_text(lease)}
+    shown = asdict(lease) | {"needs": needs_text(lease), "late_releases": [*late_lines(lease)]}
     shown |= {name: duration_text(getattr(lease, name)) for name in ("ttl", "hold")}
     if lease.waiting is not None:
         shown["waiting"] = lease.waiting.reason
         shown |= {"position": lease.waiting.position, "eta": eta_text(lease.waiting)}
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
-
-
-@group.command(
-    epilog=example(
-        'moorage lease revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --reason "rack 7 is down"'
-    )
-)
-@administering
-@click.argument("text", metavar="ID", shell_complete=completion.leases)
-@click.option("--reason", default="", help="Reason, shown to the holder.")
-@json_option
-def revoke(text: str, reason: str, as_json: bool) -> None:
-    """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner."""
-    with at_server() as admission:
-        lease = admission.revoke(ids.lease_id(admission, text, changing=True), reason)
-    if as_json:
-        show_json(msgspec.to_builtins(lease))
-    else:
-        say(f"{lease.id} has ended: {lease.cause}")
 
 
 @group.command(

@@ -14,9 +14,16 @@ from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import NOT_FOUND, Failure, show_json, show_table
 from moorage.cli.support.tables import NOTHING
 from moorage.cli.support.views.cells import age_cell, end_cell, timed
-from moorage.cli.support.views.lease_text import eta_text, needs_text, since_of, until_of
+from moorage.cli.support.views.lease_text import (
+    eta_text,
+    late_lines,
+    needs_text,
+    since_of,
+    until_of,
+)
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
+from moorage.core.admission.late_releases import OWNER
 from moorage.core.ids import is_normal, is_prefix
 from moorage.wire.admission import Lease
 from moorage.wire.labels import HOLDER, HOST, JOB, USER, holder_of
@@ -45,7 +52,7 @@ def why(name: str, as_json: bool) -> None:
     `user`.
     """
     with at_server() as admission:
-        found = list(_found(admission, name))
+        found = [_whole(admission, lease) for lease in _found(admission, name)]
     if not found:
         raise Failure(NOT_FOUND, f"there is no lease and no ticket of '{name}'")
     if as_json:
@@ -73,6 +80,11 @@ def _found(admission: Admission, name: str) -> Iterator[Lease]:
             yield lease
 
 
+def _whole(admission: Admission, lease: Lease) -> Lease:
+    """Return a lease with its late releases, which lists do not have."""
+    return admission.lease(lease.id) if lease.owner == OWNER and lease.slots else lease
+
+
 def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
     """Yield properties, in the words and in the order of the lists."""
     yield ["id", lease.id]
@@ -92,3 +104,5 @@ def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
         yield ["reason", str(lease.cause)]
     elif until_of(lease) is not None:
         yield ["ends", timed(end_cell(until_of(lease), now))]
+    for line in late_lines(lease):
+        yield ["late release", line]

@@ -155,12 +155,13 @@ def list_(wide: bool, as_json: bool) -> None:
 @group.command(epilog=example("moorage token revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
 @click.argument("token_id", metavar="ID", shell_complete=completion.tokens)
+@click.option("--leases", is_flag=True, help="Revoke its leases, too, not only its tickets.")
 @json_option
-def revoke(token_id: str, as_json: bool) -> None:
-    """Revoke the token ID at once."""
+def revoke(token_id: str, leases: bool, as_json: bool) -> None:
+    """Revoke the token ID at once; its tickets end, unless a valid token has the same owner."""
     target = administration()
     whole = ids.token_id(target.token_list(), token_id)
-    target.token_revoke(whole)
+    target.token_revoke(whole, leases=leases)
     if as_json:
         show_json({"id": whole, "revoked": True})
     else:

@@ -72,9 +72,10 @@ class ServerBackend:
             tokens += page["tokens"]
         return tokens
 
-    def token_revoke(self, token_id: str) -> None:
+    def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
         """See `command.Administration`."""
-        self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}")
+        asked = "?leases=true" if leases else ""
+        self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}{asked}")
 
     def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
         """See `command.Administration`."""
@@ -156,9 +157,9 @@ class DatabaseBackend:
         tokens = self._run(lambda service: service.access.list())
         return [msgspec.to_builtins(shown(token)) for token in tokens]
 
-    def token_revoke(self, token_id: str) -> None:
+    def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
         """See `command.Administration`."""
-        self._run(lambda service: service.access.revoke(token_id, by=local()))
+        self._run(lambda service: service.token_ends.revoke(token_id, local(), leases=leases))
 
     def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
         """See `command.Administration`."""

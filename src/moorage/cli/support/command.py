@@ -35,8 +35,8 @@ class Administration(Protocol):
         """Return all tokens."""
         ...
 
-    def token_revoke(self, token_id: str) -> None:
-        """Revoke a token."""
+    def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
+        """Revoke a token and end its tickets, with `leases` its leases, too."""
         ...
 
     def token_rotate(self, token_id: str, wanted: "RotationWanted") -> dict[str, Any]:

@@ -154,7 +154,11 @@ RETRY = (HANDLE, *PATIENCE, RELEASE_TIMEOUT, JSON, *SERVER)
 RELEASE = (
     Option("LEASE_ID", "Id of the lease, instead of a file.", "ID", optional=True),
     HANDLE,
-    Option("--delay", "Return at once; the server ends the lease this long from now.", "TIME"),
+    Option(
+        "--delay",
+        "Return at once; the server ends the lease this long from now, or at its end if earlier.",
+        "TIME",
+    ),
     RELEASE_TIMEOUT,
     JSON,
     *SERVER,

@@ -9,7 +9,15 @@ from typing import get_args
 from moorage.core.admission import pacing
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import Lease, Need, Pool, PoolSpec
+from moorage.core.admission.model import (
+    Lease,
+    Need,
+    Pool,
+    PoolSpec,
+    owner_queue_max,
+    project_queue_max,
+)
+from moorage.core.admission.owners import is_reserved, project_of
 from moorage.core.admission.requests import NEVER, Ask, Proof
 from moorage.core.admission.units import fitting, free_units, units_by_pool
 from moorage.core.clock import SECOND
@@ -75,30 +83,71 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
         ask: the request.
         before: the lease or ticket that it replaces; None: none.
     """
-    spec, own = pool.spec, (pool.name, ask.owner)
-    waits, held = draft.facts.waits.get(own, 0), draft.facts.held.get(own, 0)
-    if before is not None and before.owner == ask.owner:
-        if before.state == "waiting":
-            waits -= 1
-        else:
-            held -= units_by_pool(before.needs).get(pool.name, 0)
-    most = None if EXEMPT in ask.roles else spec.queue_max_per_owner
     if is_full(draft, pool):
         raise Error(
             Code.QUEUE_FULL,
             f"The line of pool '{pool.name}' is full with {counted(pool.waiting, 'ticket')}."
             " Try again later.",
         )
-    if most is None or waits < most:
+    if not is_bounded(ask.owner, ask.roles, pool.spec):
+        return
+    _check_owner(draft, pool, ask, before)
+    project = project_of(ask.owner)
+    if project is not None:
+        _check_project(draft, pool, project, before)
+
+
+def is_bounded(owner: str, roles: frozenset[str], spec: PoolSpec | None = None) -> bool:
+    """Is the number of an owner's tickets in a line bounded, by a pool's settings or by default?
+
+    The owners of Boskos, of the lease proxy and of governors stand for many clients, so only a
+    value that an operator has chosen bounds them. `spec` None: in any pool.
+    """
+    chosen = spec is None or spec.queue_max_per_owner is not None
+    return EXEMPT not in roles and (chosen or not is_reserved(owner))
+
+
+def _check_owner(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> None:
+    spec, own = pool.spec, (pool.name, ask.owner)
+    most = owner_queue_max(spec.queue_max, spec.queue_max_per_owner)
+    waits, held = draft.facts.waits.get(own, 0), draft.facts.held.get(own, 0)
+    if before is not None and before.owner == ask.owner:
+        if before.state == "waiting":
+            waits -= 1
+        else:
+            held -= units_by_pool(before.needs).get(pool.name, 0)
+    if waits < most:
         return
     starting = _starting(draft, pool)
     if spec.quota is not None:
         starting = min(starting, max(0, spec.quota - held))
     if waits - starting >= most:
+        why = "" if spec.queue_max_per_owner is not None else ", a tenth of queue_max"
         raise Error(
             Code.OWNER_QUEUE_FULL,
             f"'{ask.owner}' has {counted(waits, 'ticket')} in the line of pool '{pool.name}', and"
-            f" queue_max_per_owner is {most}. Wait for one of them, or withdraw one.",
+            f" queue_max_per_owner is {most}{why}. Wait for one of them, or withdraw one; an"
+            " operator can raise queue_max_per_owner.",
+        )
+
+
+def _check_project(draft: Draft, pool: Pool, project: str, before: Lease | None) -> None:
+    most = project_queue_max(pool.spec)
+    if pool.waiting < most:
+        return
+    waits = sum(
+        tickets
+        for (name, owner), tickets in draft.facts.waits.items()
+        if name == pool.name and project_of(owner) == project
+    )
+    if before is not None and before.state == "waiting" and project_of(before.owner) == project:
+        waits -= 1
+    if waits >= most and waits - _starting(draft, pool) >= most:
+        raise Error(
+            Code.OWNER_QUEUE_FULL,
+            f"The owners of project '{project}' have {counted(waits, 'ticket')} in the line of pool"
+            f" '{pool.name}', and may have {most} together. Wait for one of them, or withdraw one;"
+            " an operator can raise queue_max_per_owner.",
         )
 
 
@@ -167,9 +216,7 @@ def _stands_for(asker: str, ask: Ask) -> bool:
         return asker.removeprefix(ROLE) in ask.roles
     if not asker.endswith(BELOW):
         return asker == ask.owner
-    # The name of a project may contain slashes, that of a user may not.
-    project, slash, _ = ask.owner.rpartition("/")
-    return bool(slash) and project == asker.removesuffix(BELOW)
+    return project_of(ask.owner) == asker.removesuffix(BELOW)
 
 
 def _is_role(asker: str) -> bool:

@@ -104,13 +104,22 @@ class Draft:
         return lease
 
     def end(
-        self, lease: Lease, cause: Cause, detail: str = "", states: dict[str, str] | None = None
+        self,
+        lease: Lease,
+        cause: Cause,
+        detail: str = "",
+        states: dict[str, str] | None = None,
+        *,
+        gone: bool = False,
     ) -> Lease:
-        """Withdraw a ticket from its lines, or end a lease and free its units, with cooldown."""
+        """Withdraw a ticket from its lines, or end a lease and free its units, with cooldown.
+
+        `gone`: its holder is known to be gone, so it releases nothing by name later.
+        """
         if lease.state == "waiting":
             self.wait(lease, -1)
         else:
-            self._free(lease, cause, states)
+            self._free(lease, LeaseEnd(self.moment, self.wall, cause, gone), states)
         return self.stop(lease, cause, detail)
 
     def stop(self, lease: Lease, cause: Cause, detail: str = "") -> Lease:
@@ -130,8 +139,8 @@ class Draft:
             resting=rested(pool.resting, self.moment.at, pool.spec, cause, idle),
         )
 
-    def _free(self, lease: Lease, cause: Cause, states: dict[str, str] | None) -> None:
-        given = give_back(self.facts, lease, LeaseEnd(self.moment, self.wall, cause), states)
+    def _free(self, lease: Lease, end: LeaseEnd, states: dict[str, str] | None) -> None:
+        given = give_back(self.facts, lease, end, states)
         self.changes.slots.update(given)
         for name, units in units_by_pool(lease.needs).items():
             pool = self.pool(name)
@@ -142,7 +151,7 @@ class Draft:
                 )
             else:
                 idle = units
-            self.vacate(name, units, idle, cause)
+            self.vacate(name, units, idle, end.cause)
 
     def _pay(self, ticket: Lease) -> None:
         for name, units in units_by_pool(ticket.needs).items():

@@ -46,6 +46,8 @@ class Keys:
     touched: set[str] = field(default_factory=set)
     """Names of slots that are needed with their leases, but without their pools."""
 
+    waiters: set[str] = field(default_factory=set)
+    """Owners whose tickets may be too many in a line, so that these are counted."""
     heads: set[LeaseId] = field(default_factory=set)
     """Leases of `leases` for whose lines `Facts.heads` are needed."""
     member_groups: set[str] = field(default_factory=set)
@@ -63,6 +65,7 @@ class Keys:
         self.heard |= other.heard
         self.touched |= other.touched
         self.heads |= other.heads
+        self.waiters |= other.waiters
         self.quotas |= other.quotas
         if other.due is not None:
             self.due = other.due if self.due is None else max(self.due, other.due)
@@ -72,7 +75,7 @@ class Keys:
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
-        named += len(self.member_groups) + len(self.heads)
+        named += len(self.member_groups) + len(self.heads) + len(self.waiters)
         return named + (self.due is not None)
 
 
@@ -167,8 +170,8 @@ class Facts:
     held: dict[tuple[str, str], int] = field(default_factory=dict)
     """Units that an owner occupies, by (pool, owner), for pools with a quota and `Keys.quotas`."""
     waits: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Waiting tickets by (pool, owner), for owners in `Keys.asked` and pools where they could be
-    too many; for all others, only what this batch has added."""
+    """Waiting tickets by (pool, owner): all of the owners in `Keys.waiters` and of their projects,
+    in pools where they could be too many; otherwise only what this batch has added."""
     lines: dict[str, Line] = field(default_factory=dict)
     heads: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Places of the first tickets of some lines, by pool, as stored before the batch."""

@@ -170,19 +170,31 @@ def release(
     return draft.changes, lease
 
 
-def hold(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, wanted: int | None) -> Answer:
+def hold(
+    facts: Facts,
+    moment: Moment,
+    lease: LeaseId,
+    proof: Proof,
+    wanted: int | None,
+    *,
+    at_most: bool = False,
+) -> Answer:
     """Set the time from now after which a lease ends (microseconds); None: no such end.
 
-    A ticket's hold starts with its grant.
+    A ticket's hold starts with its grant. `at_most`: an end that comes earlier stays as it is.
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID, HOLD_ABOVE_MAX.
     """
     found = live_lease(facts, lease, proof)
     if wanted is not None:
         check_duration("hold", wanted)
-    bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
+    elif at_most:
+        raise Error(Code.INVALID, "at_most needs a hold: null means that there is no end.")
     until = None
     if wanted is not None and found.state == "granted":
         until = Instant(moment.at + wanted)
+    if at_most and _ends_by(found, wanted, until):
+        return Changes(), lease
+    bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
     return Changes(leases={lease: structs.replace(found, hold=wanted, hold_until=until)}), lease
 
 
@@ -324,6 +336,13 @@ def ticket_of(draft: Draft, wish: Ask, arrival: int) -> Lease:
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
         ticket = structs.replace(ticket, heard_until=kept_until(draft.moment, ticket))
     return ticket
+
+
+def _ends_by(lease: Lease, hold: int | None, until: Instant | None) -> bool:
+    """Does a lease end by then anyway, or a ticket's hold not last longer than this one?"""
+    if until is None:
+        return hold is not None and lease.hold is not None and lease.hold <= hold
+    return lease.hold_until is not None and lease.hold_until <= until
 
 
 def _renewed(moment: Moment, lease: Lease) -> Changes:

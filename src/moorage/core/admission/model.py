@@ -82,12 +82,30 @@ class PoolSpec(Struct, frozen=True):
     priority_max: int | None = None
     hold_max: int | None = None
     queue_max_per_owner: int | None = None
-    """Tickets of one owner that may wait."""
+    """Tickets of one owner that may wait; None: as `owner_queue_max` says."""
     per_member: int | None = None
     """Units for each member of `member_group`, a group of reporters; None: the limit is fixed."""
     member_group: str | None = None
     native_slots: bool = False
     """Its slots are made by the native API, so Boskos' configuration leaves them alone."""
+
+
+QUEUE_SHARE = 10
+"""The owners of a project, or one without a project, may fill a tenth of a line by default."""
+
+
+def owner_queue_max(queue_max: int, chosen: int | None = None) -> int:
+    """Return how many tickets of one owner may wait; `chosen`: a pool's `queue_max_per_owner`."""
+    return max(1, queue_max // QUEUE_SHARE) if chosen is None else chosen
+
+
+def project_queue_max(spec: PoolSpec) -> int:
+    """Return how many tickets of all owners of one project together may wait.
+
+    A project with many tokens must not fill a line that one of them could not fill.
+    """
+    chosen = spec.queue_max_per_owner or 0
+    return max(chosen, owner_queue_max(spec.queue_max))
 
 
 class Rest(Struct, frozen=True):
@@ -153,6 +171,16 @@ class Drain(Struct, frozen=True):
     """By the wall clock."""
 
 
+class LateRelease(Struct, frozen=True):
+    """A release by name that may still come from an earlier holder, see `late_releases.py`."""
+
+    until: Instant
+    """Service time from which on it is not expected any more."""
+    leases: tuple[LeaseId, ...] = ()
+    """Whose it may be: as many of their holders have not released the name as records name them;
+    empty: it is not known whose."""
+
+
 class Slot(Struct, frozen=True):
     """One named unit of a pool, in the terms of a Boskos resource.
 
@@ -173,9 +201,12 @@ class Slot(Struct, frozen=True):
     dynamic: bool = False
     rests_until: Instant = Instant(0)
     """Service time until which it is not granted: its cooldown."""
-    late: tuple[Instant, ...] = ()
-    """For each earlier holder whose release by name may still come: service time until which the
-    next such release counts as that holder's; ascending. See `late_releases.py`."""
+    late: tuple[LateRelease | Instant, ...] = ()
+    """For each earlier holder whose release by name may still come: until when the next such
+    release counts as that holder's; ascending. Rows of formats below 5 have only the times."""
+    doubtful: tuple[LeaseId, ...] = ()
+    """Of a slot for which a release has come during the present lease, of the lease proxy: whose it
+    may have been, if not the present holder's own."""
     heard_at: Instant | None = None
     """Alive time of its holder's last update; None: of before this was stored."""
     labels: dict[str, str] = {}

@@ -21,3 +21,12 @@ def is_foreign(owner: str) -> bool:
     Their holders cannot learn of new leases: they do not know the native API.
     """
     return owner.startswith(BOSKOS) or owner == OWNER
+
+
+def project_of(owner: str) -> str | None:
+    """Return the project of an owner PROJECT/NAME; None: it has none.
+
+    The name of a project may contain slashes, that of a token or user may not.
+    """
+    project, slash, _ = owner.rpartition("/")
+    return project if slash and not is_reserved(owner) else None

@@ -68,6 +68,8 @@ class LeaseEnd(Struct, frozen=True):
     moment: Moment
     wall: Instant
     cause: Cause
+    gone: bool = False
+    """Its holder is known to be gone: no release by name is expected of it."""
 
 
 def give_back(
@@ -112,5 +114,6 @@ def freed(slot: Slot, lease: Lease, pool: Pool | None, end: LeaseEnd, state: str
         updated_at=end.wall,
         expires_at=expires_at,
         rests_until=Instant(at + rest) if rest else Instant(0),
-        late=late_releases.expected(slot.late, lease, end.cause, at),
+        late=late_releases.expected(slot, lease, end.cause, at, gone=end.gone),
+        doubtful=(),
     )

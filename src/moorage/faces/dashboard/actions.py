@@ -9,6 +9,8 @@ from moorage.faces.native_api import RefusedError
 NOTICES: Mapping[str, str] = {
     "released": "Released.",
     "revoked": "Revoked.",
+    "owner-revoked": "Done. All of this owner's were ended; the audit log says how many.",
+    "holder-gone": "Done. No late release is expected of its holder.",
     "ended-before": "Nothing was done: it had ended before.",
     "not-waiting": "Nothing was done: it no longer waits.",
     "first": "Moved to the front of the line.",

@@ -132,6 +132,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "MoveWanted": {"first": True},
     "ObservedWanted": {"members": ["compute-1"], "seen_at": "2026-11-21T01:45:30Z"},
     "OutcomeWanted": {"result": "throttled", "detail": "HTTP 429 from the cloud"},
+    "OwnerRevokeWanted": {"owner": "shop/ci", "state": "waiting", "reason": "a runaway job"},
     "PauseWanted": {"reason": "rack 7 is being repaired"},
     "PinsWanted": {"nodes": [_NODE], "member": "reporter-1"},
     "PolicyRequest": {"reason": "broken disk"},

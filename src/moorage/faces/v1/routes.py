@@ -2,7 +2,7 @@
 
 from moorage.faces.v1 import watch
 from moorage.faces.v1.admin import audit, database, tokens, whoami
-from moorage.faces.v1.admission import contents, leases, lines, past, pools, slots
+from moorage.faces.v1.admission import contents, leases, lines, owners, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
 from moorage.faces.v1.ledger import capacity, claims, explain, provider_pages, providers
 from moorage.faces.v1.openapi import route_of
@@ -24,6 +24,7 @@ HANDLED: tuple[Route, ...] = (
     *pools.ROUTES,
     *leases.ROUTES,
     *lines.ROUTES,
+    *owners.ROUTES,
     *agents.ROUTES,
     *machines.ROUTES,
     *groups.ROUTES,

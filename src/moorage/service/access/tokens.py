@@ -191,27 +191,28 @@ class AccessTokens:
             tokens += more
         return tokens
 
-    async def revoke(self, token_id: str, *, by: Actor) -> None:
-        """Revoke a token.
+    async def revoke(self, token_id: str, *, by: Actor) -> access_store.AccessToken:
+        """Revoke a token; return it as it is now.
 
         Raises `Error`: TOKEN_NOT_FOUND, also if it was revoked already.
         """
         now = self._clock.now()
 
-        def plan() -> Plan[tuple[audit_store.AuditRow, str] | None]:
+        def plan() -> Plan[tuple[audit_store.AuditRow, access_store.AccessToken] | None]:
             stored = yield from access_store.token_revoke(token_id, now)
             if stored is None:
                 return None
             row = audit_row(now, by, "token.revoke", token_id, description(token_of(stored)))
             yield from audit_store.audit_insert(row)
-            return row, stored.sha256
+            return row, stored
 
         made = await self._transactor.submit(RunPlan(plan))
         if made is None:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token '{token_id}'.")
-        row, digest = made
-        self._cache.drop([digest])
+        row, token = made
+        self._cache.drop([token.sha256])
         audit_log.write([row])
+        return token
 
     async def find(self, secret: str) -> Token | None:
         """Return the token with this secret; None if there is none or it is no longer valid.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from moorage.core.admission import expiry, leases, requests, retries
+from moorage.core.admission import bounds, expiry, leases, requests, retries
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Ask, Proof
@@ -103,7 +103,11 @@ class LeaseAsk(LeaseCase):
 
     def keys(self) -> Keys:
         ask = self.ask
-        asked = AdmissionKeys(pools={need.pool for need in ask.needs}, asked={(ask.owner, ask.key)})
+        asked = AdmissionKeys(
+            pools={need.pool for need in ask.needs},
+            asked={(ask.owner, ask.key)},
+            waiters=_waiters(ask.owner, ask.roles),
+        )
         if ask.allocations is None:
             return Keys(admission=asked)
         return Keys(keys_for([request_from(ask.allocations)]), asked)
@@ -219,38 +223,22 @@ class LeaseRelease(LeaseCase):
 
 
 @dataclass(slots=True)
-class LeaseRevoke(LeaseCase):
-    """Revoke a lease or ticket; `by` is set, so it leaves an audit row."""
-
-    reason: str
-
-    def decide(self, world: World, when: When) -> Changes:
-        facts = world.admission
-        before = facts.leases.get(self.lease)
-        changes, self.lease = leases.release(
-            facts,
-            when.moment,
-            when.wall,
-            self.lease,
-            Proof(),
-            cause="revoked",
-            detail=self.reason,
-        )
-        self.leave("lease.revoke", before, changes, when, reason=self.reason)
-        return Changes(admission=changes)
-
-
-@dataclass(slots=True)
 class LeaseHold(LeaseCase):
-    """Change the end of a lease's hold: `hold` microseconds from now; None: no end."""
+    """Change the end of a lease's hold: `hold` microseconds from now; None: no end.
+
+    `at_most`: an earlier end stays.
+    """
 
     proof: Proof
     hold: int | None
+    at_most: bool = False
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.leases.get(self.lease)
-        changes, self.lease = leases.hold(facts, when.moment, self.lease, self.proof, self.hold)
+        changes, self.lease = leases.hold(
+            facts, when.moment, self.lease, self.proof, self.hold, at_most=self.at_most
+        )
         seconds = None if self.hold is None else self.hold / SECOND
         self.leave("lease.hold", before, changes, when, hold=seconds)
         return Changes(admission=changes)
@@ -296,7 +284,9 @@ class LeaseRetry(LeaseCase):
     """The version that the record must have; None: any."""
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(leases={self.old}, asked={(self.owner, self.key)}))
+        asked = {(self.owner, self.key)}
+        waiters = _waiters(self.owner, standing(self.caller.role))
+        return Keys(admission=AdmissionKeys(leases={self.old}, asked=asked, waiters=waiters))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
@@ -368,6 +358,10 @@ def _latest(one: Instant, other: Instant | None) -> Instant: ...
 def _latest(one: Instant | None, other: Instant | None) -> Instant | None: ...
 def _latest(one: Instant | None, other: Instant | None) -> Instant | None:
     return max((until for until in (one, other) if until is not None), default=None)
+
+
+def _waiters(owner: str, roles: frozenset[str]) -> set[str]:
+    return {owner} if bounds.is_bounded(owner, roles) else set()
 
 
 def _keys_of(lease: LeaseId, pull: bool) -> AdmissionKeys:

@@ -18,6 +18,8 @@ from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.ended import EndedKept, EndedLeases
+from moorage.service.admission.ending import revoke_cases
+from moorage.service.admission.ending.clearing import OwnerClearing
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
 from moorage.service.admission.lease_log import LeaseLog
 from moorage.service.admission.lease_requests import LeaseRequest, ask_of
@@ -71,6 +73,7 @@ class Admission:
         """Reads of pools and leases; none of them is a poll."""
         self.past = PoolPast(engine, service_clock, self._ended, pasts)
         self.slots = Slots(engine, transactor, service_clock)
+        self.owners = OwnerClearing(engine, transactor)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
         self.tally = PoolCounters()
@@ -259,10 +262,19 @@ class Admission:
         return await self._done(lease_cases.LeaseRecord(lease, proof, record, version, by=instead))
 
     async def hold(
-        self, lease: LeaseId, proof: Proof, hold: int | None, instead: OnBehalf | None = None
+        self,
+        lease: LeaseId,
+        proof: Proof,
+        hold: int | None,
+        instead: OnBehalf | None = None,
+        *,
+        at_most: bool = False,
     ) -> LeaseView:
-        """Set a lease's hold to end `hold` microseconds from now; None: no end."""
-        return await self._done(lease_cases.LeaseHold(lease, proof, hold, by=instead))
+        """Set a lease's hold to end `hold` microseconds from now; None: no end.
+
+        `at_most`: an earlier end stays.
+        """
+        return await self._done(lease_cases.LeaseHold(lease, proof, hold, at_most, by=instead))
 
     async def retry(
         self,
@@ -283,9 +295,15 @@ class Admission:
         )
         return await self._done(case)
 
-    async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
-        """Revoke a lease or ticket."""
-        return await self._done(lease_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
+    async def revoke(
+        self, lease: LeaseId, reason: str, by: Actor, *, gone: bool = False
+    ) -> LeaseView:
+        """Revoke a lease or ticket; `gone`: no late release by name is expected of its holder."""
+        if not gone:
+            return await self._done(revoke_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
+        needs = (await self.queries.lease(lease)).lease.needs
+        pools = frozenset(need.pool for need in needs)
+        return await self._done(revoke_cases.HolderGone(lease, reason, pools, by=OnBehalf(by)))
 
     async def move(self, lease: LeaseId, priority: int | None, by: Actor) -> LeaseView:
         """Give a ticket another priority; None: make it the first in all its lines."""

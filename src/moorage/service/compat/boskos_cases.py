@@ -33,7 +33,8 @@ class Acquire(UseCase[Acquired]):
         pools = {self.wish.pool}
         if self.strict:
             return Keys(admission=AdmissionKeys(pools=pools, ends=pools))
-        return Keys(admission=AdmissionKeys(pools=pools, asked=self.wish.asked))
+        known, waiters = self.wish.asked, {self.wish.holder}
+        return Keys(admission=AdmissionKeys(pools=pools, asked=known, waiters=waiters))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from moorage.core.admission.forecast.simulate import Summary
-from moorage.core.admission.model import Pacing, PoolSpec, pacing_default
+from moorage.core.admission.model import Pacing, PoolSpec, owner_queue_max, pacing_default
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.service.admission.past import HistoryView, RehearsalView, Scene
@@ -106,6 +106,7 @@ def shown(view: PoolView) -> wire.Pool:
         first=None if view.first is None else leases.shown(view.first, mine=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),
+        owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
     )
 
 

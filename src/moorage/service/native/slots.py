@@ -1,7 +1,7 @@
 """Named slots in the native API."""
 
-from moorage.service.admission.slotted.slots import SlotView
-from moorage.service.native.encoding import time_of
+from moorage.service.admission.slotted.slots import OwedView, SlotView
+from moorage.service.native.encoding import time_of, time_or_none
 from moorage.wire import slots as wire
 
 
@@ -22,4 +22,12 @@ def shown(view: SlotView, *, whole: bool = True) -> wire.Slot:
         drain=None
         if drain is None
         else wire.SlotDrain(goes=drain.goes, reason=drain.reason, since=time_of(drain.at)),
+        late_releases=[late_shown(one) for one in view.owed] if whole else [],
+    )
+
+
+def late_shown(view: OwedView) -> wire.LateRelease:
+    """Convert a release that counts as that of an earlier holder to its wire form."""
+    return wire.LateRelease(
+        pool=view.pool, slot=view.slot, leases=[*view.leases], until=time_or_none(view.until)
     )

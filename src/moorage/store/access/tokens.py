@@ -67,6 +67,18 @@ def tokens_window(created_at: Instant, token_id: str, rows_max: int) -> Plan[lis
     return [token_from_row(row) for row in rows]
 
 
+def tokens_over(since: Instant, now: Instant, rows_max: int) -> Plan[list[AccessToken]]:
+    """Return tokens that were revoked or have expired since some time."""
+    (rows,) = yield [Query("tokens_over", (since, now, rows_max))]
+    return [token_from_row(row) for row in rows]
+
+
+def tokens_valid(name: str, project_id: str, now: Instant) -> Plan[list[AccessToken]]:
+    """Return the valid tokens with this name and this project, "" for none."""
+    (rows,) = yield [Query("tokens_valid", (name, project_id, now))]
+    return [token_from_row(row) for row in rows]
+
+
 def ends_load() -> Plan[tuple[int, int]]:
     """Return the epoch, and the number of the last token that was revoked or rotated.
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from moorage.core.admission.admit import order
 from moorage.core.admission.bars import room_of
 from moorage.core.admission.facts import Facts, Keys, Line
-from moorage.core.admission.model import Lease
-from moorage.core.admission.owners import BOSKOS
+from moorage.core.admission.model import Lease, PoolSpec, owner_queue_max
+from moorage.core.admission.owners import BOSKOS, project_of
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
@@ -177,18 +177,21 @@ def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
 
 def _waits_load(facts: Facts, keys: Keys) -> Plan[None]:
     """Count the askers' tickets in each line that is long enough to exceed a limit per owner."""
-    asked = len(keys.asked)
-    pools = {
-        pool.name
-        for pool in facts.pools.values()
-        if (most := pool.spec.queue_max_per_owner) is not None and pool.waiting + asked > most
-    }
-    if not (pools and asked):
+    if not keys.waiters:
         return
-    owners = {owner for owner, _ in keys.asked}
-    (rows,) = yield [Query("waits_count", (key_set(pools), key_set(owners)))]
+    asked = len(keys.asked)
+    pools = {pool.name for pool in facts.pools.values() if pool.waiting + asked > _most(pool.spec)}
+    if not pools:
+        return
+    projects = {f"{project}/" for one in keys.waiters if (project := project_of(one)) is not None}
+    owners = (key_set(keys.waiters), key_set(projects))
+    (rows,) = yield [Query("waits_count", (key_set(pools), *owners))]
     for pool, owner, tickets in rows:
         facts.waits[pool, owner] = tickets
+
+
+def _most(spec: PoolSpec) -> int:
+    return owner_queue_max(spec.queue_max, spec.queue_max_per_owner)
 
 
 def pools_take(facts: Facts, rows: Sequence[Row]) -> None:

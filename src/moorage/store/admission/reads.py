@@ -282,6 +282,16 @@ def slot_load(pool: str, name: str) -> Plan[SlotsSeen]:
     return SlotsSeen(service_clock.timeline_from_rows(clock), None, _slots_seen(rows))
 
 
+def slots_naming_load(
+    pools: Collection[str], lease: LeaseId, slots_max: int
+) -> Plan[tuple[Timeline, list[Slot]]]:
+    """Load slots of some pools that name a lease anywhere, at most `slots_max` of each pool."""
+    queries = [Query("slots_naming", (pool, lease, slots_max)) for pool in sorted(pools)]
+    clock, *found = yield [service_clock.LOAD, *queries]
+    slots = [slot_from_body(row[0]) for rows in found for row in rows]
+    return service_clock.timeline_from_rows(clock), slots
+
+
 def _slots_seen(rows: Sequence[Row]) -> list[SlotSeen]:
     return [
         SlotSeen(slot_from_body(body), None if lease is None else lease_from_body(lease))

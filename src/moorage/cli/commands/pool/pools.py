@@ -114,7 +114,7 @@ _OPTIONS = (
     click.option(
         "--queue-max-per-owner",
         type=NoneOr(_AMOUNT),
-        help="Tickets of one owner that may wait; none: no limit.",
+        help="Tickets of one owner that may wait; none: a tenth of queue-max.",
     ),
     click.option(
         "--on-retry",

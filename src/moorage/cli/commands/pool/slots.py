@@ -13,6 +13,7 @@ from moorage.cli.support.options import example, json_option, label_option, wide
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import NOTHING, Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
+from moorage.cli.support.views.lease_text import late_line
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.core.counting import counted
 from moorage.wire.labels import holder_of
@@ -144,8 +145,15 @@ def _row(slot: Slot, leases: Mapping[str, Cell], now: datetime) -> Row:
         _holder(slot),
         NOTHING if slot.lease is None else leases[slot.lease],
         plain_text(slot.labels),
-        NOTHING if slot.drain is None else slot.drain.reason or NOTHING,
+        _reason(slot),
     ]
+
+
+def _reason(slot: Slot) -> str:
+    """Return why it is drained, and whose late release is expected."""
+    said = [] if slot.drain is None else [slot.drain.reason]
+    said += [late_line(one) for one in slot.late_releases if one.until is not None]
+    return "; ".join(filter(None, said)) or NOTHING
 
 
 def _holder(slot: Slot) -> str:

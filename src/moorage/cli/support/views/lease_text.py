@@ -1,10 +1,12 @@
 """Parts of leases and tickets as text."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from moorage.cli.support.tables import Cell
 from moorage.client.run.durations import OVERDUE, eta_spoken
 from moorage.wire.admission import Lease, NeedWanted, Waiting
+from moorage.wire.slots import LateRelease
 
 
 def needs_text(lease: Lease) -> str:
@@ -44,3 +46,31 @@ def until_of(lease: Lease) -> datetime | None:
     """Return when a lease ended, or ends unless it is renewed; None: nothing ends it by itself."""
     times = (lease.expires_at, lease.hold_until)
     return lease.ended_at or min((at for at in times if at is not None), default=None)
+
+
+def late_lines(lease: Lease) -> Iterator[str]:
+    """Yield a sentence for each release by name that counts, or has counted, as an earlier one's.
+
+    It ends with the command for a holder that is gone.
+    """
+    for one in lease.late_releases:
+        if one.until is None:
+            *earlier, present = one.leases
+            yield (
+                f"a release of {one.slot} counted as that of {' or '.join(earlier)}, but may have"
+                f" been that of {present}; {_if_gone(earlier)}"
+            )
+        else:
+            yield late_line(one)
+
+
+def late_line(one: LateRelease) -> str:
+    """Return the sentence for a release that is expected until some time."""
+    whose = " or ".join(one.leases) or "an earlier holder"
+    until = "" if one.until is None else f" until {time_text(one.until)}"
+    gone = f"; {_if_gone(one.leases)}" if one.leases else ""
+    return f"the next release of {one.slot} counts as that of {whose}{until}{gone}"
+
+
+def _if_gone(leases: list[str]) -> str:
+    return f"if its holder is gone: moorage lease revoke {leases[0]} --holder-is-gone"

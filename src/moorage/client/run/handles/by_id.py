@@ -28,7 +28,8 @@ def release_by_id(
 ) -> int:
     """Release the lease with an id, or withdraw the ticket; return the exit code.
 
-    With `delay` (seconds) the server ends it later. Raises UsageError, and the errors of `Leases`.
+    With `delay` (seconds) the server ends it then, if it does not end earlier. Raises UsageError,
+    and the errors of `Leases`.
     """
     lease_id = words["lease_id"]
     if words["handle"]:
@@ -43,7 +44,7 @@ def release_by_id(
         return 0
     lease_id = _whole(lease_id, leases)
     if delay is not None:
-        lease = leases.hold(lease_id, None, delay)
+        lease = leases.end_within(lease_id, None, delay)
         print_result(f"{lease.id} ends at {lease.ends_at}", lease._asdict(), words)
         return 0
     lease = leases.release(lease_id, None, duration_of(words, "release_timeout", 5.0))

@@ -249,7 +249,7 @@ def _released(entry: HandleEntry, leases: Leases, seconds: float) -> Lease:
 
 
 def _hold(handle: Handle, entry: HandleEntry, leases: Leases, delay: float) -> str | None:
-    """Make the server end one lease later; it stays in the file and can be released earlier.
+    """Make the server end one lease by then; it stays in the file and can be released earlier.
 
     Returns a note if the lease had ended before.
     """
@@ -260,7 +260,7 @@ def _hold(handle: Handle, entry: HandleEntry, leases: Leases, delay: float) -> s
         entry = told
     lease_id = str(entry.id)
     try:
-        leases.hold(lease_id, entry.token, delay)
+        leases.end_within(lease_id, entry.token, delay)
         refresh(handle, entry, leases.renew(lease_id, entry.token, ANSWER_SECONDS))
         return None
     except RefusedError as refusal:

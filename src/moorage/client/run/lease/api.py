@@ -114,9 +114,10 @@ class Leases:
         proof = "" if token is None else f"?token={quote(token, safe='')}"
         return self._lease("DELETE", f"{_path(lease_id)}{proof}", None, seconds_max)
 
-    def hold(self, lease_id: str, token: str | None, hold: float) -> Lease:
-        """Make the server end a lease this many seconds from now."""
-        return self._lease("PATCH", _path(lease_id), {"token": token, "hold": hold})
+    def end_within(self, lease_id: str, token: str | None, seconds: float) -> Lease:
+        """Make the server end a lease at most this many seconds from now: an earlier end stays."""
+        body = {"token": token, "hold": seconds, "at_most": True}
+        return self._lease("PATCH", _path(lease_id), body)
 
     def retry(
         self, lease_id: str, token: str | None, key: str, seconds_max: float = ANSWER_SECONDS

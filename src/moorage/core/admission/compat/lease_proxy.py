@@ -11,11 +11,13 @@ from msgspec import structs
 from moorage.core.admission.compat.slots_by_name import let_go, slot_named
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import LATE, OWNER, without_one
+from moorage.core.admission.late_releases import LATE, OWNER, is_over, settled, taken
 from moorage.core.admission.model import FREE, Lease, Slot
+from moorage.core.admission.requests import lease_of as found_lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
+from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.core.service_time import Moment
 
 RETURNED = "returned"
@@ -72,13 +74,47 @@ def give_back(facts: Facts, moment: Moment, wall: Instant, name: str) -> Changes
     slot = slot_named(facts, name)
     if slot is None:
         raise Error(Code.SLOT_NOT_FOUND, f"no resource name {name}")
-    late = without_one(slot.late, moment.at)
-    if late is not None:
-        draft.changes.slots[slot.pool, slot.name] = structs.replace(slot, late=late)
+    holder = None if slot.lease is None else facts.leases[slot.lease]
+    left = taken(slot, holder, moment.at)
+    if left is not None:
+        draft.changes.slots[slot.pool, slot.name] = left
         _bound(draft, slot)
     elif slot.lease is not None and facts.leases[slot.lease].owner == OWNER:
         let_go(draft, [slot], FREE, "released")
     return draft.changes
+
+
+def holder_gone(
+    facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, detail: str
+) -> tuple[Changes, LeaseId]:
+    """Revoke a lease whose holder is gone: it has not released its names, and never will.
+
+    So no late release of them is expected of it, also if the lease has ended before. If a release
+    counted as its own in the meantime, that was the present holder's, whose lease is over.
+
+    Args:
+        facts: with the lease, its pools, and every granted lease of these.
+        moment: now.
+        wall: wall-clock time, stored in slots.
+        lease: to end.
+        detail: why, for people.
+
+    Raises LEASE_NOT_FOUND.
+    """
+    found, draft = found_lease(facts, lease), Draft(facts, moment, wall)
+    over = []
+    for slot in facts.slots_of({need.pool for need in found.needs}):
+        left = settled(slot, lease, moment.at)
+        if left is None:
+            continue
+        if is_over(slot, lease, moment.at):
+            over.append(slot)
+        else:
+            draft.changes.slots[slot.pool, slot.name] = left
+    if found.state != "ended":
+        draft.end(found, "revoked", detail[:DETAIL_LENGTH_MAX], gone=True)
+    let_go(draft, over, FREE, "released", f"its release had counted as that of {lease}")
+    return draft.changes, lease
 
 
 def _bound(draft: Draft, slot: Slot) -> None:

@@ -122,6 +122,22 @@ async def revoke(request: PageRequest) -> str:
     return done(f"{ROOT}/leases/{lease}", "revoked" if ended.cause == "revoked" else "ended-before")
 
 
+async def gone(request: PageRequest) -> str:
+    """Revoke a lease whose holder is gone, or expect no late release of one that has ended."""
+    lease = request.variables["id"]
+    await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"holder_is_gone": True})
+    return done(f"{ROOT}/leases/{lease}", "holder-gone")
+
+
+async def revoke_owner(request: PageRequest) -> str:
+    """End the tickets and leases of an owner that the filtered list shows; 10,000 at most."""
+    form = request.form
+    body = {name: form.get(name) or None for name in ("state", "pool")}
+    body |= {name: form.get(name, "") for name in ("owner", "reason")}
+    await request.ask("POST", "/v1/leases/revoke", body=body)
+    return done(f"{ROOT}/leases", "owner-revoked")
+
+
 def _cause(lease: Lease) -> str:
     return (lease.cause or "ended").replace("_", " ")
 
@@ -166,8 +182,10 @@ ENTRIES = (
     Data(path=f"{ROOT}/leases.csv", read=export),
     Data(path=f"{ROOT}/leases.json", read=export),
     Page(path=ONE, title="Lease", template="lease.html", show=show_one),
+    Action(path=f"{ROOT}/owners/revoke", act=revoke_owner),
     Action(path=f"{ONE}/release", act=release),
     Action(path=f"{ONE}/revoke", act=revoke),
+    Action(path=f"{ONE}/gone", act=gone),
     Action(path=f"{ONE}/first", act=first),
     Action(path=f"{ONE}/priority", act=priority),
     Action(path=f"{ONE}/force", act=force),

@@ -3,7 +3,7 @@
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.native.tokens import create_token, replace, shown
-from moorage.wire.admin import RotationWanted, TokenMade, Tokens, TokenWanted
+from moorage.wire.admin import RotationWanted, TokenMade, TokenRevoked, Tokens, TokenWanted
 from moorage.wire.pages import PageAsked
 
 
@@ -25,9 +25,10 @@ async def index(request: Request[None, PageAsked]) -> Tokens:
     return Tokens(tokens=[shown(token) for token in tokens], next=following)
 
 
-async def revoke(request: Request[None, None]) -> None:
-    """Revoke a token."""
-    await request.service.access.revoke(request.variables["id"], by=request.actor)
+async def revoke(request: Request[None, TokenRevoked]) -> None:
+    """Revoke a token and end its tickets, and its leases if asked to."""
+    token, leases = request.variables["id"], request.parameters.leases
+    await request.service.token_ends.revoke(token, request.actor, leases=leases)
 
 
 ROUTES = (
@@ -64,7 +65,8 @@ ROUTES = (
         method="DELETE",
         path="/v1/tokens/{id}",
         role=Role.ADMIN,
-        summary="Revoke a token at once.",
+        summary="Revoke a token at once, and end its tickets.",
         handler=revoke,
+        parameters=TokenRevoked,
     ),
 )

@@ -1,5 +1,6 @@
 """Leases and tickets: request, wait, renew, release; also operations on other owners' leases."""
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +17,7 @@ from moorage.service.admission.views import LeaseView
 from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
 from moorage.service.native.encoding import time_or_none
 from moorage.service.native.leases import asked_of, labels_parse, record_text, shown
+from moorage.service.native.slots import late_shown
 from moorage.wire import admission as wire
 
 GOVERNORS = (ScopedRole.GOVERNOR,)
@@ -90,7 +92,7 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     elif view.lease.state == "waiting" and (mine or wait):
         pull = view.lease.pull
         view = await admission.waited(lease, wait, request.disconnected, pull=pull)
-    return lease_shown(request, view)
+    return await _alone(request, view)
 
 
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
@@ -106,7 +108,7 @@ async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     view = await request.service.admission.release(
         lease, _proof(request, wanted.token), _stead(request), version=wanted.record_version
     )
-    return lease_shown(request, view)
+    return await _alone(request, view)
 
 
 async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
@@ -124,7 +126,11 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     wanted = request.body
     hold = microseconds_or_none("hold", wanted.hold)
     view = await request.service.admission.hold(
-        lease_id(request), _proof(request, wanted.token), hold, _stead(request)
+        lease_id(request),
+        _proof(request, wanted.token),
+        hold,
+        _stead(request),
+        at_most=wanted.at_most,
     )
     return lease_shown(request, view)
 
@@ -150,11 +156,11 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
-    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
+    reason, gone = request.body.reason, request.body.holder_is_gone
+    reason = check_text("reason", reason, DETAIL_LENGTH_MAX)
     lease = await _lease(request)
-    return lease_shown(
-        request, await request.service.admission.revoke(lease, reason, by=request.actor)
-    )
+    view = await request.service.admission.revoke(lease, reason, by=request.actor, gone=gone)
+    return await _alone(request, view)
 
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
@@ -360,6 +366,13 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     if scope is not None and not (request.governs and all(map(scope.covers, _pools(view)))):
         return False
     return view.lease.owner == request.owner
+
+
+async def _alone(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
+    """Convert a lease to its wire form, with the releases by name that may still be its own."""
+    owed = await request.service.admission.slots.owed(view.lease)
+    found = lease_shown(request, view)
+    return replace(found, late_releases=[late_shown(one) for one in owed]) if owed else found
 
 
 def lease_shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:

@@ -1,12 +1,18 @@
 """Named slots of pools, for operators: lists, and changes of single slots."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
+from moorage.core.admission import late_releases
+from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import is_resting
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
@@ -21,6 +27,17 @@ HELD, DRAINING, DRAINED, RESTING = "held", "draining", "drained", "resting"
 """States for people, of slots that cannot be granted as they are."""
 
 
+class OwedView(Struct, frozen=True):
+    """A release by name that counts, or has counted, as that of one of these leases."""
+
+    pool: str
+    slot: str
+    leases: tuple[LeaseId, ...]
+    """Whose it may be; empty: it is not known whose."""
+    until: Instant | None
+    """Wall-clock time until which it is expected; None: one has come."""
+
+
 class SlotView(Struct, frozen=True):
     """A slot with its holder. Times are by the wall clock."""
 
@@ -30,6 +47,7 @@ class SlotView(Struct, frozen=True):
     lease: Lease | None
     since: Instant
     """When it was granted, or else last changed."""
+    owed: tuple[OwedView, ...] = ()
 
 
 class Slots:
@@ -72,6 +90,22 @@ class Slots:
         """Remove a free slot."""
         await self._transactor.submit(slot_cases.SlotRemove(pool, name, by))
 
+    async def owed(self, lease: Lease) -> list[OwedView]:
+        """Return the releases by name that may be those of a lease of the lease proxy.
+
+        While it has its slots, also those that count as those of earlier holders.
+        """
+        if lease.owner != OWNER or lease.state == "waiting":
+            return []
+        pools = {need.pool for need in lease.needs}
+        with errors.translated():
+            plan = reads.slots_naming_load(pools, lease.id, PROXY_UNITS_MAX)
+            timeline, slots = await self._engine.read_aside(plan)
+        when = self._service_clock.estimate(timeline)
+        found = (one for slot in slots for one in _owed(slot, when))
+        held = {(slot.pool, slot.name) for slot in slots if slot.lease == lease.id}
+        return [one for one in found if lease.id in one.leases or (one.pool, one.slot) in held]
+
     async def one(self, pool: str, name: str) -> SlotView | None:
         """Return a slot; None: there is none of this name."""
         with errors.translated():
@@ -87,7 +121,16 @@ def slot_view(slot: Slot, lease: Lease | None, when: When) -> SlotView:
     since = slot.updated_at
     if lease is not None and lease.granted_at is not None:
         since = Instant(lease.granted_at + when.wall - when.moment.at)
-    return SlotView(slot, _state_of(slot, when), lease, since)
+    return SlotView(slot, _state_of(slot, when), lease, since, tuple(_owed(slot, when)))
+
+
+def _owed(slot: Slot, when: When) -> Iterator[OwedView]:
+    """Yield the releases of a slot that have come instead of the holder's own, or may come."""
+    if slot.doubtful and slot.lease is not None:
+        yield OwedView(slot.pool, slot.name, (*slot.doubtful, slot.lease), None)
+    for one in late_releases.owed(slot, when.moment.at):
+        until = Instant(one.until + when.wall - when.moment.at)
+        yield OwedView(slot.pool, slot.name, one.leases, until)
 
 
 def _state_of(slot: Slot, when: When) -> str:

@@ -15,6 +15,21 @@ SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, sco
     expires_at, rotated_at, used_at
 FROM access_token WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3;
 
+-- Tokens that have ended since $1, as of $2. There are few tokens, so no index is needed.
+-- name: tokens_over --
+SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
+    expires_at, rotated_at, used_at
+FROM access_token
+WHERE (revoked_at > $1 AND revoked_at <= $2) OR (expires_at > $1 AND expires_at <= $2)
+ORDER BY created_at, id LIMIT $3;
+
+-- name: tokens_valid --
+SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
+    expires_at, rotated_at, used_at
+FROM access_token
+WHERE name = $1 AND project_id = $2 AND revoked_at IS NULL
+    AND (expires_at IS NULL OR expires_at > $3);
+
 -- name: token_revoke --
 UPDATE access_token SET revoked_at = $1, ended = (SELECT ends FROM token_ends) WHERE id = $2 AND revoked_at IS NULL
 RETURNING id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,

@@ -116,6 +116,10 @@ SELECT body FROM slot WHERE pool = $1 ORDER BY name;
 SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
 WHERE slot.pool = $1 AND slot.name > $2 ORDER BY slot.name LIMIT $3;
 
+-- Slots of a pool that name a lease: as their holder, or as one whose release may still come.
+-- name: slots_naming --
+SELECT body FROM slot WHERE pool = $1 AND body LIKE '%' || $2 || '%' ORDER BY name LIMIT $3;
+
 -- name: slot_load --
 SELECT slot.body, lease.body FROM slot LEFT JOIN lease ON lease.id = slot.lease
 WHERE slot.pool = $1 AND slot.name = $2;

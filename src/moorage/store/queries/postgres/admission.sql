@@ -159,7 +159,8 @@ ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 -- name: waits_count --
 SELECT pool, owner, COUNT(*) FROM lease_need
 WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'waiting'
-    AND owner = ANY (ARRAY(SELECT json_array_elements_text($2)))
+    AND (owner = ANY (ARRAY(SELECT json_array_elements_text($2)))
+        OR rtrim(owner, replace(owner, '/', '')) = ANY (ARRAY(SELECT json_array_elements_text($3))))
 GROUP BY pool, owner;
 
 -- name: pool_upsert --

@@ -137,7 +137,8 @@ ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 -- name: waits_count --
 SELECT pool, owner, COUNT(*) FROM lease_need
 WHERE pool IN (SELECT value FROM json_each(?1)) AND state = 'waiting'
-    AND owner IN (SELECT value FROM json_each(?2))
+    AND (owner IN (SELECT value FROM json_each(?2))
+        OR rtrim(owner, replace(owner, '/', '')) IN (SELECT value FROM json_each(?3)))
 GROUP BY pool, owner;
 
 -- name: pool_upsert --

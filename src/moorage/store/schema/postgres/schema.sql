@@ -23,7 +23,7 @@ CREATE TABLE clock (
     newest_version BIGINT NOT NULL DEFAULT 1
 ) WITH (fillfactor = 10, vacuum_truncate = off);
 INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 4, 4);
+VALUES (1, 1, 0, 0, 5, 5);
 
 CREATE VIEW clock_now AS
 SELECT epoch, revision, compacted, lineage, minimum_version, newest_version

@@ -20,7 +20,7 @@ CREATE TABLE clock (
     newest_version INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 4, 4);
+VALUES (1, 1, 0, 0, 5, 5);
 
 -- The changes of each batch: after-images; the body is NULL if the object was deleted.
 CREATE TABLE change (
