@@ -22,6 +22,7 @@ CHROMIUM := .chromium/chromium
 PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
+NGINX := .nginx/nginx
 OLDEST_PYTHON := .oldest-python/python3.9
 SOURCES := src tests bench demo contrib
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
@@ -113,8 +114,8 @@ generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
 alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
 
-baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Deploy a fake node of a real OpenStack Ironic with the stock clients
-	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal $(ARGS)
+baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NGINX) ## Deploy a fake node of a real OpenStack Ironic with the stock clients
+	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal --nginx $(NGINX) $(ARGS)
 
 gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/stamp ## Deploy 50 nodes of a real Ironic through the gate, with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.gate --moorage $(BIN)/moorage --nova $(NOVA_VENV)/bin/python
@@ -162,7 +163,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(OLDEST_PYTHON)
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(OLDEST_PYTHON)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -208,7 +209,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -281,6 +282,9 @@ $(PROMTOOL): scripts/promtool
 
 $(KUBECTL): scripts/kubectl
 	scripts/kubectl $@
+
+$(NGINX): scripts/nginx
+	scripts/nginx $@
 
 # What is only linked is older than the script, so it is linked again each time.
 $(OLDEST_PYTHON): scripts/oldest-python

@@ -16,6 +16,7 @@ from typing import Any
 import openstack
 
 from tests.baremetal.contract import check_contract, record
+from tests.baremetal.disguised import check_disguises
 from tests.baremetal.gate import check_gate
 from tests.baremetal.rules import check_double, check_spellings, check_states
 from tests.support.ironic import PROGRAMS, Ironic, Setup
@@ -101,6 +102,11 @@ def limited(ironic: Ironic, clients: Clients) -> None:
     clients.wait("node-3", "active")
 
 
+def _nginx(arguments: Sequence[str]) -> Path:
+    """Return the nginx of `--nginx PROGRAM`."""
+    return Path(arguments[arguments.index("--nginx") + 1])
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run all steps in a temporary folder, and say how long they took.
 
@@ -119,6 +125,7 @@ def main(arguments: Sequence[str]) -> int:
         clients.ask("node-1", "provide")
         clients.wait("node-1", "available")
         check_gate(it, Path(folder))
+        check_disguises(it, Path(folder), _nginx(arguments))
         clients.ask("node-1", "provide")
         clients.wait("node-1", "available")
         killed(it, clients)

@@ -13,6 +13,7 @@ from moorage.wire.fleet import (
     Agent,
     AgentGroup,
     AgentPage,
+    AgentRootRequest,
     AgentWanted,
     DesiredRequest,
     Enrolled,
@@ -52,8 +53,15 @@ class Fleet:
         return self._ask(Agent, "GET", _agent(agent_id))
 
     def agent_put(self, agent_id: str, wanted: AgentWanted) -> Agent:
-        """Create an agent, or change its group, labels or policy."""
-        return self._ask(Agent, "PUT", _agent(agent_id), asdict(wanted))
+        """Create an agent, or change its group, labels, policy or given root."""
+        body = asdict(wanted)
+        if wanted.root is None:
+            del body["root"]  # earlier servers do not know it
+        return self._ask(Agent, "PUT", _agent(agent_id), body)
+
+    def root(self, agent_id: str, wanted: AgentRootRequest) -> Agent:
+        """Let an agent have an existing provider as the root of its machine."""
+        return self._ask(Agent, "PUT", f"{_agent(agent_id)}/root", asdict(wanted))
 
     def enroll(self, agent_id: str, wanted: EnrollRequest) -> Enrolled:
         """Create an agent that an operator must still accept; the answer has its token."""

@@ -62,8 +62,9 @@ class MachineFacts:
 class RegisterRequest:
     """What an agent sends when it starts, and whenever the server or its parts have changed.
 
-    `root` is an existing provider, such as a compute node of Nova; null: the server creates a
-    provider with the agent's UUID, called `facts.hostname`. It cannot change later.
+    `root` is an existing provider, such as a compute node of Nova: one with the agent's UUID, or
+    one that an operator has given to the agent. Null: the server creates a provider with the
+    agent's UUID, called `facts.hostname`, once the agent is accepted. It cannot change later.
     """
 
     boot_id: str
@@ -163,11 +164,23 @@ class StartAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentWanted:
-    """An agent as an operator wants it. `policy` null: unchanged; of a new agent in_service."""
+    """An agent as an operator wants it.
+
+    `policy` null: unchanged; of a new agent in_service. `root` is a provider that the agent may
+    have as root although its UUID is another one; null: unchanged.
+    """
 
     group: str = "default"
     labels: dict[str, str] = field(default_factory=dict)
     policy: Policy | None = None
+    root: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRootRequest:
+    """The existing provider that an agent may have as the root of its machine."""
+
+    root: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +263,8 @@ class PartShown:
 class Agent:
     """An agent as it is.
 
+    `root` is that of its last register; `given_root` is one that an operator has given it.
+    `accepted` false: it has enrolled, and no operator has accepted it.
     `withheld` is the reason why nothing at all is offered of its tree; null: it is open.
     `unconfirmed` are consumers that got their places before this boot and were not reported since.
     `over`: more is used than offered.
@@ -259,6 +274,8 @@ class Agent:
     group: str
     labels: dict[str, str]
     root: str | None
+    given_root: str | None = None
+    accepted: bool = True
     policy: Policy
     policy_reason: str
     policy_by: str

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from moorage.core.clock import SECOND, Instant
-from moorage.core.fleet import desired, groups, policy, registering, reports
+from moorage.core.fleet import desired, groups, policy, registering, reports, roots
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import (
     Agent,
@@ -77,6 +77,10 @@ class World:
         words = {"group": "default", "labels": {}, "wanted": None, "who": "ann"} | more
         return self.do(registering.create(self.facts, self.now, uuid, **words))
 
+    def give(self, root: ProviderId = ROOT, uuid: AgentId = A1) -> Changes:
+        """Let an agent have an existing provider as root."""
+        return self.do(roots.give(self.facts, self.now, uuid, root))
+
     def register(
         self,
         boot: str = "boot-1",
@@ -84,11 +88,12 @@ class World:
         *,
         uuid: AgentId = A1,
         born: Mapping[ProviderId, int] | None = None,
+        around: roots.Around | None = None,
         **more: Any,
     ) -> Changes:
         """Register a machine."""
         sent = spec(boot, parts, **more)
-        return self.do(registering.register(self.facts, self.now, uuid, sent, born))
+        return self.do(registering.register(self.facts, self.now, uuid, sent, born, around))
 
     def report(self, actual: int | Amounts = 0, *, uuid: AgentId = A1, **more: Any) -> Changes:
         """Send the next report; a number is the amount of `SMALL` on `N0`."""

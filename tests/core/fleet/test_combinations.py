@@ -69,6 +69,7 @@ def world_of(
     world.group("default", **{SMALL: Goal(amount=50)})
     world.create()
     if readiness is not Readiness.UNREGISTERED:
+        world.create(root=more.get("root"))
         world.register(**more)
         world.report(50)
         world.register("boot-2", born={N0: 5}, **more)

@@ -144,6 +144,7 @@ def test_only_accepted_agents_take_providers_of_others() -> None:
     """An enroller could otherwise close any machine: its agents close what they have as root."""
     world = World()
     enroll(world)
+    world.give()
     with Refused(Code.NOT_ACCEPTED):
         world.register(root=ROOT)
     world.drain()  # by hand, but it is not accepted either
@@ -161,8 +162,9 @@ def test_an_expunged_agent_takes_no_provider_of_others() -> None:
     world = World()
     enroll(world)
     world.expunge()
-    with Refused(Code.POLICY_FINAL):
-        world.register(root=ROOT)
+    for root in (ROOT, ProviderId(A1)):
+        with Refused(Code.POLICY_FINAL):
+            world.register(root=root)
     world.register()
 
 
@@ -298,6 +300,7 @@ def test_decommissioned_agents_never_register(world: World) -> None:
 
 def test_a_given_root(world: World) -> None:
     """A root that others created is kept, and its classes are not the agent's."""
+    world.give()
     world.register(root=ROOT)
     assert (world.agent().root, world.agent().owns_root) == (ROOT, False)
     assert world.agent().parts[N0].parent == ROOT
@@ -309,6 +312,8 @@ def test_a_given_root(world: World) -> None:
 def test_a_machine_has_one_active_agent(world: World) -> None:
     """A root belongs to one agent, until that one is decommissioned."""
     world.create(A2)
+    for uuid in (A1, A2):
+        world.give(uuid=uuid)
     world.register(root=ROOT)
     with Refused(Code.ROOT_TAKEN):
         world.register(uuid=A2, parts=[], root=ROOT)
@@ -324,6 +329,8 @@ def test_the_root_never_changes(
     world: World, first: ProviderId | None, second: ProviderId | None
 ) -> None:
     """Another root is refused, even in another boot."""
+    if first is not None:
+        world.give(first)
     world.register(root=first)
     for boot in ("boot-1", "boot-2"):
         with Refused(Code.INVALID):

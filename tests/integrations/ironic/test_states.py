@@ -27,7 +27,11 @@ from moorage.integrations.ironic.states import (
         ("deleted", "active", Requirement.FORCED),
         ("undeploy", "deploying", Requirement.FORCED),
         ("active", "deploying", Requirement.NOTHING),
-        ("no-such-verb", "available", Requirement.NOTHING),
+        ("nosuchverb", "available", Requirement.UNIT),
+        ("nosuchverb", "active", Requirement.UNIT),
+        ("nosuchverb", "deploying", Requirement.NOTHING),
+        ("abort", "no such state", Requirement.UNIT),
+        ("deleted", "no such state", Requirement.FORCED),
     ],
 )
 def test_what_a_request_needs(verb: str, state: str, expected: Requirement) -> None:

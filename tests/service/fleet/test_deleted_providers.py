@@ -31,7 +31,7 @@ async def registered(one: Running, root: str) -> ProviderId:
     fleet, named = one.service.fleet, None
     if root == GIVEN:
         named = await one.provider(1, VCPU=4)
-    await fleet.put(agent_id(1), "default", {}, None, TESTER)
+    await fleet.put(agent_id(1), "default", {}, None, TESTER, named)
     await fleet.register(agent_id(1), machine(1, root=named), TESTER)
     await fleet.desired(agent_id(1), DesiredSpec(PAGES, goal=Goal(amount=10)), "", TESTER)
     await fleet.report(agent_id(1), report(1, 1, 10), TESTER)

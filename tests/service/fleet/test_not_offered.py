@@ -97,7 +97,7 @@ def test_the_whole_tree_of_a_drained_host(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         fleet = one.service.fleet
         root = await one.provider(1, VCPU=8)
-        await fleet.put(agent_id(1), "default", {}, None, TESTER)
+        await fleet.put(agent_id(1), "default", {}, None, TESTER, root)
         await fleet.register(agent_id(1), machine(1, root=root), TESTER)
         spec = DesiredSpec(PAGES, goal=Goal(amount=100))
         await fleet.desired(agent_id(1), spec, "", TESTER)

@@ -35,7 +35,7 @@ TTL = 10 * SECOND
 async def given(pair: Pair, n: int, pages: int = 100) -> ProviderId:
     """Make the n-th machine offer pages below a root that others have created."""
     root, fleet = await pair.provider(n, VCPU=8), pair.fleets[0]
-    await fleet.put(agent_id(n), "default", {}, None, TESTER)
+    await fleet.put(agent_id(n), "default", {}, None, TESTER, root)
     await fleet.register(agent_id(n), machine(n, root=root), TESTER)
     await fleet.desired(agent_id(n), DesiredSpec(PAGES, goal=Goal(amount=pages)), "", TESTER)
     await fleet.report(agent_id(n), report(n, 1, pages), TESTER)

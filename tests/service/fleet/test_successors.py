@@ -28,7 +28,7 @@ def described(n: int, root: str, hostname: str) -> RegisterSpec:
 async def offering(pair: Pair, n: int, spec: RegisterSpec) -> None:
     """Let the n-th agent offer 100 pages."""
     fleet = pair.fleets[n % 2]
-    await fleet.put(agent_id(n), "default", {}, None, TESTER)
+    await fleet.put(agent_id(n), "default", {}, None, TESTER, spec.root)
     await fleet.register(agent_id(n), spec, TESTER)
     wanted = DesiredSpec(PAGES, goal=Goal(amount=100))
     await fleet.desired(agent_id(n), wanted, "", TESTER)

@@ -17,11 +17,12 @@ from pathlib import Path
 from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
 from tests.simulation.mutation.bug import Bug
 from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
+from tests.simulation.mutation.gate_bugs import GATE_BUGS
 from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
 from tests.simulation.mutation.reporter_bugs import REPORTER_BUGS
 
-BUGS = (*ADMISSION_BUGS, *FLEET_BUGS, *PROVISIONING_BUGS, *REPORTER_BUGS, *METAL3_BUGS)
+BUGS = (*ADMISSION_BUGS, *FLEET_BUGS, *PROVISIONING_BUGS, *REPORTER_BUGS, *METAL3_BUGS, *GATE_BUGS)
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 900
 """Longer than any bug takes to be caught; an endless loop counts as caught, too."""

@@ -5,6 +5,7 @@ import pytest
 from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
 from tests.simulation.mutation.bug import Bug
 from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
+from tests.simulation.mutation.gate_bugs import GATE_BUGS
 from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.mutants import BUGS, broken
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
@@ -26,6 +27,7 @@ def test_every_invariant_has_a_bug() -> None:
     assert numbered == {f"F{n}" for n in range(1, 20)}
     assert {bug.invariant for bug in PROVISIONING_BUGS} == {f"P{n}" for n in range(1, 9)}
     assert {bug.invariant for bug in REPORTER_BUGS} == {f"R{n}" for n in range(1, 12)}
+    assert {bug.invariant for bug in GATE_BUGS} == {"G1"}
     assert {bug.invariant for bug in METAL3_BUGS} == {
         *("P1", "P2", "P7"),
         *(f"H{n}" for n in (1, 2, 3, 5, 6, 7)),

@@ -21,6 +21,7 @@ from moorage.cli.support.views.pool_text import plain_text
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
     Agent,
+    AgentRootRequest,
     AgentWanted,
     DesiredRequest,
     EnrollRequest,
@@ -54,6 +55,9 @@ SILENT = ("lost", "late")
 
 _ID = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 """The agent of the examples."""
+
+_ROOT = "9f1c3c52-5d0f-4a0e-8a55-3f0d0b9e7c11"
+"""The provider of its machine."""
 
 
 @click.group("agent")
@@ -175,13 +179,37 @@ def show(agent_id: str, wide: bool, as_json: bool) -> None:
 @_GROUP
 @_LABELS
 @_choice("policy", Policy, "Its policy; by default unchanged, of a new agent in_service.")
+@click.option("--root", help="The provider of its machine, if its UUID is not ID.")
 @json_option
-def create(agent_id: str, named: str, labels: dict[str, str], policy: Any, as_json: bool) -> None:
+def create(
+    agent_id: str,
+    named: str,
+    labels: dict[str, str],
+    policy: Any,
+    root: str | None,
+    as_json: bool,
+) -> None:
     """Create the agent ID, or replace its group and its labels."""
-    wanted = AgentWanted(group=named, labels=labels, policy=policy)
+    wanted = AgentWanted(group=named, labels=labels, policy=policy, root=root)
     with fleet_at_server() as fleet:
         agent = fleet.agent_put(agent_id, wanted)
     _show_one(agent, as_json, f"agent {agent.id} is in group {agent.group}, {agent.policy}")
+
+
+@group.command(epilog=example(f"moorage agent root {_ID} {_ROOT}"))
+@administering
+@_AGENT
+@click.argument("provider", metavar="PROVIDER")
+@json_option
+def root(agent_id: str, provider: str, as_json: bool) -> None:
+    """Let the agent ID have the existing PROVIDER as the root of its machine.
+
+    Then the agent may close the whole tree of PROVIDER. One with the UUID of the agent needs no
+    such permission.
+    """
+    with fleet_at_server() as fleet:
+        agent = fleet.root(ids.agent_id(fleet, agent_id), AgentRootRequest(root=provider))
+    _show_one(agent, as_json, f"agent {agent.id} may have provider {agent.given_root} as root")
 
 
 @group.command(epilog=example(f"moorage agent enroll {_ID} --group rack-7"))

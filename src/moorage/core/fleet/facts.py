@@ -123,6 +123,8 @@ class Facts:
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     roots: dict[ProviderId, AgentId] = field(default_factory=dict)
     """The active agent of each machine whose root was asked for."""
+    asked: Keys = field(default_factory=Keys, compare=False)
+    """What was asked for; objects that do not exist are missing in the facts."""
     next_number: int = 1
     """The least number that no agent has."""
     epoch: int = 0

@@ -153,6 +153,8 @@ class Agent(Struct, frozen=True):
 
     `number` is small and unique; liveness is kept by it. `root` is the provider at the top of the
     machine; None until it has registered. `owns_root`: the server created the root for this agent.
+    `given_root` is the existing provider that an operator has given it as root; None: it may only
+    have one with its own UUID. `accepted`: an operator has created it, or used it once.
     `operator_labels` are those of `labels` that no machine changes; None: all of them.
     `past_boots` are superseded, the latest last. `report` is the last accepted one of this boot,
     unless a class of it has vanished since, and is back.
@@ -169,6 +171,8 @@ class Agent(Struct, frozen=True):
     operator_labels: Mapping[str, str] | None = None
     root: ProviderId | None = None
     owns_root: bool = False
+    given_root: ProviderId | None = None
+    accepted: bool = True
     policy: Policy = Policy.IN_SERVICE
     policy_reason: str = ""
     policy_by: str = ""

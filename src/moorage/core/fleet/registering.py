@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet import desired, groups, parts, policy
+from moorage.core.fleet import desired, groups, parts, policy, roots
 from moorage.core.fleet.agents import (
     changes_of,
     check_active,
@@ -31,9 +31,6 @@ from moorage.core.limits import (
     PAST_BOOTS_MAX,
 )
 from moorage.core.texts import check_plain
-
-NOT_ACCEPTED = "enrolled, not accepted"
-"""Why nothing is placed on a machine that has enrolled itself."""
 
 
 class RegisterSpec(Struct, frozen=True):
@@ -58,8 +55,9 @@ def create(
     labels: Mapping[str, str],
     wanted: Policy | None,
     who: str,
+    root: ProviderId | None = None,
 ) -> Changes:
-    """Create an agent for an operator, or change its group, labels and policy.
+    """Create an agent for an operator, or change its group, labels, policy and given root.
 
     An equal request changes nothing. A group that does not exist is created.
 
@@ -71,14 +69,15 @@ def create(
         labels: all labels that operators set; those that only the machine has set stay.
         wanted: its policy; None: unchanged, of a new agent in_service.
         who: the operator.
+        root: the provider that it may have as root; None: unchanged.
 
-    Raises INVALID, DECOMMISSIONED, POLICY_FINAL.
+    Raises INVALID, DECOMMISSIONED, POLICY_FINAL, ROOT_TAKEN.
     """
     before = facts.agents.get(uuid)
     check_labels(labels)
     changes = groups.ensured(facts, now, group)
     if before is None:
-        agent = _new(facts, now, uuid, group, labels)
+        agent = roots.given(facts, _new(facts, now, uuid, group, labels), root)
         made = replace(agent, policy=wanted or Policy.IN_SERVICE, policy_by=who)
         return Changes(groups=changes.groups, agents={uuid: made})
     check_active(before)
@@ -87,6 +86,7 @@ def create(
     together = {**own, **labels}
     check_labels(together)
     after = replace(before, group=group, labels=together, operator_labels=dict(labels))
+    after = roots.given(facts, after, root)
     if wanted is not None:
         after = policy.wanted(after, wanted, who)
     after = desired.resolved(before, after, desired.defaults_of(facts, group))
@@ -120,8 +120,9 @@ def enroll(
     agent = replace(
         _new(facts, now, uuid, group, labels),
         policy=Policy.NO_PROVISION,
-        policy_reason=NOT_ACCEPTED,
+        policy_reason=policy.NOT_ACCEPTED,
         policy_by=who,
+        accepted=False,
     )
     return Changes(groups=groups.ensured(facts, now, group).groups, agents={uuid: agent})
 
@@ -132,17 +133,20 @@ def register(
     uuid: AgentId,
     spec: RegisterSpec,
     born: Mapping[ProviderId, int] | None = None,
+    around: Mapping[ProviderId, AgentId | None] | None = None,
 ) -> Changes:
     """Take over what an agent declares of its machine. An equal register changes nothing.
 
     In a new boot all volatile classes have nothing, and the machine is preparing.
 
     Args:
-        facts: with the agent, its group, and the agent of the root.
+        facts: with the agent, its group, and the agents of the providers around its root.
         now: wall-clock time.
         uuid: the agent.
         spec: what it declares.
         born: the present generations of the machine's providers; others do not exist.
+        around: a given root that is new, with all providers above and below it, and the agents that
+            manage them.
 
     Raises AGENT_NOT_FOUND, DECOMMISSIONED, SUPERSEDED_BOOT, ROOT_TAKEN, NOT_ACCEPTED, POLICY_FINAL,
     CLASS_MANAGED, PARENT_UNKNOWN, TREE_LOOP, LIMIT_EXCEEDED, INVALID.
@@ -151,7 +155,7 @@ def register(
     check_superseded(before, spec.boot_id)
     _check_spec(spec)
     booted = spec.boot_id != before.boot_id
-    after = _rooted(facts, before, spec.root)
+    after = roots.rooted(facts, before, spec.root, around or {})
     if booted:
         after = _booted(after, spec.boot_id)
     lasting = _operator_labels(before)
@@ -187,48 +191,6 @@ def _new(facts: Facts, now: Instant, uuid: AgentId, group: str, labels: Mapping[
 def _operator_labels(agent: Agent) -> Mapping[str, str]:
     """Return the labels that no machine changes; of agents of earlier releases all of them."""
     return agent.labels if agent.operator_labels is None else agent.operator_labels
-
-
-def _rooted(facts: Facts, agent: Agent, named: ProviderId | None) -> Agent:
-    """Return the agent with the root of its machine, which never changes."""
-    owns_root = named is None
-    root = ProviderId(agent.uuid) if named is None else named
-    if agent.root is not None:
-        if (agent.root, agent.owns_root) != (root, owns_root):
-            way = "without a root" if agent.owns_root else f"with root {agent.root}"
-            raise Error(
-                Code.INVALID,
-                f"The root of agent {agent.uuid} cannot change: register {way}, as before, or "
-                "decommission the agent and create one with another UUID.",
-            )
-        return agent
-    if not is_normal(root):
-        raise Error(Code.INVALID, f"root must be a UUID in lower case with dashes, not '{root}'.")
-    other = facts.roots.get(root)
-    if other not in (None, agent.uuid):
-        raise Error(
-            Code.ROOT_TAKEN,
-            f"Provider {root} is the root of agent {other}: a machine has one agent. Register "
-            "another root, or decommission that agent.",
-        )
-    if not owns_root:
-        _check_may_take(agent, root)
-    return replace(agent, root=root, owns_root=owns_root)
-
-
-def _check_may_take(agent: Agent, root: ProviderId) -> None:
-    """Raise unless an agent may have a provider of others as root: it would close it."""
-    if agent.policy is Policy.EXPUNGED:
-        raise Error(
-            Code.POLICY_FINAL,
-            f"Agent {agent.uuid} is expunged for ever, so provider {root} cannot become its root.",
-        )
-    if agent.policy is Policy.NO_PROVISION and agent.policy_reason == NOT_ACCEPTED:
-        raise Error(
-            Code.NOT_ACCEPTED,
-            f"Agent {agent.uuid} has enrolled: an operator must accept it (moorage agent resume) "
-            f"before provider {root} becomes its root.",
-        )
 
 
 def _booted(agent: Agent, boot_id: str) -> Agent:

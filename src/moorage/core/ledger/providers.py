@@ -190,6 +190,15 @@ def _move(
     return changes
 
 
+def ancestors_of(facts: Facts, provider: Provider) -> list[Provider]:
+    """Return all providers above one, the nearest first. The whole tree must be loaded."""
+    found = []
+    while provider.parent is not None:
+        provider = facts.providers[provider.parent]
+        found.append(provider)
+    return found
+
+
 def subtree_of(facts: Facts, top: Provider) -> list[Provider]:
     """Return a provider and all below it, parents first. The whole tree must be loaded."""
     below: dict[ProviderId | None, list[Provider]] = {}

@@ -115,6 +115,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "AliveRequest": {"boot_id": _AGENT_BOOT, "report_generation": 3},
     "BackupWanted": {"name": "monday.sqlite"},
     "ClaimWanted": {**_QUESTION, "project_id": "shop", "user_id": "alice", "choose": "pack"},
+    "AgentRootRequest": {"root": "9f1c3c52-5d0f-4a0e-8a55-3f0d0b9e7c11"},
     "DesiredRequest": {"resource_class": "CUSTOM_HUGEPAGES_2MB", "amount": 1024},
     "DrainWanted": {"keep": True, "reason": "disk fails"},
     "EnrollRequest": {"group": "compute"},

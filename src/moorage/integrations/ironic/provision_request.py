@@ -4,11 +4,15 @@ Ironic 39 accepts: `PUT /v1/nodes/NODE/states/provision`, the same below `/v1/ch
 node in the path (then `node_ident` is a parameter), with the target as the last part of the path,
 with a slash at the end, with `.json` (below microversion 1.91) and with percent-encoded letters.
 Parameters may be in the query, in a form, or in JSON. What could be understood in two ways is
-refused, because the gate and Ironic could differ. Source: tried with a real Ironic, see the test.
+refused, because the gate and Ironic could differ, or a proxy between them could make another
+request of it: nginx drops what follows a `#`, and with `proxy_pass http://ironic$uri` it decodes
+`%3f` to `?`.
+Source: tried with a real Ironic, alone and behind nginx; see `tests/baremetal/rules.py`.
 """
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,9 +28,26 @@ OVERRIDE = "_method"
 """A parameter by which some web frameworks replace the method of a request."""
 
 _STRANGE = re.compile(
-    r"[^\x21-\x7e]|[\\;#]|%(?![0-9a-f]{2})|%2[5f]|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
+    r"[^\x21-\x7e]|[\\;?#]|%(?![0-9a-f]{2})|%2[35f]|%3[bf]|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
 )
+"""What a server could take for the end of the path or of a part of it, once it has decoded it."""
+
+_HIDDEN = re.compile(r"states[^a-z0-9._~-]+provision(?![a-z0-9_-])")
+"""The place of a request for a provision state, with anything between its parts."""
+
+VERB: Final = re.compile(r"[a-z]+")
+"""Ironic's verbs. No other text is forwarded as one: a server could cut it to a verb."""
+
 _PARENTS: Final = frozenset({(), ("chassis",)})
+
+_NAME: Final = re.compile(r"[a-z_]+")
+"""Names of parameters: others could become one of these when they are decoded again."""
+
+_NODE: Final = re.compile(r"[A-Za-z0-9._~-]+")
+"""UUIDs and names of nodes (`is_valid_logical_name` of Ironic 39)."""
+
+_AGAIN: Final = re.compile(r";|%(?:2[356]|3[bd])", re.IGNORECASE)
+"""What divides a query in two if it is decoded once more; Ironic's library takes `;` for `&`."""
 
 _TYPE = re.compile(
     rf'({re.escape(JSON)}|{re.escape(FORM)})([ \t]*;[ \t]*charset=("?)(utf-?8|us-ascii)\3)?[ \t]*',
@@ -59,12 +80,16 @@ class ProvisionPath:
     target: str | None = None
 
 
-def place_of(method: str, address: str) -> ProvisionPath | None:
+def place_of(
+    method: str, address: str, *, has_body: bool = False, is_coded: bool = False
+) -> ProvisionPath | None:
     """Return what a path says of a request for a provision state; None: it is another request.
 
     Args:
         method: as sent.
         address: path and query, as sent.
+        has_body: whether a body follows.
+        is_coded: whether the header Content-Encoding says that the body is compressed.
 
     Raises AmbiguousError.
     """
@@ -72,8 +97,16 @@ def place_of(method: str, address: str) -> ProvisionPath | None:
     names = _segments(path)
     if OVERRIDE in dict(_parameters(query)):
         raise AmbiguousError(f"The parameter {OVERRIDE} is not allowed: send the method itself.")
-    if PLACE not in pairwise(names) or method.upper() in READING:
+    is_place = PLACE in pairwise(names)
+    if method.upper() in READING:
+        if has_body and (is_place or _HIDDEN.search(_folded(names))):
+            raise AmbiguousError(f"{method} has no body here: omit it, or use PUT.")
         return None
+    _check_writing(names, is_place=is_place)
+    if not is_place:
+        return None
+    if is_coded:
+        raise AmbiguousError("The body must not be compressed: omit Content-Encoding.")
     if method.upper() != "PUT":
         # A form may have the parameter, too.
         raise AmbiguousError(f"{method} is not allowed here: use PUT.")
@@ -105,16 +138,26 @@ def request_of(
     given += _members(content_type, body)
     found: dict[str, Any] = {}
     for name, value in given:
+        if not _NAME.fullmatch(name):
+            raise AmbiguousError(f"{name!r} is no parameter of this request: omit it.")
         if name in found:
             raise AmbiguousError(f"'{name}' is given twice: give it once, in the body.")
         found[name] = value
-    return ProvisionRequest(_text(found, NODE), _text(found, TARGET))
+    node, verb = _text(found, NODE), _text(found, TARGET)
+    if not _NODE.fullmatch(node):
+        raise AmbiguousError(f"'{NODE}' must be the UUID or the name of a node.")
+    if not VERB.fullmatch(verb):
+        raise AmbiguousError(f"'{TARGET}' must be a verb in small letters, such as 'active'.")
+    return ProvisionRequest(node, verb)
 
 
 def _segments(path: str) -> list[str]:
     if strange := _STRANGE.search(path):
         raise AmbiguousError(f"The path must not have '{strange[0]}': send it in plain letters.")
-    names = [unquote_to_bytes(part).decode("utf-8", "replace") for part in path.split("/")]
+    try:
+        names = [unquote_to_bytes(part).decode() for part in path.split("/")]
+    except UnicodeDecodeError as error:
+        raise AmbiguousError("The path must be in UTF-8.") from error
     if names[-1] == "":
         names.pop()
     if names[:1] == [""]:
@@ -126,6 +169,22 @@ def _segments(path: str) -> list[str]:
     return names
 
 
+def _check_writing(names: list[str], *, is_place: bool) -> None:
+    """Refuse what a server that decodes a path again, or ignores case, could take for the place."""
+    if any(letter.isspace() for name in names for letter in name):
+        raise AmbiguousError("The path must not have spaces.")
+    if not is_place and _HIDDEN.search(_folded(names)):
+        raise AmbiguousError(
+            "This address looks like one for a provision state: use "
+            "/v1/nodes/NODE/states/provision."
+        )
+
+
+def _folded(names: list[str]) -> str:
+    """Return a path as a server could read it that knows neither case nor forms of letters."""
+    return unicodedata.normalize("NFKC", "/".join(names)).casefold()
+
+
 def _parameters(query: str) -> list[tuple[str, str]]:
     return parse_qsl(query, keep_blank_values=True)
 
@@ -133,9 +192,8 @@ def _parameters(query: str) -> list[tuple[str, str]]:
 def _decided_query(address: str) -> list[tuple[str, str]]:
     """Return the parameters of the query. Raises AmbiguousError."""
     query = address.partition("?")[2]
-    if ";" in query:
-        # Ironic's library takes it for `&`.
-        raise AmbiguousError("The query must not have ';'.")
+    if again := _AGAIN.search(query):
+        raise AmbiguousError(f"The query must not have '{again[0]}': use the body.")
     return _parameters(query)
 
 

@@ -30,6 +30,15 @@ BUSY: Final = frozenset(
 HOLD: Final = frozenset({"deploy hold", "clean hold", "service hold"})
 """A person must continue the work: `unhold` makes the node busy again."""
 
+RESTING: Final = frozenset(
+    {
+        *("enroll", "manageable", "available", "active", "rescue", "error"),
+        *("deploy failed", "clean failed", "inspect failed", "adopt failed", "rescue failed"),
+        *("unrescue failed", "service failed"),
+    }
+)
+"""The other states of release 39: no work is under way."""
+
 EVENTS: Final[Mapping[str, str]] = {
     "active": "deploy",
     "deploy": "deploy",
@@ -130,7 +139,8 @@ def requirement_of(verb: str, state: str) -> Requirement:
     """Return what a request needs.
 
     A tear-down is never held back, because it goes on into cleaning without another request. A node
-    that is busy has its unit already.
+    that is busy has its unit already. A verb or a state of a newer Ironic needs a unit, because
+    nothing shows that no work begins; if Ironic refuses the verb, the unit is free at once.
 
     Args:
         verb: the `target` of the request.
@@ -139,7 +149,10 @@ def requirement_of(verb: str, state: str) -> Requirement:
     event = EVENTS.get(verb)
     if event == "delete":
         return Requirement.FORCED
-    if event is None or state not in BUSY_FROM[event]:
+    if state in BUSY:
+        return Requirement.NOTHING
+    is_known = event is not None and state in RESTING | HOLD
+    if event is not None and is_known and state not in BUSY_FROM[event]:
         return Requirement.NOTHING
     return Requirement.UNIT
 
@@ -148,6 +161,11 @@ def synonyms_of(verb: str) -> frozenset[str]:
     """Return the verbs with the same event, the verb included: `deploy` is `active`."""
     event = EVENTS.get(verb)
     return frozenset({verb, *(one for one, its in EVENTS.items() if its == event)})
+
+
+def ruling_verbs(verb: str) -> frozenset[str]:
+    """Return the verbs by which a rule concerns a request: of an unknown one all."""
+    return synonyms_of(verb) if verb in EVENTS else frozenset({verb, *EVENTS})
 
 
 def is_busy(state: str, *, hold_counts: bool = False) -> bool:

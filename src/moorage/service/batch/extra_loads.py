@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from moorage.core.ids import AgentId, ConsumerId
+from moorage.core.ids import AgentId, ConsumerId, ProviderId
 from moorage.core.ledger.facts import Keys as LedgerKeys
 
 CLAIMS_MAX = 256
@@ -31,6 +31,16 @@ class AgentsNeeded(NamedTuple):
     agents: set[AgentId]
 
 
+class MachinesNeeded(NamedTuple):
+    """An agent's decision depends on other agents: those of these roots, and these."""
+
+    roots: set[ProviderId]
+    agents: set[AgentId]
+
+
+Needed = LedgerNeeded | TreesNeeded | AgentsNeeded | MachinesNeeded
+
+
 class ExtraLoads:
     """What a batch needs beyond the keys of its requests."""
 
@@ -41,11 +51,14 @@ class ExtraLoads:
         self.lines: dict[str, int] = {}
         """How many tickets of each line to load before the first is tried."""
         self.agents: set[AgentId] = set()
+        self.roots: set[ProviderId] = set()
 
-    def add(self, needed: LedgerNeeded | TreesNeeded | AgentsNeeded) -> None:
+    def add(self, needed: Needed) -> None:
         """Add what one more run has found."""
-        if isinstance(needed, AgentsNeeded):
+        if isinstance(needed, AgentsNeeded | MachinesNeeded):
             self.agents |= needed.agents
+            if isinstance(needed, MachinesNeeded):
+                self.roots |= needed.roots
             return
         self.keys.update(needed.keys)
         if isinstance(needed, LedgerNeeded):

@@ -67,8 +67,9 @@ class Rooms:
         if keys.admission is not None:
             self.admission = AdmissionRoom(self.world, keys.admission, self.ledger, extra, misfits)
             self.all.append(self.admission)
-        if extra.agents:
-            keys.update(Keys(fleet=FleetKeys(agents=set(extra.agents))))
+        if extra.agents or extra.roots:
+            more = FleetKeys(agents=set(extra.agents), roots=set(extra.roots))
+            keys.update(Keys(fleet=more))
         self.fleet = FleetRoom(self.world, keys.fleet, self.ledger)
         self.all.append(self.fleet)
 

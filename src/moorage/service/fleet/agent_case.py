@@ -8,6 +8,7 @@ from typing import ClassVar
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent
+from moorage.core.fleet.policy import is_accepted
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed
 from moorage.core.ledger.bulk import Trial
@@ -17,7 +18,7 @@ from moorage.core.ledger.model import Provider
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.batch.extra_loads import TreesNeeded
+from moorage.service.batch.extra_loads import MachinesNeeded, TreesNeeded
 from moorage.service.batch.machine_offer import machine_offer
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -63,10 +64,11 @@ class AgentCase(AuditedUseCase[Agent]):
             self.note(before, after, when)
         elif self.audits_repeats and before is not None:
             self.note(before, before, when)
+        create = self.creates or _accepted_now(world, before, after)
         followers = made
         if self.creates and before is not None and after is None:
             followers = FleetChanges(agents={self.agent: before})  # a provider may be missing
-        ledger = followed(world, followers, when, create=self.creates)
+        ledger = followed(world, followers, when, create=create)
         return Changes(ledger=ledger, fleet=made)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
@@ -75,6 +77,22 @@ class AgentCase(AuditedUseCase[Agent]):
     def conclude(self, world: World, when: When) -> Agent:
         """Return the agent."""
         return world.fleet.agents[self.agent]
+
+
+def _accepted_now(world: World, before: Agent | None, after: Agent | None) -> bool:
+    """Return whether an operator has just accepted an agent, so that its providers are created.
+
+    If its root is a provider of others, nothing is: it must register with that one. Raises Restart.
+    """
+    if before is None or after is None or after.root is None:
+        return False
+    if is_accepted(before) or not is_accepted(after):
+        return False
+    made = {after.root, *after.parts}
+    if not made <= world.fleet.asked.roots:
+        raise Restart(MachinesNeeded(made, set()))  # what is created may be the root of another
+    root = world.ledger.providers.get(after.root)
+    return root is None or not after.owns_root or root.agent == after.uuid
 
 
 def ledger_keys(
@@ -103,8 +121,9 @@ def followed(
     """Return the changes of the ledger that follow from changed agents; None: none.
 
     Providers that are missing are created with `create`, otherwise skipped: what a client has
-    deleted must not keep operators, or the silence of others, from closing a machine. `world` is
-    as before the decision.
+    deleted must not keep operators, or the silence of others, from closing a machine. Those of an
+    agent that no operator has accepted are skipped, too: it would choose names that others need.
+    `world` is as before the decision.
 
     Raises `Error`: as `managed.follow`. Raises Restart.
     """
@@ -117,7 +136,8 @@ def followed(
     try:
         for agent in agents:
             machine = machine_offer(agent, before.get(agent.uuid))
-            trial.step(managed.follow(facts, trial.now, machine, create=create))
+            may_create = create and is_accepted(agent)
+            trial.step(managed.follow(facts, trial.now, machine, create=may_create))
         return trial.changes or None
     finally:
         trial.take_back()

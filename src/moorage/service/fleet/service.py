@@ -15,7 +15,7 @@ from moorage.core.fleet.model import Agent, Goal, Group, Liveness, MachineReport
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
-from moorage.core.ids import AgentId, ConsumerId
+from moorage.core.ids import AgentId, ConsumerId, ProviderId
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
@@ -24,7 +24,13 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.followers import Followers
 from moorage.service.feed.peer_changes import PeerChanges
-from moorage.service.fleet.agent_cases import AgentEnroll, AgentPut, AgentRegister, AgentReport
+from moorage.service.fleet.agent_cases import (
+    AgentEnroll,
+    AgentPut,
+    AgentRegister,
+    AgentReport,
+    AgentRoot,
+)
 from moorage.service.fleet.directory import Directory
 from moorage.service.fleet.liveness_cases import (
     SERVER,
@@ -114,10 +120,24 @@ class Fleet:
         return state, self._service_clock.present(now, now)
 
     async def put(
-        self, uuid: AgentId, group: str, labels: Mapping[str, str], policy: Policy | None, by: Actor
+        self,
+        uuid: AgentId,
+        group: str,
+        labels: Mapping[str, str],
+        policy: Policy | None,
+        by: Actor,
+        root: ProviderId | None = None,
     ) -> Agent:
-        """Create an agent, or change its group, labels or policy; policy None: unchanged."""
-        case = AgentPut(uuid, by, group, labels, policy, known=self.directory.get(uuid))
+        """Create an agent, or change its group, labels, policy or given root.
+
+        Policy and root None: unchanged.
+        """
+        case = AgentPut(uuid, by, group, labels, policy, root, known=self.directory.get(uuid))
+        return await self._transactor.submit(case)
+
+    async def root(self, uuid: AgentId, root: ProviderId, by: Actor) -> Agent:
+        """Let an agent have an existing provider as root."""
+        case = AgentRoot(uuid, by, root, known=self.directory.get(uuid))
         return await self._transactor.submit(case)
 
     async def enroll(

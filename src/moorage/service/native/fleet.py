@@ -15,6 +15,7 @@ from moorage.core.fleet.model import (
     Phase,
 )
 from moorage.core.fleet.parts import ClassSpec, PartSpec
+from moorage.core.fleet.policy import is_accepted
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import ConsumerPlace, Start
 from moorage.core.ids import ConsumerId, ProviderId
@@ -109,6 +110,8 @@ def shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
         group=agent.group,
         labels=dict(agent.labels),
         root=agent.root,
+        given_root=agent.given_root,
+        accepted=is_accepted(agent),
         policy=agent.policy.value,
         policy_reason=agent.policy_reason,
         policy_by=agent.policy_by,

@@ -21,7 +21,7 @@ from moorage.store.fleet.rows import (
 
 def facts_load(keys: Keys) -> Plan[Facts]:
     """Lock and load what the keys name; missing objects are not in the facts. Raises Damaged."""
-    facts = Facts()
+    facts = Facts(asked=keys)
     roots = [Query("agent_roots_load", (key_set(keys.roots),))] if keys.roots else []
     if keys == Keys(roots=keys.roots, reporters=keys.reporters, pins=keys.pins):
         (rows,) = (yield roots) if roots else ([],)

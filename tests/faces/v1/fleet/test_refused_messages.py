@@ -186,10 +186,16 @@ UNREGISTERED: dict[str, Case] = {
         ("last register", "default of its group"),
     ),
     "register with a root that is not there": (
-        lambda one: one.register(root=UNKNOWN),
+        lambda one: one.register(root=one.uuid),
         404,
         "provider_not_found",
-        (UNKNOWN,),
+        ("No resource provider with uuid",),
+    ),
+    "register with a root that was not given": (
+        lambda one: one.register(root=UNKNOWN),
+        409,
+        "not_accepted",
+        ("An operator must give", "moorage agent root", UNKNOWN),
     ),
     "register a class that is none": (
         lambda one: one.register(
@@ -258,7 +264,7 @@ def own_root(native: Native) -> tuple[Machine, str]:
     """Return a machine below a provider of another writer, such as Nova, and that provider."""
     machine = Machine(native)
     root = native.provider(f"compute-{machine.host}")
-    assert machine.put().status == 200
+    assert machine.put(root=root).status == 200
     assert machine.register(root=root).status == 200
     return machine, root
 

@@ -62,6 +62,17 @@ HOSTILE = {
     "the same folder": _put(b"/v1/nodes/node-1/./states/provision"),
     "a parameter of the path": _put(b"/v1/nodes/node-1/states/provision;x=1"),
     "a fragment": _put(b"/v1/nodes/node-1/states/provision#x"),
+    "a fragment in the query": _put(PROVISION + b"?target=manage#x", body=b""),
+    "an encoded fragment": _put(PROVISION + b"%23x"),
+    "an encoded query": _put(PROVISION + b"%3ftarget=manage", body=b""),
+    "a verb with more behind it": _put(body=b'{"target": "manage#"}'),
+    "large letters": _put(b"/v1/Nodes/node-1/States/Provision"),
+    "a compressed body": _put(lines=SIZE + b"Content-Encoding: identity\r\n"),
+    "two types": _put(lines=SIZE + b"Content-Type: text/plain\r\n"),
+    "another method": _put(lines=SIZE + b"X-HTTP-Method-Override: PUT\r\n").replace(
+        b"PUT", b"POST", 1
+    ),
+    "an original address": _put(b"/v1/nodes", lines=SIZE + b"X-Original-URL: /v1/nodes\r\n"),
     "an encoded end": _put(b"/v1/nodes/node-1/states/provision%00"),
     "letters that are not ASCII": _put(b"/v1/nodes/node-1/states/provision\xc3\xa9"),
     "an unfinished code": _put(b"/v1/nodes/node-1/states/provision%"),

@@ -12,7 +12,7 @@ TARGETS = [
     "/v1/nodes?a=%2F+b%20&x=%C3%A9;y&&=&a",
     "/v1/nodes/a%2Db/~x!$'()*,",
     "/v1/nodes?limit=1?2",
-    "/v1/x?a=b#c",
+    "/v1/x?a=b%23c",
     "/v1/nodes/node-1/vifs/",
 ]
 

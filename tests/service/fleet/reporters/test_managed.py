@@ -28,7 +28,7 @@ def test_reports_leave_parts_and_created_roots_alone(url: str) -> None:
         assert await pair.revision() == before
         assert await pair.offered(1) == 100
         root = await pair.provider(2, VCPU=4)
-        await pair.fleets[0].put(agent_id(2), "default", {}, None, TESTER)
+        await pair.fleets[0].put(agent_id(2), "default", {}, None, TESTER, root)
         await pair.fleets[0].register(agent_id(2), machine(2, root=root), TESTER)
         given = replace(node(2, total=8), uuid=root)
         assert outcomes(await report(one, "a", token, [given])) == ["updated"]

@@ -6,14 +6,14 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Policy
 from moorage.core.fleet.policy import Action
-from moorage.core.ids import AgentId
+from moorage.core.ids import AgentId, ProviderId
 from moorage.faces.v1.fleet.machines import OWN, agent_id
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fleet.queries import AgentFilter
 from moorage.service.ids import ALL_IDS, ids_with
 from moorage.service.native import fleet as native
-from moorage.service.native.bounds import microseconds
+from moorage.service.native.bounds import microseconds, uuid_of
 from moorage.service.native.encoding import instant_of
 from moorage.wire import fleet as wire
 
@@ -49,7 +49,15 @@ async def put(request: Request[wire.AgentWanted, None]) -> wire.Agent:
     """Create an agent, or change its group, labels or policy."""
     uuid, wanted = agent_id(request), request.body
     policy = None if wanted.policy is None else Policy(wanted.policy)
-    await request.service.fleet.put(uuid, wanted.group, wanted.labels, policy, request.actor)
+    root = None if wanted.root is None else ProviderId(uuid_of(wanted.root, "root"))
+    await request.service.fleet.put(uuid, wanted.group, wanted.labels, policy, request.actor, root)
+    return await _shown(request, uuid)
+
+
+async def give_root(request: Request[wire.AgentRootRequest, None]) -> wire.Agent:
+    """Let an agent have an existing provider as root."""
+    uuid, root = agent_id(request), ProviderId(uuid_of(request.body.root, "root"))
+    await request.service.fleet.root(uuid, root, request.actor)
     return await _shown(request, uuid)
 
 
@@ -133,9 +141,18 @@ ROUTES = (
         method="PUT",
         path="/v1/agents/{id}",
         role=Role.OPERATOR,
-        summary="Create an agent, or change its group, labels or policy.",
+        summary="Create an agent, or change its group, labels, policy or given root.",
         handler=put,
         body=wire.AgentWanted,
+        answer=wire.Agent,
+    ),
+    Route(
+        method="PUT",
+        path="/v1/agents/{id}/root",
+        role=Role.OPERATOR,
+        summary="Let an agent have an existing provider as the root of its machine.",
+        handler=give_root,
+        body=wire.AgentRootRequest,
         answer=wire.Agent,
     ),
     Route(

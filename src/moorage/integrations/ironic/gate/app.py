@@ -52,7 +52,12 @@ class Gate:
         try:
             version = (request.version.major, request.version.minor)
             check_head(request.method, target, CIMultiDict(request.headers), version)
-            place = place_of(request.method, target)
+            place = place_of(
+                request.method,
+                target,
+                has_body=request.body_exists,
+                is_coded="Content-Encoding" in request.headers,
+            )
         except (BadHeadError, AmbiguousError) as error:
             return await self._bad(request, str(error))
         try:

@@ -31,6 +31,7 @@ from moorage.integrations.ironic.states import (
     EVENTS,
     Requirement,
     requirement_of,
+    ruling_verbs,
     synonyms_of,
 )
 from moorage.integrations.provisioning.host_leases import HostLeases
@@ -154,7 +155,7 @@ class Deciding:
         """Forward the request, with a unit if it needs one. Raises EndedError, HeldBackError."""
         state = str(node["provision_state"])
         requirement = requirement_of(asked.verb, state)
-        verbs = synonyms_of(asked.verb)
+        verbs = ruling_verbs(asked.verb)
         needs = self._rules.needs(node, verbs, self._watch.picture.warm)
         host = host_of_node(node, asked.verb)
         if requirement is Requirement.NOTHING and state in BUSY:

@@ -21,11 +21,28 @@ HOP_BY_HOP = frozenset(
 """Headers that concern one connection only (RFC 9110, 7.6.1)."""
 
 FRAMING = frozenset(
-    {"content_length", "content_type", "transfer_encoding", "path_info", "script_name"}
+    {
+        *("content-length", "content-type", "content-encoding", "transfer-encoding"),
+        *("path-info", "script-name", "request-method", "query-string"),
+    }
 )
-"""A WSGI server could take these for the headers with a dash, or for the path of the request."""
+"""Spelled with `_`, a WSGI server could take these for the headers with a dash, or for the path,
+the method or the query of the request."""
 
-TARGET = re.compile(r"/[\x21-\x7e]*")
+OVERRIDING = frozenset(
+    {
+        *("x-http-method-override", "x-http-method", "x-method-override"),
+        *("x-original-url", "x-rewrite-url", "x-original-uri"),
+    }
+)
+"""Headers with which some servers and frameworks replace the method or the path of a request."""
+
+_LETTERS = r"\-A-Za-z0-9._~!$&'()*+,;=:@/"
+TARGET = re.compile(
+    rf"/(?:[{_LETTERS}]|%[0-9A-Fa-f]{{2}})*(?:\?(?:[{_LETTERS}?]|%[0-9A-Fa-f]{{2}})*)?"
+)
+"""A path and a query in the letters that RFC 3986 allows (3.3, 3.4). Programs differ about others:
+nginx, for example, drops what follows `#`, and Ironic's server takes it for a part of the query."""
 LENGTH = re.compile(r"[0-9]{1,18}")
 CONDITIONAL = re.compile(r"if-|content-|range|expect|accept|x-openstack-ironic-api-version")
 """Headers of a request that do not belong to a reading of its node."""
@@ -52,10 +69,15 @@ def check_head(
         raise BadHeadError("Only HTTP/1.0 and HTTP/1.1 are understood.")
     old = version == (1, 0)
     if method == "CONNECT" or not TARGET.fullmatch(target):
-        raise BadHeadError("The address must be a path in plain letters.")
+        raise BadHeadError(
+            "The address must be a path and a query in the letters of RFC 3986: encode others, "
+            "such as '#', as '%' and two digits."
+        )
     hosts = headers.getall("Host", [])
     if len(hosts) > 1 or not (hosts or old):
         raise BadHeadError("There must be one Host.")
+    if len(headers.getall("Content-Type", [])) > 1:
+        raise BadHeadError("There must be one Content-Type.")
     lengths, codings = headers.getall("Content-Length", []), headers.getall("Transfer-Encoding", [])
     if len(lengths) + len(codings) > 1 or not all(map(LENGTH.fullmatch, lengths)):
         raise BadHeadError("The body must have one length.")
@@ -64,7 +86,10 @@ def check_head(
     if "Upgrade" in headers or "upgrade" in _connection_words(headers):
         raise BadHeadError("The protocol cannot be changed.")
     for name, value in headers.items():
-        if name.lower() in FRAMING or any(ord(letter) < 32 and letter != "\t" for letter in value):
+        plain = name.lower().replace("_", "-")
+        if plain in OVERRIDING or ("_" in name and plain in FRAMING):
+            raise BadHeadError(f"The header {name!r} is not allowed: omit it.")
+        if any(ord(letter) < 32 and letter != "\t" for letter in value):
             raise BadHeadError(f"The header {name!r} is not valid.")
         if not value.isascii():
             raise BadHeadError(f"The header {name!r} has letters that are not ASCII.")
