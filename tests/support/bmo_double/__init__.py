@@ -18,6 +18,7 @@ Where each transition is from (`host_state_machine.go`, else as named):
 | inspecting | preparing | inspection is complete | `handleInspecting`, `actionInspecting` |
 | preparing | available | nothing is left to prepare | `handlePreparing`, `actionPreparing` |
 | available | inspecting | the inspect annotation is there | `handleAvailable` |
+| available | preparing | RAID or root device hints are new | `handleAvailable` |
 | available | provisioning | online, and there is something new | `actionManageAvailable` |
 | available | (error) | five deployments of this image failed | `actionManageAvailable` |
 | provisioning | provisioned | the node is active | `handleProvisioning`, `actionProvisioning` |
@@ -36,6 +37,11 @@ cache. Retries are in `action_result.go`, `provisioner.py` follows `pkg/provisio
 A host with the annotation `detached` is removed from Ironic once it is available or provisioned;
 its state stays (`checkDetachedHost`).
 
+With new RAID volumes or root device hints an available host goes to `preparing`; the first are
+cleaned by hand (`handleAvailable`, `Prepare`). A failed action is tried again after a back-off that
+doubles up to hours, for ever, in the state in which it failed (`actionFailed`). A host in use is
+adopted if its node was registered again, and serviced (`actionManageSteadyState`).
+
 Left out: credentials and their secrets, forced detaching, externally provisioned hosts, reboots,
-adoption, preprovisioning images, RAID, firmware, servicing, other resources, conditions of hosts.
+preprovisioning images, resources of firmware, other resources, conditions of hosts.
 """

@@ -82,12 +82,17 @@ class Actions:
     async def prepare(self) -> Result:
         """Prepare the host: `actionPreparing`."""
         restart = self.failed_with("preparation error")
-        progress = await self.provisioner.prepare(self.node, restart=restart)
+        new = restart or hosts.has_new_settings(self.host)
+        by_hand = restart or hosts.must_clean(self.host)
+        progress = await self.provisioner.prepare(self.node, unprepared=by_hand, restart=restart)
         if progress.error:
+            hosts.forget_settings(self.host)
             return self.fail("preparation error", progress.error)
+        if new and progress.started:
+            hosts.keep_settings(self.host)
         if progress.started:
-            hosts.clear_error(self.host)
-        return going_on(progress.after) if progress.dirty else COMPLETE
+            new = hosts.clear_error(self.host) or new
+        return going_on(progress.after, dirty=new) if progress.dirty else COMPLETE
 
     async def manage_available(self) -> Result:
         """Start a deployment, if there is something new to deploy: `actionManageAvailable`."""
@@ -127,7 +132,46 @@ class Actions:
             return self.going_on(progress)
         hosts.provisioning(self.host)["image"] = {"url": ""}
         hosts.provisioning(self.host).pop("customDeploy", None)
+        hosts.forget_settings(self.host)
         return COMPLETE
+
+    async def manage_steady(self) -> Result:
+        """Keep a host in use: `actionManageSteadyState`."""
+        restart = self.failed_with("provisioned registration error")
+        progress = await self.provisioner.adopt(self.node, restart=restart)
+        if progress.error:
+            return self.fail("provisioned registration error", progress.error)
+        if progress.dirty:
+            return self.going_on(progress)
+        return await self.service() or await self.manage_power()
+
+    async def service(self) -> Result | None:
+        """Service a host in use; None: there is nothing to do: `doServiceIfNeeded`.
+
+        The original begins when a host is switched on again; here a mark in the host's annotations
+        is the change of its firmware that a HostUpdatePolicy permits.
+        """
+        host, status = self.host, self.host["status"]
+        wanted = hosts.SERVICE in hosts.annotations(host)
+        goes_on = status.get("operationalStatus") == hosts.SERVICING
+        restart = self.failed_with("servicing error")
+        if not (wanted or goes_on or restart):
+            return None
+        if not goes_on:
+            status["operationalStatus"] = hosts.SERVICING
+            return UPDATE
+        progress = await self.provisioner.service(self.node, wanted=wanted, restart=restart)
+        if progress.error:
+            return self.fail("servicing error", progress.error)
+        dirty = hosts.clear_error(host, hosts.SERVICING)
+        if progress.started and wanted:
+            del host["metadata"]["annotations"][hosts.SERVICE]
+            self.changed_metadata = True
+            return going_on(progress.after)
+        if dirty or progress.dirty:
+            return going_on(progress.after, dirty=dirty)
+        hosts.clear_error(host)
+        return going_on(STEADY, dirty=True)
 
     async def manage_power(self) -> Result:
         """Switch the host as its specification says: `manageHostPower`."""

@@ -8,6 +8,10 @@ PAUSED = "baremetalhost.metal3.io/paused"
 INSPECT = "inspect.metal3.io"
 DETACHED = "baremetalhost.metal3.io/detached"
 OPERATIONAL_DETACHED = "detached"
+STATUS = "baremetalhost.metal3.io/status"
+SERVICE = "double/service"
+"""The double's own: the firmware of a host in use is to be changed."""
+SERVICING = "servicing"
 BORN = ("", "unmanaged", "registering")
 FINALIZER = "baremetalhost.metal3.io"
 
@@ -64,6 +68,44 @@ def cancelled(host: Object) -> bool:
     return bool(url and url != image(host))
 
 
+def _given(part: Object, name: str) -> Any:
+    found = part.get(name)
+    return found or None
+
+
+def has_new_settings(host: Object) -> bool:
+    """Return whether RAID or root device hints are to be applied: `saveHostProvisioningSettings`.
+
+    Without the hints of hardware profiles, and without removing a RAID that is not wanted any more.
+    """
+    return any(
+        _given(host["spec"], name) is not None
+        and _given(host["spec"], name) != _given(provisioning(host), name)
+        for name in ("raid", "rootDeviceHints")
+    )
+
+
+def must_clean(host: Object) -> bool:
+    """Return whether a node is cleaned by hand for new settings: `buildManualCleaningSteps`."""
+    raid = _given(host["spec"], "raid")
+    return raid is not None and raid != _given(provisioning(host), "raid")
+
+
+def keep_settings(host: Object) -> None:
+    """Note which settings are applied: `saveHostProvisioningSettings`."""
+    for name in ("raid", "rootDeviceHints"):
+        if (found := _given(host["spec"], name)) is not None:
+            provisioning(host)[name] = found
+
+
+def forget_settings(host: Object) -> None:
+    """Forget those that are applied again later: `clearHostProvisioningSettings`."""
+    found = provisioning(host)
+    found.pop("rootDeviceHints", None)
+    if raid := found.get("raid"):
+        found["raid"] = {**raid, "softwareRAIDVolumes": None}
+
+
 def inspection_disabled(host: Object) -> bool:
     """Return whether the host is not to be inspected."""
     off = host["spec"].get("inspectionMode") == "disabled"
@@ -84,14 +126,30 @@ def something_to_start(host: Object) -> bool:
         return bool((host["spec"].get("bmc") or {}).get("address"))
     if found != "available" or DETACHED in annotations(host):
         return False
-    return inspection_wanted(host) or needs_provisioning(host)
+    return inspection_wanted(host) or has_new_settings(host) or needs_provisioning(host)
+
+
+FAILURES = {
+    "inspecting": ("inspection error",),
+    "preparing": ("preparation error",),
+    "provisioning": ("provisioning error",),
+    "deprovisioning": ("provisioning error", "provisioned registration error"),
+}
+"""By state: the errors that are recorded while nothing works on the node (`action...`)."""
+
+
+def backs_off(host: Object) -> bool:
+    """Return whether the work of a host has failed, and the operator tries again later."""
+    kind = host.get("status", {}).get("errorType")
+    return kind in FAILURES.get(state(host), ())
 
 
 def may_be_paused(host: Object) -> bool:
     """Return whether our pause has a reason: what a host starts, or the image it goes on to."""
     goes_on = state(host) in ("inspecting", "preparing") and needs_provisioning(host)
     leaves = bool(host["metadata"].get("deletionTimestamp"))
-    return something_to_start(host) or (goes_on and not leaves)
+    tries_again = backs_off(host) and state(host) != "deprovisioning"
+    return something_to_start(host) or ((goes_on or tries_again) and not leaves)
 
 
 def clear_error(host: Object, operational: str = "OK") -> bool:

@@ -6,7 +6,7 @@ from random import Random
 from tests.support.bmo_double.book import Book
 from tests.support.bmo_double.nodes import Seen, Transient
 from tests.support.ironic_double.agenda import Agenda
-from tests.support.ironic_double.machine import EVENTS, TRANSITIONS, WORKING
+from tests.support.ironic_double.machine import EVENTS, MANUAL_END, TRANSITIONS, WORKING
 
 SECONDS = {
     "verifying": 2.0,
@@ -22,7 +22,8 @@ class MemoryNodes:
     """All nodes. `failing`: the share of nodes of which the first deployment fails.
 
     Whether it does depends on the name and the seed, not on the order of deployments. `latency`:
-    the seconds that an answer takes; what it says may be out of date by then.
+    the seconds that an answer takes; what it says may be out of date by then. `broken`: the states,
+    by node, in which its work always fails, as with a BMC that does not answer.
     """
 
     agenda: Agenda
@@ -31,6 +32,9 @@ class MemoryNodes:
     seed: int = 1
     latency: float = 0.05
     book: Book = field(default_factory=Book)
+    broken: dict[str, set[str]] = field(default_factory=dict)
+    _manual: set[str] = field(default_factory=set)
+    """Those that are cleaned by hand."""
     _nodes: dict[str, Seen] = field(default_factory=dict)
 
     def fails(self, name: str) -> bool:
@@ -60,6 +64,8 @@ class MemoryNodes:
         state = TRANSITIONS[EVENTS[target]].get(node.state)
         if state is None:
             raise Transient(f"{target} is not possible from {node.state}")
+        self._manual -= {name}
+        self._manual |= {name} if target == "clean" else set()
         self._set(replace(node, state=state, error=""))
         self._work(name)
         return True
@@ -100,6 +106,11 @@ class MemoryNodes:
         node = self._nodes[name]
         good, bad = WORKING[state]
         deploying = state == "deploying"
+        if state in self.broken.get(name, ()):
+            self._set(replace(node, state=bad, error=f"{state} failed"))
+            return
+        if state == "cleaning" and name in self._manual:
+            good = MANUAL_END
         if deploying and self.fails_now(name):
             self._set(replace(node, state=bad, error="the deployment failed"))
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,8 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 class Settings:
     """How the operator runs; the defaults are its own, but for `limit` (20).
 
-    `lag`: how far its cache is behind, in seconds. `retries`: how often one image may fail.
+    `lag`: how far its cache is behind, in seconds. `retries`: how often one image may fail; 0: for
+    ever, as before `provisioningFailCount` (v0.13 and earlier).
     """
 
     workers: int = 8
@@ -118,6 +120,8 @@ class Operator:
             self.paused[key] += 1
             return Result(again=False)
         self.looks[key] += 1
+        if (result := await self._status_restored(host)) is not None:
+            return result
         metadata = host["metadata"]
         finalizers = metadata.setdefault("finalizers", [])
         if not metadata.get("deletionTimestamp") and hosts.FINALIZER not in finalizers:
@@ -134,6 +138,24 @@ class Operator:
         for reason, message in actions.events:
             await self._post(host, reason, message)
         return result
+
+    async def _status_restored(self, host: Object) -> Result | None:
+        """Take the status from its annotation, if there is none; None: go on: `reconcileHostData`.
+
+        The annotation is removed once there is a status.
+        """
+        said = hosts.annotations(host).get(hosts.STATUS)
+        if said is None:
+            return None
+        if not host.get("status", {}).get("lastUpdated"):
+            with contextlib.suppress(ValueError):
+                host["status"] = {"lastUpdated": f"{self.now():%Y-%m-%dT%H:%M:%SZ}"}
+                host["status"] |= json.loads(said)
+                await self._save(host, "/status")
+                return Result()
+        del host["metadata"]["annotations"][hosts.STATUS]
+        await self._save(host)
+        return Result()
 
     async def _save(self, host: Object, part: str = "") -> None:
         """Store a host, as it was read: a newer one on the server is a conflict."""

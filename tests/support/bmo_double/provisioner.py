@@ -71,16 +71,20 @@ class Provisioner:
                 return await self._change(name, "inspect")
         raise Transient(f"unexpected provision state {node.state}")
 
-    async def prepare(self, name: str, *, restart: bool) -> Progress:
-        """Prepare a node (`Prepare`), without anything to clean by hand."""
+    async def prepare(self, name: str, *, unprepared: bool, restart: bool) -> Progress:
+        """Prepare a node (`Prepare`); `unprepared`: there is something to clean by hand."""
         node = await self._node(name)
         match node.state:
+            case "available" if unprepared:
+                return await self._change(name, "manage", started=False)
+            case "manageable" if unprepared:
+                return await self._change(name, "clean")
             case "available" | "manageable":
                 return Progress(started=True)
             case "clean failed" if not restart:
                 return Progress(error=node.error or "cleaning failed")
             case "clean failed":
-                return await self._change(name, "manage")
+                return await self._change(name, "manage", started=False)
             case "cleaning" | "clean wait":
                 return Progress(dirty=True, after=LONG)
         raise Transient(f"have unexpected ironic node state {node.state}")
@@ -144,7 +148,40 @@ class Provisioner:
             raise Transient("host is not registered")
         return node
 
-    async def _change(self, name: str, target: str) -> Progress:
-        """Change the node's state; after a 409 soon again (`tryChangeNodeProvisionState`)."""
-        started = await self.nodes.change(name, target)
-        return Progress(dirty=True, after=SHORT, started=started)
+    async def adopt(self, name: str, *, restart: bool) -> Progress:
+        """Adopt a node that is registered again (`Adopt`); others need nothing."""
+        node = await self._node(name)
+        match node.state:
+            case "enroll" | "verifying":
+                raise Transient(f"invalid state for adopt: {node.state}")
+            case "manageable":
+                return await self._change(name, "adopt")
+            case "adopting":
+                return Progress(dirty=True, after=SHORT)
+            case "adopt failed" if not restart:
+                return Progress(error=f"Host adoption failed: {node.error}")
+            case "adopt failed":
+                return await self._change(name, "adopt")
+        return OVER
+
+    async def service(self, name: str, *, wanted: bool, restart: bool) -> Progress:
+        """Service a node that is in use (`Service`)."""
+        node = await self._node(name)
+        match node.state:
+            case "servicing" | "service wait":
+                return Progress(dirty=True, after=LONG)
+            case "service failed" if not restart:
+                return Progress(error=node.error or "servicing failed")
+            case "active" if not wanted:
+                return OVER
+            case "active" | "service failed":
+                return await self._change(name, "service")
+        raise Transient(f"have unexpected ironic node state {node.state}")
+
+    async def _change(self, name: str, target: str, *, started: bool = True) -> Progress:
+        """Change the node's state; after a 409 soon again (`tryChangeNodeProvisionState`).
+
+        `started`: this begins the work that was asked for.
+        """
+        changed = await self.nodes.change(name, target)
+        return Progress(dirty=True, after=SHORT, started=changed and started)

@@ -134,6 +134,9 @@ class StateMachine:
         if hosts.inspection_wanted(self._host):
             self.next = "inspecting"
             return COMPLETE
+        if hosts.has_new_settings(self._host):
+            self.next = "preparing"
+            return COMPLETE
         if not hosts.image(self._host) and self._status.get("provisioningFailCount"):
             self._status["provisioningFailCount"] = 0
             self._status.pop("lastAttemptedImage", None)
@@ -161,7 +164,7 @@ class StateMachine:
         if hosts.cancelled(self._host):
             self.next = "deprovisioning"
             return COMPLETE
-        return await self._actions.manage_power()
+        return await self._actions.manage_steady()
 
     async def _deprovisioning(self) -> Result:
         result = await self._actions.deprovision()

@@ -12,6 +12,7 @@ from moorage.integrations.ironic.wishes import WANT, is_begun
 from moorage.integrations.provisioning import reconcile
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of, label_text
+from moorage.integrations.provisioning.occupation import Occupation, occupation_of
 from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words
 from moorage.integrations.provisioning.rules import value_of
 from moorage.wire.admission import Lease
@@ -89,11 +90,11 @@ class _Ironic:
     def lease_name_of(self, lease: Lease) -> str:
         return str(host_of(lease))
 
-    def occupies(self, host: Node) -> bool:
-        return is_busy(str(host.get("provision_state")), hold_counts=self._hold_counts)
-
-    def keeps(self, host: Node) -> bool:
-        return self.occupies(host)
+    def occupation(self, host: Node) -> Occupation:
+        """A failure is a state of its own, and Ironic tries nothing again by itself."""
+        state = str(host.get("provision_state"))
+        busy = is_busy(state, hold_counts=self._hold_counts)
+        return occupation_of(works=busy or state in FAILED, failed=state in FAILED)
 
     async def confirmed(self, lease: Lease, listed: Node | None) -> Node | None:
         if listed is not None:
@@ -111,7 +112,7 @@ class _Ironic:
             return None
         # Alone: a list omits the conductor, which people want to see.
         node = await self._nodes.node(str(listed["uuid"]), self._rules.fields)
-        if node is None or not self.occupies(node):
+        if node is None or self.occupation(node) is not Occupation.NEEDS:
             return None
         return Busy(host_of_node(node, ADOPTED), needs.units, state)
 

@@ -1,18 +1,22 @@
 """What failed on a BareMetalHost, and when it may try again.
 
-After a failed deployment the operator (BMO) tries again by itself, five times by default; then it
-gives up, until the image is changed or the count of failures is reset. The same holds of a host
-that cannot be registered: it is idle, and BMO looks at it again after 1 to 2 minutes, then 2 to 4,
-and so on (`calculateBackoff`), for hours. Meanwhile it needs no units, so it waits as we make it
-wait: paused, for as long as BMO would at most, but no longer than an hour.
+The operator (BMO) tries again whatever has failed, for ever: after 1 to 2 minutes, then 2 to 4, and
+so on (`calculateBackoff`), for hours. Since v0.14 it gives a deployment up after five failures,
+until the image is changed or the count of failures is reset; before, it never did. Meanwhile a host
+needs no units, so it waits as we make it wait: paused, for as long as BMO would at most, but no
+longer than an hour. How often it has failed is in an annotation of ours, because BMO begins to
+count again with each state: so a host that always fails asks less and less often, and those that
+wait with it go first.
 
 Source: baremetal-operator 02aa505, `host_state_machine.go`, `baremetalhost_controller.go`,
-`action_result.go`. BMO sets `errorCount` to 0 when a host changes its state, so an error with a
-count was found in the state that the host has. One without is what a failed deployment has left.
+`action_result.go`. BMO sets `errorCount` to 0 when a host ends what it does in a state, so an error
+with a count was found there. One without is what a failed deployment has left.
 """
 
+import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,10 +25,13 @@ from moorage.integrations.metal3.hosts import (
     HELD,
     BareMetalHost,
     Verb,
+    annotations_of,
     is_provisioned,
+    retry_of,
     start_of,
     state_of,
 )
+from moorage.integrations.metal3.status import status_of
 from moorage.integrations.provisioning.reconcile import Outcome
 
 REGISTRATION, PROVISIONING = "registration error", "provisioning error"
@@ -36,20 +43,93 @@ WAIT_MAX = timedelta(hours=1)
 TIME = re.compile(r"[0-9T:.Z+-]{1,40}")
 """A time as Kubernetes writes it."""
 
+FAILURES = "moorage.dev/failures"
+"""The annotation that says how often a host has failed since it went well, as JSON."""
+
+FAILURES_LENGTH_MAX = 1_000
+"""Characters of it that are read: ours are shorter. All who may write the host may write it."""
+
+DOUBLINGS_MAX = 10
+"""After so many failures the longest time is reached."""
+
 LOOKED = "looked"
 """The member of a record that says when BMO had stored a status last, before the host started."""
 
 
+@dataclass(frozen=True)
+class Failures:
+    """How often a host has failed, one time after the other.
+
+    `kind` is the last error, `since` when BMO had found the first one, and `generation` that of the
+    specification: after a change of it, people may have mended the host.
+    """
+
+    count: int
+    since: str
+    kind: str
+    generation: int
+
+    def text(self) -> str:
+        """Return the annotation."""
+        return json.dumps(vars(self), separators=(",", ":"))
+
+
+def error_kind_of(host: BareMetalHost) -> str:
+    """Return BMO's word for what has failed, such as `inspection error`; empty: nothing."""
+    return str(status_of(host).get("errorType") or "")
+
+
 def error_of(host: BareMetalHost) -> str:
     """Return what BMO says has failed; empty: nothing."""
-    status = _status(host)
-    kind = str(status.get("errorType") or "")
-    return str(status.get("errorMessage") or kind) if kind else ""
+    kind = error_kind_of(host)
+    return str(status_of(host).get("errorMessage") or kind) if kind else ""
+
+
+def errors_of(host: BareMetalHost) -> int:
+    """Return how many errors BMO has counted in a row in the state that a host has."""
+    return _count(status_of(host).get("errorCount"))
+
+
+def failures_of(host: BareMetalHost) -> Failures | None:
+    """Return how often a host has failed with the specification that it has; None: never."""
+    text: object = annotations_of(host).get(FAILURES)
+    if not isinstance(text, str) or len(text) > FAILURES_LENGTH_MAX:
+        return None
+    try:
+        found = json.loads(text)
+        failures = Failures(**found)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    whole = (failures.count, failures.generation)
+    if not all(isinstance(one, int) and 0 <= one for one in whole):
+        return None
+    if not all(isinstance(one, str) for one in (failures.since, failures.kind)):
+        return None
+    return failures if failures.generation == _generation(host) else None
+
+
+def failed_again(host: BareMetalHost) -> Failures:
+    """Return how often a host has failed, with its present error."""
+    before = failures_of(host)
+    since = _stored_at(host) or "" if before is None else before.since
+    count = 1 if before is None else before.count + 1
+    return Failures(count, since, error_kind_of(host), _generation(host))
+
+
+def error_text(host: BareMetalHost) -> str:
+    """Return which error a host has, since when and how often; empty: none, for people."""
+    if not (kind := error_kind_of(host)):
+        return ""
+    before = failures_of(host)
+    since = _stored_at(host) if before is None else before.since
+    count = max(errors_of(host), 0 if before is None else before.count)
+    often = f", {count} times" if count > 1 else ""
+    return f"{kind} since {since}{often}" if since else f"{kind}{often}"
 
 
 def cannot_start(host: BareMetalHost) -> bool:
     """Return whether BMO has found that an idle host cannot start, and only looks again later."""
-    verb, status = start_of(host), _status(host)
+    verb, status = start_of(host), status_of(host)
     if verb not in HELD or not status.get("errorCount"):
         return False
     if status.get("errorType") == PROVISIONING:
@@ -58,15 +138,25 @@ def cannot_start(host: BareMetalHost) -> bool:
 
 
 def again_at(host: BareMetalHost) -> datetime | None:
-    """Return when a host may try again that could not start; None: at once.
+    """Return when an idle host may try again that could not start; None: at once.
 
     BMO's own back-off is between the half of this and this, up to eight hours. The time is that
     of BMO's clock.
     """
-    looked = looked_at(host)
-    if looked is None or not cannot_start(host):
+    return _after_back_off(host) if cannot_start(host) else None
+
+
+def retry_at(host: BareMetalHost) -> datetime | None:
+    """Return when a host may try again whose work has failed; None: at once. See `again_at`."""
+    return _after_back_off(host) if retry_of(host) and error_kind_of(host) else None
+
+
+def _after_back_off(host: BareMetalHost) -> datetime | None:
+    looked, before = looked_at(host), failures_of(host)
+    if looked is None:
         return None
-    minutes = timedelta(minutes=2.0 ** min(_count(_status(host)["errorCount"]), 10))
+    times = max(errors_of(host), 0 if before is None else before.count)
+    minutes = timedelta(minutes=2.0 ** min(times, DOUBLINGS_MAX))
     try:
         return looked + min(minutes, WAIT_MAX)
     except OverflowError:  # people may write a status, too, and with it any time
@@ -104,7 +194,7 @@ def result_of(host: BareMetalHost) -> Outcome | None:
 
 def _has_given_up(host: BareMetalHost) -> bool:
     """Return whether deployments of the image have failed that the host is to get."""
-    status = _status(host)
+    status = status_of(host)
     spec = host.get("spec")
     wanted = spec.get("image") if isinstance(spec, Mapping) else None
     return bool(status.get("provisioningFailCount")) and _plain(wanted) == _plain(
@@ -118,15 +208,14 @@ def _plain(image: Any) -> Mapping[str, Any]:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+    return max(0, value) if isinstance(value, int) else 0
+
+
+def _generation(host: BareMetalHost) -> int:
+    return _count(host["metadata"].get("generation"))
 
 
 def _stored_at(host: BareMetalHost) -> str | None:
     """Return what BMO says of when it has stored a status last; None: nothing."""
-    found = _status(host).get("lastUpdated")
+    found = status_of(host).get("lastUpdated")
     return found if isinstance(found, str) and TIME.fullmatch(found) else None
-
-
-def _status(host: BareMetalHost) -> Mapping[str, Any]:
-    found = host.get("status")
-    return found if isinstance(found, Mapping) else {}

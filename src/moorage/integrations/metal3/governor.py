@@ -21,9 +21,13 @@ from moorage.integrations.metal3.failures import (
     WAIT_MAX,
     again_at,
     cannot_start,
+    error_kind_of,
     error_of,
+    error_text,
+    failures_of,
     has_looked_since,
     mark_of,
+    retry_at,
 )
 from moorage.integrations.metal3.hosts import (
     OWN,
@@ -32,6 +36,8 @@ from moorage.integrations.metal3.hosts import (
     held_verbs_of,
     name_of,
     pause_of,
+    retry_of,
+    retry_verbs_of,
     start_of,
     uid_of,
     verbs_of,
@@ -46,6 +52,7 @@ from moorage.integrations.metal3.reconcile import (
     units_for_image,
 )
 from moorage.integrations.metal3.requests import HostRequests, body_of
+from moorage.integrations.metal3.resting import STILL_SECONDS, STUCK_SECONDS, Resting
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.deadlock import DURING, Deadlocks
 from moorage.integrations.provisioning.host_leases import HostLeases
@@ -55,9 +62,6 @@ from moorage.integrations.provisioning.passes import Passes
 from moorage.integrations.provisioning.rules import Needs
 from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
-
-STUCK_SECONDS = 60.0
-"""How long a host that cannot start keeps its units: people may mend it, and BMO may be slow."""
 
 CHANGES_MAX = 8
 """Pauses that are changed at the same time."""
@@ -104,7 +108,8 @@ class Governor:
         self._rules = rules
         self._now = now
         self._stuck_seconds = stuck_seconds
-        self._reconciler = Reconciler(host_leases, requests, rules)
+        self._resting = Resting(stuck_seconds)
+        self._reconciler = Reconciler(host_leases, requests, rules, self._resting, self._look)
         starter = HostStarter(host_leases, requests, self._start_of)
         self._governs = self._reconciler.governs
         self._line = Line(host_leases, starter, self._governs)
@@ -151,8 +156,10 @@ class Governor:
         changes: list[Callable[[], Awaitable[object]]] = []
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
-            if pause_of(host) is None and leases:
+            if pause_of(host) is None and (leases or self._resting.rests(host)):
                 changes.append(partial(self._hold_back, host, leases))
+            if self._went_well(host):
+                changes.append(partial(self._changed, host, self._requests.forget_failures))
             if pause_of(host) != OWN:
                 continue
             start = self._start_of(host)
@@ -207,22 +214,38 @@ class Governor:
                 waiting.add(uid)
         return waiting
 
+    def _look(self, hosts: Mapping[str, BareMetalHost]) -> None:
+        self._resting.look(hosts, monotonic(), self._now())
+
+    def _went_well(self, host: BareMetalHost) -> bool:
+        """Return whether a host that has failed before has nothing left to do, and no error."""
+        idle = pause_of(host) is None and work_of(host) is None and start_of(host) is None
+        return idle and failures_of(host) is not None and not error_kind_of(host)
+
     async def _hold_back(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
-        """Store our pause in a host that cannot start, so that the next pass releases its units.
+        """Store our pause in a host that only looks again later, so that its units are released.
 
         If BMO has begun meanwhile, the version of the host is another one, and nothing is stored.
         """
-        if not cannot_start(host):
-            return
+        if work_of(host) is None:
+            seconds, fails = self._stuck_seconds, cannot_start(host)
+        else:
+            seconds = STILL_SECONDS
+            fails = retry_of(host) is not None and self._resting.rests(host)
         stuck = all(
             lease.record_version
-            and (lease.record_age or 0.0) >= self._stuck_seconds
+            and (lease.record_age or 0.0) >= seconds
             and has_looked_since(host, lease.record)
             for lease in leases
         )
-        if stuck and await self._changed(host, self._requests.pause):
+        if not (fails and stuck and self._resting.may_be_paused(host)):
+            return
+        if await self._changed(host, self._requests.pause_failed):
             log.warning(
-                "%s cannot start, and gives its units back: %s", name_of(host), error_of(host)
+                "%s has failed, and gives its units back until its next try: %s: %s",
+                name_of(host),
+                error_text(host),
+                error_of(host),
             )
 
     async def _let_go(
@@ -267,7 +290,7 @@ class Governor:
 
     def _wait_of(self, host: BareMetalHost) -> str | None:
         """Return why a host does not ask yet that could not start; None: it may ask."""
-        again = again_at(host)
+        again = again_at(host) or retry_at(host)
         if again is None or again <= self._now():
             return None
         # By the clock of this process alone, too: that of BMO may be wrong.
@@ -277,18 +300,28 @@ class Governor:
             self._waits[uid_of(host)] = again, since
         if monotonic() - since >= WAIT_MAX.total_seconds():
             return None
-        return f"it could not start: {error_of(host)}; it waits in line again from {again:%F %T %Z}"
+        return (
+            f"it has failed: {error_text(host)}: {error_of(host)}; it has no unit, and waits in line"
+            f" again from {again:%F %T %Z}"
+        )
 
     def _is_counted(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
         """Return whether a host has its units for what it does, if it does anything."""
         work = work_of(host)
-        return work is None or bool(leases) or not self._rules.needs_for(host, {work}).units
+        if work is None or leases or self._resting.rests(host):
+            return True
+        return not self._rules.needs_for(host, {work}).units
 
     def _start_of(self, host: BareMetalHost) -> Start | None:
         if pause_of(host) != OWN:
             return None
         if (verb := start_of(host)) is not None:
             return self._start(host, verb, self._rules.needs(host, verb))
+        if self._resting.rests(host):
+            if (again := retry_of(host)) is None:
+                return None
+            needs = self._rules.needs_for(host, retry_verbs_of(host, again))
+            return self._start(host, again, needs)
         if not held_verbs_of(host):
             return None
         # It works, and would go on to its image.

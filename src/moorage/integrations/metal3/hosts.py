@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-BareMetalHost = Mapping[str, Any]
-"""A BareMetalHost of metal3.io/v1alpha1, as the Kubernetes API returns it."""
+from moorage.integrations.metal3.status import BareMetalHost as BareMetalHost
+from moorage.integrations.metal3.status import status_of
 
 PAUSED = "baremetalhost.metal3.io/paused"
 """The annotation that holds a host back, whatever its value. Each controller removes its own."""
@@ -37,10 +37,12 @@ class Verb(StrEnum):
     """An image is written."""
     DEPROVISION = "deprovision"
     """The image is removed, and the host is cleaned; no limit can prevent this."""
+    SERVICE = "service"
+    """The firmware of a host in use is changed; nothing announces it, so it is only counted."""
 
 
 HELD = (Verb.INSPECT, Verb.PREPARE, Verb.PROVISION)
-"""What is held back; removing an image is counted, but never held."""
+"""What is held back; the other verbs are counted, but never held."""
 
 WORK = {
     "inspecting": Verb.INSPECT,
@@ -57,6 +59,22 @@ LEAVING = ("powering off before delete", "deleting")
 """The states in which BMO removes a host that does not have an image."""
 
 PROVISIONED = ("provisioned", "externally provisioned")
+
+SERVICING = "servicing"
+"""The operational status of a host in use whose firmware is changed (`doServiceIfNeeded`)."""
+
+SETTINGS = ("raid", "rootDeviceHints")
+"""What BMO applies to an available host before anything else but an inspection; by names of both
+the specification and `status.provisioning` (`saveHostProvisioningSettings`)."""
+
+FAILED_WORK: Mapping[str, tuple[str, ...]] = {
+    "inspecting": ("inspection error",),
+    "preparing": ("preparation error",),
+    "provisioning": ("provisioning error",),
+    "deprovisioning": ("provisioning error", "provisioned registration error"),
+}
+"""By state: the errors that BMO records only when Ironic does nothing with the node any more
+(`actionInspecting` and so on). Others, such as of a registration, say nothing of the node."""
 
 
 def uid_of(host: BareMetalHost) -> str:
@@ -96,7 +114,34 @@ def work_of(host: BareMetalHost) -> Verb | None:
 
     A pause changes nothing: what Ironic has begun goes on.
     """
-    return None if _is_detached(host) else WORK.get(state_of(host))
+    if _is_detached(host):
+        return None
+    servicing = status_of(host).get("operationalStatus") == SERVICING
+    if servicing and state_of(host) in PROVISIONED:
+        return Verb.SERVICE
+    return WORK.get(state_of(host))
+
+
+def has_failed(host: BareMetalHost) -> bool:
+    """Return whether the work of a host has failed, so that Ironic does nothing with it.
+
+    BMO tries again later by itself, in the same state. At that moment the error may still be
+    stored: `resting.py` says when it is an old one.
+    """
+    return status_of(host).get("errorType") in FAILED_WORK.get(state_of(host), ())
+
+
+def retry_of(host: BareMetalHost) -> Verb | None:
+    """Return what a host in a working state tries again that failed; None: nothing that we hold.
+
+    After a failed deployment BMO removes what it has left, and deploys again.
+    """
+    verb, leaves = work_of(host), bool(host["metadata"].get("deletionTimestamp"))
+    if leaves or verb not in HELD:
+        return None
+    if verb is Verb.PROVISION and not _goes_on(host):
+        return None
+    return verb
 
 
 def start_of(host: BareMetalHost) -> Verb | None:
@@ -114,6 +159,8 @@ def start_of(host: BareMetalHost) -> Verb | None:
         return None
     if annotations_of(host).get(INSPECT, DISABLED) != DISABLED:
         return Verb.INSPECT
+    if has_new_settings(host):
+        return Verb.PREPARE
     return Verb.PROVISION if needs_provisioning(host) else None
 
 
@@ -130,10 +177,13 @@ def occupies(host: BareMetalHost) -> bool:
 
 def verbs_of(host: BareMetalHost, verb: Verb) -> frozenset[Verb]:
     """Return what a host does once it has begun with a verb: BMO goes on by itself to its image."""
-    spec, leaves = _within(host, "spec"), bool(host["metadata"].get("deletionTimestamp"))
-    has_image = bool(_url(spec) or _method(spec)) and not spec.get("externallyProvisioned")
-    goes_on = bool(spec.get("online")) and has_image and not leaves
-    return frozenset({verb, Verb.PROVISION} if goes_on else {verb})
+    return frozenset({verb, Verb.PROVISION} if _goes_on(host) else {verb})
+
+
+def retry_verbs_of(host: BareMetalHost, verb: Verb) -> frozenset[Verb]:
+    """Return what a host does when it tries again what failed."""
+    more = {Verb.DEPROVISION} if verb is Verb.PROVISION else frozenset[Verb]()
+    return verbs_of(host, verb) | more
 
 
 def held_verbs_of(host: BareMetalHost) -> frozenset[Verb]:
@@ -143,19 +193,44 @@ def held_verbs_of(host: BareMetalHost) -> frozenset[Verb]:
     goes on by itself to its image.
     """
     work = work_of(host)
+    if has_failed(host) and (again := retry_of(host)) is not None:
+        return verbs_of(host, again)
     if work in (Verb.INSPECT, Verb.PREPARE):
         return verbs_of(host, work) - {work}
     start = start_of(host)
     return verbs_of(host, start) if start in HELD else frozenset()
 
 
+def is_leaving(host: BareMetalHost) -> bool:
+    """Return whether BMO removes a host."""
+    return state_of(host) in LEAVING
+
+
 def may_work(host: BareMetalHost) -> bool:
-    """Return whether a host that has a unit keeps it.
+    """Return whether Ironic may work on a host.
 
     While BMO removes a host, Ironic may still work on its node: BMO does not wait for the end of an
     inspection before it goes on to `deleting`.
     """
-    return occupies(host) or state_of(host) in LEAVING
+    return occupies(host) or is_leaving(host)
+
+
+def has_new_settings(host: BareMetalHost) -> bool:
+    """Return whether BMO prepares an available host again: other RAID, or root device hints.
+
+    Whether hints are missing that a hardware profile has is not compared, nor a RAID that is not
+    wanted any more: such a host is counted as soon as it is prepared. A software RAID volume may be
+    the root device in place of the hints (`updateRootDeviceHints`).
+    """
+    spec, had = _within(host, "spec"), _within(host, "status", "provisioning")
+    volumes = _within(host, "spec", "raid").get("softwareRAIDVolumes")
+    on_raid = isinstance(volumes, list) and any(
+        isinstance(one, Mapping) and one.get("rootVolume") for one in volumes
+    )
+    names = SETTINGS[:1] if on_raid else SETTINGS
+    return any(
+        (wanted := _plain(spec.get(name))) and wanted != _plain(had.get(name)) for name in names
+    )
 
 
 def needs_provisioning(host: BareMetalHost) -> bool:
@@ -197,8 +272,24 @@ def _is_detached(host: BareMetalHost) -> bool:
     """
     if DETACHED not in annotations_of(host):
         return False
-    gone = _within(host, "status").get("operationalStatus") == "detached"
+    gone = status_of(host).get("operationalStatus") == "detached"
     return gone or state_of(host) in (*AVAILABLE, *PROVISIONED)
+
+
+def _goes_on(host: BareMetalHost) -> bool:
+    """Return whether a host that works goes on to its image by itself."""
+    spec, leaves = _within(host, "spec"), bool(host["metadata"].get("deletionTimestamp"))
+    has_image = bool(_url(spec) or _method(spec)) and not spec.get("externallyProvisioned")
+    return bool(spec.get("online")) and has_image and not leaves
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without what Go omits when it stores one: zeros, empty texts and lists."""
+    if isinstance(value, Mapping):
+        return {name: one for name, inner in value.items() if (one := _plain(inner))}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value
 
 
 def _first_start(host: BareMetalHost) -> Verb | None:
@@ -220,6 +311,8 @@ def _without_note(host: BareMetalHost) -> Mapping[str, Any]:
 def _within(host: BareMetalHost, *names: str) -> Mapping[str, Any]:
     """Return the object at a path; empty if there is none."""
     found: Any = host
+    if names[0] == "status":
+        found, names = status_of(host), names[1:]
     for name in names:
         found = found.get(name) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else {}

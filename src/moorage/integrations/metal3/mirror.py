@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from moorage.integrations.kubernetes.api import KubernetesApi
 from moorage.integrations.kubernetes.mirror import LIST_SECONDS, Mirror
 from moorage.integrations.metal3.hosts import BareMetalHost, pause_of, start_of, work_of
+from moorage.integrations.metal3.status import status_of
 
 HARDWARE = ("cpu", "systemVendor")
 """What rules read of `status.hardware`. Interfaces and disks are most of a host: with them, 15,000
@@ -32,7 +33,8 @@ class HostMirror(Mirror):
 
 def _matter(host: BareMetalHost) -> object:
     """Return what of a host decides what a pass does with it."""
-    return host["metadata"].get("uid"), pause_of(host), start_of(host), work_of(host)
+    known = host["metadata"].get("uid"), pause_of(host), start_of(host), work_of(host)
+    return *known, status_of(host).get("errorType"), status_of(host).get("errorCount")
 
 
 def without_details(host: BareMetalHost) -> BareMetalHost:

@@ -1,12 +1,14 @@
 """How a pass sees BareMetalHosts: which need units, and what becomes of their work."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from moorage.integrations.metal3.failures import result_of
+from moorage.integrations.metal3.failures import error_text, result_of
 from moorage.integrations.metal3.hosts import (
+    HELD,
     BareMetalHost,
     Verb,
+    is_leaving,
     may_work,
     name_of,
     occupies,
@@ -18,6 +20,7 @@ from moorage.integrations.metal3.hosts import (
     work_of,
 )
 from moorage.integrations.metal3.requests import HOST_NAME, HostRequests
+from moorage.integrations.metal3.resting import Resting
 from moorage.integrations.metal3.rules import Rules, image_of
 from moorage.integrations.provisioning import reconcile
 from moorage.integrations.provisioning.host_leases import HostLeases
@@ -29,11 +32,15 @@ from moorage.integrations.provisioning.hosts import (
     key_part,
     label_text,
 )
+from moorage.integrations.provisioning.occupation import Occupation, occupation_of
 from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words, units_of
 from moorage.wire.admission import Lease
 
 THEN = "then"
 """The label of a lease that is also for what the host goes on to: its image."""
+
+ERROR = "error"
+"""The label that says which error a host had when it asked, and since when."""
 
 IMAGE = "image"
 """The label with the image of a lease, and the word for it in the keys of adopted ones."""
@@ -54,6 +61,8 @@ def host_of_object(host: BareMetalHost, verb: str, verbs: Collection[Verb]) -> H
         labels[THEN] = Verb.PROVISION.value
     if Verb.PROVISION in verbs and (image := image_of(host)):
         labels[IMAGE] = image
+    if error := error_text(host):
+        labels[ERROR] = error
     return Host(SYSTEM, uid_of(host), {name: label_text(text) for name, text in labels.items()})
 
 
@@ -80,9 +89,16 @@ def units_for_image(
 class Reconciler(reconcile.Reconciler[BareMetalHost]):
     """Passes over the hosts of one cluster."""
 
-    def __init__(self, host_leases: HostLeases, requests: HostRequests, rules: Rules) -> None:
-        """Prepare to pass over hosts."""
-        super().__init__(host_leases, _Cluster(requests, rules))
+    def __init__(
+        self,
+        host_leases: HostLeases,
+        requests: HostRequests,
+        rules: Rules,
+        resting: Resting,
+        looked: Callable[[Mapping[str, BareMetalHost]], None],
+    ) -> None:
+        """Prepare to pass over hosts; `looked` is called with those that a pass sees, first."""
+        super().__init__(host_leases, _Cluster(requests, rules, resting, looked))
 
     async def read(self, lease: Lease, listed: BareMetalHost | None) -> BareMetalHost | None:
         """Return the host of a lease or ticket as it is now; None: it is gone."""
@@ -95,12 +111,22 @@ class _Cluster:
     words = WORDS
     log = logging.getLogger("moorage.metal3")
 
-    def __init__(self, requests: HostRequests, rules: Rules) -> None:
+    def __init__(
+        self,
+        requests: HostRequests,
+        rules: Rules,
+        resting: Resting,
+        looked: Callable[[Mapping[str, BareMetalHost]], None],
+    ) -> None:
         self._requests = requests
         self._rules = rules
+        self._resting = resting
+        self._looked = looked
 
     async def hosts(self) -> dict[str, BareMetalHost]:
-        return {uid_of(host): host for host in await self._requests.all()}
+        hosts = {uid_of(host): host for host in await self._requests.all()}
+        self._looked(hosts)
+        return hosts
 
     def name_of(self, uuid: str, host: BareMetalHost) -> str:
         return name_of(host)
@@ -108,11 +134,15 @@ class _Cluster:
     def lease_name_of(self, lease: Lease) -> str:
         return lease.labels.get("holder") or str(host_of(lease))
 
-    def occupies(self, host: BareMetalHost) -> bool:
-        return occupies(host)
-
-    def keeps(self, host: BareMetalHost) -> bool:
-        return may_work(host)
+    def occupation(self, host: BareMetalHost) -> Occupation:
+        """A host that BMO removes needs no units, but may keep some: Ironic may work on it."""
+        rests, leaves = self._resting.rests(host), is_leaving(host)
+        held = self._resting.is_held(host) or work_of(host) not in (None, *HELD)
+        return occupation_of(
+            works=may_work(host),
+            failed=rests or leaves,
+            retries=not rests if leaves else not held,
+        )
 
     async def confirmed(self, lease: Lease, listed: BareMetalHost | None) -> BareMetalHost | None:
         """Read the host again, always: the list may be a copy that is out of date."""
@@ -130,7 +160,9 @@ class _Cluster:
 
     async def lacking(self, listed: BareMetalHost, leases: Collection[Lease]) -> Busy | None:
         host = await self._requests.again(listed)
-        if host is None or not (units := self._units(host, leases)):
+        if host is None or self.occupation(host) is not Occupation.NEEDS:
+            return None
+        if not (units := self._units(host, leases)):
             return None
         holder = host_of_object(host, ADOPTED, self._verbs(host))
         # Another image may need other units again, by another lease.

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
+from moorage.integrations.metal3.failures import FAILURES, failed_again
 from moorage.integrations.metal3.hosts import (
     OWN,
     PAUSED,
@@ -22,6 +23,10 @@ from moorage.integrations.provisioning.unit_release import outcome_of
 
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 """A name as `name_of` returns it. Others would be other paths, such as with `/../`."""
+
+
+UNPAUSED = {PAUSED: None, WAITING: None}
+"""What waits no longer says no longer why."""
 
 
 class HostRequests:
@@ -78,33 +83,36 @@ class HostRequests:
 
     async def unpause(self, host: BareMetalHost) -> bool:
         """Remove our pause from a host; False: it is no longer as it was read, or gone."""
-        return await self._changed(host, None)
+        return await self._changed(host, UNPAUSED)
 
-    async def pause(self, host: BareMetalHost) -> bool:
-        """Store our pause in a host; False: it is no longer as it was read, or gone."""
-        return await self._changed(host, OWN)
+    async def pause_failed(self, host: BareMetalHost) -> bool:
+        """Store our pause in a host that has failed, and how often; False as of `unpause`."""
+        return await self._changed(host, {PAUSED: OWN, FAILURES: failed_again(host).text()})
 
-    async def _changed(self, host: BareMetalHost, pause: str | None) -> bool:
+    async def forget_failures(self, host: BareMetalHost) -> bool:
+        """Remove how often a host has failed; False as of `unpause`."""
+        return await self._changed(host, {FAILURES: None})
+
+    async def _changed(self, host: BareMetalHost, annotations: Mapping[str, str | None]) -> bool:
         try:
-            await self._set_pause(_path_of(host), str(host["metadata"]["resourceVersion"]), pause)
+            await self._annotate(_path_of(host), host["metadata"]["resourceVersion"], annotations)
         except KubernetesError as error:
             if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
                 raise
             return False
         return True
 
-    async def _set_pause(self, path: str, version: str, pause: str | None) -> None:
-        annotations: dict[str, str | None] = {PAUSED: pause}
-        if pause is None:  # what waits no longer says no longer why
-            annotations[WAITING] = None
-        metadata = {"annotations": annotations, "resourceVersion": version}
+    async def _annotate(
+        self, path: str, version: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        metadata = {"annotations": dict(annotations), "resourceVersion": version}
         await self._api.merge(path, {"metadata": metadata})
 
     async def _unpause_despite_note(self, start: Start) -> None:
         """Remove our pause from the host of a start, also if a note was written meanwhile."""
         path, before = str(start.body["path"]), start.body["host"]
         try:
-            await self._set_pause(path, str(start.body["version"]), None)
+            await self._annotate(path, str(start.body["version"]), UNPAUSED)
         except KubernetesError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
@@ -113,7 +121,7 @@ class HostRequests:
                 return  # another process was first, and the host needs the units of this start
             if now is None or not is_same_but_for_note(before, now):
                 raise
-            await self._set_pause(path, now["metadata"]["resourceVersion"], None)
+            await self._annotate(path, now["metadata"]["resourceVersion"], UNPAUSED)
 
     async def _unless_unknown(self, start: Start) -> BareMetalHost | None:
         """Return the host of a start as it is now; None: it is gone, or there is no answer."""
@@ -124,10 +132,10 @@ class HostRequests:
 
     async def note(self, host: BareMetalHost, text: str | None) -> bool:
         """Let a host say why it waits, or nothing (None); False: it is not as it was read."""
-        version = host["metadata"]["resourceVersion"]
-        metadata = {"annotations": {WAITING: text}, "resourceVersion": version}
         try:
-            await self._api.merge(_path_of(host), {"metadata": metadata})
+            await self._annotate(
+                _path_of(host), host["metadata"]["resourceVersion"], {WAITING: text}
+            )
         except KubernetesError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise

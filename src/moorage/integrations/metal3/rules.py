@@ -23,6 +23,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moorage.integrations.metal3.hosts import BareMetalHost, Verb, verbs_of
+from moorage.integrations.metal3.status import status_of
 from moorage.integrations.provisioning import rules
 from moorage.integrations.provisioning.rules import (
     RULES_MAX,
@@ -78,7 +79,7 @@ def fields_of(host: BareMetalHost) -> Fields:
     metadata, spec = host["metadata"], _object(host.get("spec"))
     image, hardware = (
         _object(spec.get("image")),
-        _object(_object(host.get("status")).get("hardware")),
+        _object(status_of(host).get("hardware")),
     )
     vendor, consumer = _object(hardware.get("systemVendor")), _object(spec.get("consumerRef"))
     found: dict[str, Any] = {

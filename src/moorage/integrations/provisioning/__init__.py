@@ -1,6 +1,7 @@
 """The rule of when a host that works on something occupies a unit of a pool, and until when.
 
-`unit_release.py` says which evidence releases a unit: it is pure, without I/O and clock. `hosts.py`
+`unit_release.py` says which evidence releases a unit, `occupation.py` which hosts are to have one:
+both are pure, without I/O and clock. `hosts.py`
 says how the leases of a host are named; `host_leases.py` asks for units, `work_steps.py` keeps the
 steps of the work in the records of leases, `request_steps.py` sends a request by them. `start.py`
 has what hosts wait to start, `line.py` waits for their units, `host_starter.py` starts them;

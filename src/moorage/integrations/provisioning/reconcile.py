@@ -16,6 +16,7 @@ from moorage.integrations.clock import monotonic
 from moorage.integrations.provisioning.host_leases import HostLeases, lacks_of
 from moorage.integrations.provisioning.hosts import Host, host_of, installation_of, label_text
 from moorage.integrations.provisioning.known_hosts import KnownHosts
+from moorage.integrations.provisioning.occupation import Occupation
 from moorage.integrations.provisioning.unit_release import is_over_after_reading
 from moorage.integrations.provisioning.work_steps import CrowdedError, EndedError, work_state_of
 from moorage.wire.admission import Lease
@@ -109,12 +110,8 @@ class System(Protocol[H]):
         """Return the name of the host of a lease for the log; the host may be gone."""
         ...
 
-    def occupies(self, host: H) -> bool:
-        """Return whether a host needs units."""
-        ...
-
-    def keeps(self, host: H) -> bool:
-        """Return whether a host keeps the units that it has; true if it needs units."""
+    def occupation(self, host: H) -> Occupation:
+        """Return whether a host needs units, or keeps those that it has."""
         ...
 
     async def confirmed(self, lease: Lease, listed: H | None) -> H | None:
@@ -164,7 +161,7 @@ class Reconciler(Generic[H]):
         # The leases first: what is released must have been noted before the reading began.
         noted = await self._host_leases.working(self._words.system)
         hosts = await self._system.hosts()
-        busy = {uuid for uuid, host in hosts.items() if self._system.occupies(host)}
+        busy = {uuid for uuid, host in hosts.items() if self._needs(host)}
         self._known.look(hosts, noted)
         own = [lease for leases in noted.values() for lease in leases if self.governs(lease)]
         left: dict[str, list[Lease]] = {}
@@ -202,6 +199,9 @@ class Reconciler(Generic[H]):
             foreign=foreign,
         )
 
+    def _needs(self, host: H) -> bool:
+        return self._system.occupation(host) is Occupation.NEEDS
+
     def governs(self, lease: Lease) -> bool:
         """Return whether a lease or ticket is of a host that is here, or was."""
         return self._known.has(lease)
@@ -222,7 +222,7 @@ class Reconciler(Generic[H]):
 
     async def _judged(self, lease: Lease, listed: H | None) -> bool:
         """Release a lease if its work is over; one that Moorage refuses does not stop the pass."""
-        busy = listed is not None and self._system.keeps(listed)
+        busy = listed is not None and self._system.occupation(listed).keeps
         if not is_over_after_reading(work_state_of(lease), busy=busy):
             return False
         host = await self._system.confirmed(lease, listed)
@@ -236,7 +236,7 @@ class Reconciler(Generic[H]):
     async def _release(self, lease: Lease, host: H | None) -> bool:
         """Release the lease of a host whose work is over; return whether it was released."""
         state = work_state_of(lease)
-        busy = host is not None and self._system.keeps(host)
+        busy = host is not None and self._system.occupation(host).keeps
         if not is_over_after_reading(state, busy=busy):
             return False
         if host is not None:
