@@ -7,8 +7,7 @@ from typing import Any
 
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import host_of_node
-from moorage.integrations.ironic.rules import is_forced
-from moorage.integrations.ironic.states import is_busy, requirement_of
+from moorage.integrations.ironic.states import is_busy
 from moorage.integrations.ironic.wishes import mark_of
 from moorage.integrations.provisioning.rules import Needs
 from moorage.integrations.provisioning.start import Start, StartResult
@@ -29,7 +28,7 @@ def start_of(
         verb=verb,
         needs=needs.units,
         body=body,
-        forced=is_forced(needs, requirement_of(verb, str(node.get("provision_state")))),
+        forced=needs.exempt,
         marks=mark_of(node, name),
     )
 
