@@ -25,6 +25,7 @@ from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.ironic.nodes import VERSION_HEADER, Node, fault_of
 from moorage.integrations.ironic.reconcile import host_of_node
+from moorage.integrations.ironic.refusals import is_for_now, outcome_of
 from moorage.integrations.ironic.rules import Rules, is_forced
 from moorage.integrations.ironic.states import (
     BUSY,
@@ -36,15 +37,12 @@ from moorage.integrations.ironic.states import (
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
 from moorage.integrations.provisioning.rules import Needs, value_of
-from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
+from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.integrations.provisioning.work_steps import CrowdedError, EndedError
 from moorage.wire.admission import Lease
 
 TRIES = 3
 """How often a unit is asked for again because its lease has ended before it was used."""
-
-LOCKED = "is locked by host"
-"""Part of Ironic's NodeLocked: somebody else works on the node, and the client will try again."""
 
 NO_ANSWER = (UnreachableError, UndecodableError)
 """Errors: Moorage cannot be reached, or something else answers at its address."""
@@ -203,8 +201,8 @@ class Deciding:
         async def send() -> Answered[HttpAnswer]:
             with self._meters.forwarding.track_inprogress():
                 answer, outcome = await self._forwarded(asked)
-            locked = answer.status == 409 and LOCKED in fault_of(answer.body)
-            return Answered(answer, outcome, requeue=locked)
+            again = is_for_now(answer.status, fault_of(answer.body))
+            return Answered(answer, outcome, requeue=again)
 
         def unsent() -> Answered[HttpAnswer]:
             text = "it has taken too long until the request could be sent"
@@ -227,7 +225,7 @@ class Deciding:
             log.warning("request %s to Ironic has no answer: %s", asked.id, reason_of(error))
             text = "The connection to Ironic was lost: the request may have been accepted."
             return self._away(asked, text), RequestOutcome.UNKNOWN
-        return answer, outcome_of(answer.status)
+        return answer, outcome_of(answer.status, fault_of(answer.body))
 
     def _conflict(self, asked: Asked, text: str, latest: float | None = None) -> HttpAnswer:
         """Return a refusal that clients answer by trying again."""
