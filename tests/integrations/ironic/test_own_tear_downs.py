@@ -25,7 +25,7 @@ async def rolled_out(it: World, verb: str) -> None:
         await wave.prepare(NAMES, None)
 
         async def on() -> None:
-            if not (status := await wave.tick()).counts[Phase.WORKING] or wave._line.is_sending:
+            if not (await wave.tick()).counts[Phase.WORKING] or wave._line.is_sending:
                 return
             await it.double.advance(DEPLOY_SECONDS)
 
