@@ -17,7 +17,9 @@ from moorage.integrations.ironic.provision_request import (
     place_of,
     request_of,
 )
+from moorage.integrations.ironic.refusals import is_for_now, outcome_of
 from moorage.integrations.ironic.states import BUSY, BUSY_FROM, EVENTS
+from moorage.integrations.provisioning.unit_release import RequestOutcome
 from tests.integrations.ironic.spellings import ACCEPTED
 from tests.support.ironic_double.machine import EVENTS as DOUBLED
 from tests.support.ironic_double.machine import TRANSITIONS, WORKING
@@ -36,7 +38,13 @@ MACHINE = """
 import json
 from ironic.common import state_machine, states
 made = state_machine.machine._transitions
+from ironic.common import exception
 print(json.dumps({
+    "locked": str(exception.NodeLocked(node="a", host="b")),
+    "full": [
+        str(exception.ConcurrentActionLimit(task_type="a")),
+        str(exception.NoFreeConductorWorker()),
+    ],
     "busy": states.UNSTABLE_STATES,
     "verbs": states.VERBS,
     "events": {state: {event: to.name for event, to in row.items()} for state, row in made.items()},
@@ -49,6 +57,8 @@ def check_states(programs: Path) -> None:
     real = _machine(programs)
     assert set(real["busy"]) == BUSY, real["busy"]
     assert {**real["verbs"], "rebuild": "rebuild"} == EVENTS, real["verbs"]
+    assert is_for_now(409, real["locked"])
+    assert all(outcome_of(503, one) is RequestOutcome.REFUSED for one in real["full"]), real
     for event, states in BUSY_FROM.items():
         found = {
             state

@@ -22,6 +22,7 @@ from tests.gate import clients, controls, workers
 from tests.gate.guide import check_long, check_short
 from tests.gate.kills import check_kills
 from tests.gate.observer import Observer, most_by_log
+from tests.gate.patience import check_patience
 from tests.gate.session import check_session
 from tests.gate.stack import Stack
 from tests.support.ironic import ROOT, Ironic, Setup
@@ -157,6 +158,7 @@ def main() -> int:
             print_line(f"e2e: gate: {answers} answers to openstacksdk are the same without it")
         with Stack(moorage, folder / "killed", LIMIT) as stack:
             check_kills(ironic, stack, FEW[:KILLED], LIMIT)
+    check_patience(asked.nova.absolute())
     guide()
     print_line(f"e2e: gate: the limit holds, in {time.monotonic() - began:.0f} s")
     return 0

@@ -1,17 +1,29 @@
 """Why a connection failed is said in a few words, and without the token that was sent."""
 
 import asyncio
+import errno
+import re
+import socket
+import ssl
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from moorage.client.transport import UnreachableError
+from moorage.integrations.connection_errors import reason_of
+from moorage.integrations.ironic.gate.upstream import AwayError
 from moorage.integrations.ironic.nodes import IronicError, NodeReader
 from moorage.integrations.lease_api import LeaseApi
+from moorage.integrations.no_retry import LostError
+from moorage.integrations.provisioning.work_steps import CrowdedError, EndedError
 from moorage.integrations.sockets import ListenError, bound
 
+ROOT = Path(__file__).resolve().parents[2]
+OWN = (AwayError, LostError, EndedError, CrowdedError)
 TOKEN = "s3cret"
 ANSWERS = (
     b"",
@@ -132,3 +144,52 @@ def test_no_token(answer: bytes, what: Any) -> None:
     """Neither with an answer that is not valid, nor with one that breaks off."""
     error = asyncio.run(_asked(answer, what))
     assert error is None or (TOKEN not in str(error) and str(error).isprintable())
+
+
+UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
+UNTRUSTED.verify_message = "self-signed certificate"
+ERRORS = [
+    aiohttp.ServerDisconnectedError(f"Token {TOKEN}"),
+    aiohttp.ClientOSError(errno.ECONNRESET, "Cannot write"),
+    aiohttp.ClientPayloadError(TOKEN),
+    aiohttp.ClientConnectorCertificateError(None, UNTRUSTED),  # type: ignore[arg-type] # unused
+    ssl.SSLError(1, "wrong version number"),
+    asyncio.IncompleteReadError(b"", 4),
+    aiohttp.ServerTimeoutError(),
+    aiohttp.ClientError(),
+    BrokenPipeError(errno.EPIPE, "Broken pipe"),
+    socket.gaierror(-2, "Name or service not known"),
+    OSError("no number"),
+    AwayError("Ironic cannot be reached: Connection refused"),
+    LostError("Connection reset by peer"),
+    EndedError(),
+    CrowdedError(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_no_names_of_classes(error: Exception) -> None:
+    """People read a reason in words, and never the name of an error of a library or of ours."""
+    for text in (reason_of(error), str(error) if type(error) in OWN else "a reason"):
+        assert text and not re.search(r"Error|\berrno\b|[()]", text), text
+        assert TOKEN not in text
+
+
+def test_no_source_shows_names_of_classes() -> None:
+    """No text for people is made from the name of an error's class, or from its `repr`."""
+    shown = re.compile(r"type\((error|exc)\)\.__name__|\{(error|exc)!r\}|%r\W.*\berror\b")
+    found = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in (ROOT / "src").rglob("*.py")
+        for line in path.read_text().splitlines()
+        if shown.search(line)
+    }
+    assert found == PERMITTED, found - PERMITTED
+
+
+PERMITTED = {
+    # What the block of a user's own program has raised: its text may be secret.
+    'src/moorage/client/leasing/holding.py: return "failed", type(error).__name__',
+    # The name is removed.
+    'src/moorage/store/sqlite/file.py: text = str(error).removeprefix(f"{type(error).__name__}: ")',
+}

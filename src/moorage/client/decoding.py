@@ -11,6 +11,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from moorage.client.old_hints import old_hints
 from moorage.client.run.clock import instant_of
+from moorage.client.run.printing import misfit_text
 from moorage.client.transport import MoorageError
 from moorage.wire.changes import VALUES, Change
 
@@ -31,7 +32,9 @@ def decode(kind: type[T], value: Any) -> T:
     try:
         decoded: T = _decode(kind, value)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UndecodableError(f"the response is not a {kind.__name__}: {error!r}") from error
+        raise UndecodableError(
+            f"the response is not a {kind.__name__}: {misfit_text(error)}"
+        ) from error
     return decoded
 
 

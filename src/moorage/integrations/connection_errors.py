@@ -1,6 +1,7 @@
 """What errors of connections say to people, in logs and in answers."""
 
 import os
+import ssl
 from collections.abc import Iterable
 from socket import gaierror
 
@@ -8,7 +9,6 @@ import aiohttp
 from aiohttp.http import HttpProcessingError
 
 from moorage.client.run.printing import printable
-from moorage.integrations.answers import LongAnswerError
 
 
 def reason_of(error: BaseException) -> str:
@@ -19,21 +19,25 @@ def reason_of(error: BaseException) -> str:
     """
     if isinstance(error, aiohttp.NonHttpUrlClientError | aiohttp.InvalidURL):
         return "this is not an http:// or https:// address"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        error = error.certificate_error
     if isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error
-    if isinstance(error, OSError) and error.errno and type(error) in PLAIN:
-        # asyncio puts `Connect call failed` and the address in place of the reason.
-        return os.strerror(error.errno)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {printable(error.verify_message)}"
+    if isinstance(error, ssl.CertificateError | ssl.SSLError):
+        return "the TLS handshake fails; does it speak HTTPS there?"
     if isinstance(error, gaierror):
         return str(error.strerror)
-    if isinstance(error, TimeoutError):
-        return "it takes too long"
-    if isinstance(error, NOT_HTTP):
-        return "the answer breaks off or is not HTTP"
-    if isinstance(error, LongAnswerError):
-        return str(error)
-    text, kind = printable(str(error)), type(error).__name__
-    return f"{kind}: {text}" if text else kind
+    if isinstance(error, OSError) and (error.errno or 0) > 0:
+        # asyncio puts `Connect call failed` and the address in place of the reason.
+        return os.strerror(error.errno or 0)
+    return next((said for kinds, said in SAID if isinstance(error, kinds)), _own_text(error))
+
+
+def _own_text(error: BaseException) -> str:
+    """Return the text of an error, without the name of its class."""
+    return printable(str(error)) or "the connection was lost"
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
@@ -49,5 +53,9 @@ SECRET_LENGTH_MIN = 6
 
 NOT_HTTP = (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, HttpProcessingError)
 
-PLAIN = frozenset({OSError, PermissionError, ConnectionRefusedError, ConnectionResetError})
-"""Errors whose numbers are those of the operating system; those of TLS and of DNS are not."""
+SAID = (
+    (TimeoutError, "it takes too long"),
+    (NOT_HTTP, "the answer breaks off or is not HTTP"),
+    ((aiohttp.ServerConnectionError, EOFError), "the connection was closed without an answer"),
+)
+"""What kinds of errors say, of which the text is the library's, or the other side's."""

@@ -9,6 +9,7 @@ from moorage.integrations.ironic.states import (
     HOLD,
     Requirement,
     is_busy,
+    own_requirement_of,
     requirement_of,
 )
 
@@ -50,7 +51,7 @@ def test_a_busy_node_needs_no_second_unit() -> None:
 
 def test_every_verb_has_a_rule() -> None:
     """A verb that is missing in the table would pass without a unit."""
-    assert {*EVENTS.values()} == {*BUSY_FROM, "delete"}
+    assert {*EVENTS.values()} == {*BUSY_FROM}
 
 
 def test_holds_count_if_they_should() -> None:
@@ -58,3 +59,14 @@ def test_holds_count_if_they_should() -> None:
     assert not any(is_busy(state) for state in HOLD)
     assert all(is_busy(state, hold_counts=True) for state in BUSY | HOLD)
     assert not is_busy("available", hold_counts=True)
+
+
+@pytest.mark.parametrize("verb", EVENTS)
+def test_nothing_that_moorage_starts_is_forced(verb: str) -> None:
+    """Wishes and rollouts need a unit wherever a verb starts work, and nothing elsewhere."""
+    for state in (*BUSY, *HOLD, *set().union(*BUSY_FROM.values()), "manageable", "available"):
+        starts = state in BUSY_FROM[EVENTS[verb]]
+        expected = Requirement.UNIT if starts else Requirement.NOTHING
+        assert own_requirement_of(verb, state) is expected, state
+        if EVENTS[verb] != "delete":
+            assert requirement_of(verb, state) is expected, state

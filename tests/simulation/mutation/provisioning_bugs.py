@@ -35,6 +35,13 @@ PROVISIONING_BUGS = (
         "        elif len(self._watch.picture.busy) < 1:\n",
     ),
     _bug(
+        "P1",
+        "tear-downs of wishes and rollouts are forced",
+        f"{IRONIC}/starting.py",
+        "        forced=needs.exempt,\n",
+        '        forced=needs.exempt or verb in ("deleted", "undeploy"),\n',
+    ),
+    _bug(
         "P2",
         "a unit is released whatever its record has become",
         HOST_LEASES,

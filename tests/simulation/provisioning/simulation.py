@@ -127,7 +127,7 @@ class ProvisioningSimulation(MoorageWorld):
         return Origin(
             process.name,
             governed=True,
-            forced=EVENTS[target] == "delete",
+            forced=noted is not None and EVENTS[target] == "delete",
             needless=needless,
             wish=sent.get("configdrive"),
         )

@@ -70,9 +70,9 @@ def no_worker() -> Refused:
 
 
 def of_status(status: int) -> Refused:
-    """Return the error that is typical of a status, for faults on demand."""
+    """Return an error for faults on demand, of which nobody can tell what has begun."""
     if status == 503:
-        return no_worker()
+        return fault(status, "Resource temporarily unavailable, please retry.")
     return fault(status, "Timed out waiting for a reply to message ID 0")
 
 

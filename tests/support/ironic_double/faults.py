@@ -9,7 +9,7 @@ KINDS = (
 )
 """The kinds of requests."""
 
-DROP = "drop"
+DROP, NO_WORKER, PROXY = "drop", "no worker", "proxy"
 
 Work = Literal["first", "last", "late", "never"]
 
@@ -21,7 +21,8 @@ class Fault:
     `work`: the request is carried out `first`, before `wait` virtual seconds pass until the
     answer, or `last`, or `late` (`late` seconds after it has arrived, whenever it is answered), or
     `never`.
-    `answer`: None is Ironic's own; a status is an error; `drop` closes the connection without one.
+    `answer`: None is Ironic's own; a status is an error; `drop` closes the connection without one;
+    `no worker` is Ironic's refusal while all threads are busy, `proxy` the 503 of a proxy.
     """
 
     on: str
@@ -30,7 +31,7 @@ class Fault:
     wait: float = 0.0
     work: Work = "first"
     late: float = 0.0
-    answer: int | Literal["drop"] | None = None
+    answer: int | Literal["drop", "no worker", "proxy"] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what would never happen. Raises ValueError."""

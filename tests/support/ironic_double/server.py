@@ -14,7 +14,7 @@ from tests.support.ironic_double import errors
 from tests.support.ironic_double.agenda import Agenda
 from tests.support.ironic_double.api import Api, Reply, reply_of
 from tests.support.ironic_double.documents import LEAST, NEWEST
-from tests.support.ironic_double.faults import DROP, Fault, Faults
+from tests.support.ironic_double.faults import DROP, NO_WORKER, PROXY, Fault, Faults
 from tests.support.ironic_double.fleet import Fleet, date
 from tests.support.ironic_double.requests import VERSION, Received
 from tests.support.listening import Listener
@@ -22,6 +22,7 @@ from tests.support.listening import Listener
 CONTROL = "/_double/"
 REQUEST_ID = ("OpenStack-Request-Id", "X-OpenStack-Request-Id")
 LARGEST_BODY = 64 * 1024 * 1024
+HTML = "<html><head><title>503 Service Temporarily Unavailable</title></head></html>\r\n"
 
 
 class IronicDouble:
@@ -149,6 +150,10 @@ class IronicDouble:
             reply = self._api.answer(request)
         if fault.answer == DROP:
             return None
+        if fault.answer == PROXY:
+            return Reply(503, HTML, versioned=False)
+        if fault.answer == NO_WORKER:
+            return reply_of(errors.no_worker(), request)
         if fault.answer is not None or reply is None:
             return reply_of(errors.of_status(fault.answer or 500), request)
         return reply
@@ -201,6 +206,9 @@ def _response(reply: Reply, request: Received) -> web.Response:
             headers[VERSION] = f"1.{request.minor}"
     if reply.body is None:
         return web.Response(status=reply.status, headers=headers)
+    if isinstance(reply.body, str):
+        headers["Content-Type"] = "text/html"
+        return web.Response(status=reply.status, headers=headers, body=reply.body.encode())
     headers["Content-Type"] = "application/json"
     return web.Response(status=reply.status, headers=headers, body=json.dumps(reply.body).encode())
 

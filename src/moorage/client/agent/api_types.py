@@ -9,6 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 from moorage.client.run.api_types import StrangeAnswerError
+from moorage.client.run.printing import misfit_text
 
 Amounts = dict[str, dict[str, int]]
 """Amounts by provider and resource class."""
@@ -99,7 +100,9 @@ def orders_of(values: Any) -> Orders:
             directive=_directive(values["directive"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StrangeAnswerError(f"the response has no orders for an agent: {error!r}") from error
+        raise StrangeAnswerError(
+            f"the response has no orders for an agent: {misfit_text(error)}"
+        ) from error
 
 
 def alive_of(values: Any) -> AliveAnswer:
@@ -112,7 +115,9 @@ def alive_of(values: Any) -> AliveAnswer:
             directive=_directive(values["directive"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise StrangeAnswerError(f"the response does not answer a beat: {error!r}") from error
+        raise StrangeAnswerError(
+            f"the response does not answer a beat: {misfit_text(error)}"
+        ) from error
 
 
 def start_of(values: Any) -> StartAnswer:
@@ -124,7 +129,9 @@ def start_of(values: Any) -> StartAnswer:
         missing = "" if may_start else _missing(values)
         return StartAnswer(may_start, str(values["reason"]) + missing)
     except (AttributeError, KeyError, TypeError) as error:
-        raise StrangeAnswerError(f"the response does not answer a start: {error!r}") from error
+        raise StrangeAnswerError(
+            f"the response does not answer a start: {misfit_text(error)}"
+        ) from error
 
 
 def _missing(values: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from moorage.client.run.clock import instant_of
 from moorage.client.run.labels import joined
+from moorage.client.run.printing import misfit_text
 
 PATIENCE_SECONDS = 30.0
 """How long a server keeps a place in line if the request sets no patience."""
@@ -146,7 +147,8 @@ def lease_of(values: Any) -> Lease:
             waiting=None if waiting is None else _waiting(waiting),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StrangeAnswerError(f"the response is not a lease: {error!r}") from error
+        why = misfit_text(error)
+        raise StrangeAnswerError(f"the response is not a lease: {why}") from error
 
 
 def _seconds(value: Any) -> float | None:

@@ -48,3 +48,12 @@ def write(text: str) -> None:
     """Print a line, or several, at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def misfit_text(error: Exception) -> str:
+    """Return why an answer could not be decoded, without the names of Python's errors."""
+    if isinstance(error, KeyError):
+        return f"it has no {printable(str(error))}"
+    if isinstance(error, AttributeError):
+        return "a value in it has the wrong form"
+    return printable(str(error))

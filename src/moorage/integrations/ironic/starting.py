@@ -7,15 +7,11 @@ from typing import Any
 
 from moorage.integrations.ironic.nodes import Node, NodeReader
 from moorage.integrations.ironic.reconcile import host_of_node
-from moorage.integrations.ironic.rules import is_forced
-from moorage.integrations.ironic.states import is_busy, requirement_of
+from moorage.integrations.ironic.refusals import is_for_now, outcome_of
+from moorage.integrations.ironic.states import is_busy
 from moorage.integrations.ironic.wishes import mark_of
 from moorage.integrations.provisioning.rules import Needs
 from moorage.integrations.provisioning.start import Start, StartResult
-from moorage.integrations.provisioning.unit_release import outcome_of
-
-LOCKED = HTTPStatus.CONFLICT
-"""Ironic's answer while something works on the node: the request can be sent again soon."""
 
 
 def start_of(
@@ -29,7 +25,7 @@ def start_of(
         verb=verb,
         needs=needs.units,
         body=body,
-        forced=is_forced(needs, requirement_of(verb, str(node.get("provision_state")))),
+        forced=needs.exempt,
         marks=mark_of(node, name),
     )
 
@@ -56,6 +52,7 @@ class NodeRequests:
 
     async def send(self, start: Start) -> StartResult:
         """Ask for the provision state."""
-        status, text = await self._nodes.provision(start.host.uuid, start.body)
-        text = text or f"it has answered {status}"
-        return StartResult(outcome_of(status), text, soon=status == LOCKED)
+        status, fault = await self._nodes.provision(start.host.uuid, start.body)
+        soon = status == HTTPStatus.CONFLICT or is_for_now(status, fault)
+        text = fault or f"it has answered {status}"
+        return StartResult(outcome_of(status, fault), text, soon=soon)

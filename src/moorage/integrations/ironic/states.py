@@ -71,6 +71,17 @@ BUSY_FROM: Final[Mapping[str, frozenset[str]]] = {
     "unrescue": frozenset({"rescue", "rescue failed", "unrescue failed"}),
     "unhold": HOLD,
     "service": frozenset({"active", "service failed", "service hold"}),
+    "delete": frozenset(
+        {
+            "active",
+            "error",
+            "rescue",
+            "deploy failed",
+            "rescue failed",
+            "unrescue failed",
+            "service failed",
+        }
+    ),
 }
 """The states, not busy themselves, from which an event makes a node busy; others of the event are
 refused by Ironic, or lead to a state that is not busy."""
@@ -136,19 +147,31 @@ class Requirement(StrEnum):
 
 
 def requirement_of(verb: str, state: str) -> Requirement:
-    """Return what a request needs.
+    """Return what a request of a client needs.
 
-    A tear-down is never held back, because it goes on into cleaning without another request. A node
-    that is busy has its unit already. A verb or a state of a newer Ironic needs a unit, because
-    nothing shows that no work begins; if Ironic refuses the verb, the unit is free at once.
+    Its tear-down is never held back, because it goes on into cleaning without another request. A
+    node that is busy has its unit already. A verb or a state of a newer Ironic needs a unit,
+    because nothing shows that no work begins; if Ironic refuses the verb, the unit is free at once.
+
+    Args:
+        verb: the `target` of the request.
+        state: the provision state of the node.
+    """
+    if EVENTS.get(verb) == "delete":
+        return Requirement.FORCED
+    return own_requirement_of(verb, state)
+
+
+def own_requirement_of(verb: str, state: str) -> Requirement:
+    """Return what a request of Moorage itself needs: of a wish or a rollout.
+
+    Nothing of it is forced: nobody waits for an answer, so a tear-down waits for its unit, too.
 
     Args:
         verb: the `target` of the request.
         state: the provision state of the node.
     """
     event = EVENTS.get(verb)
-    if event == "delete":
-        return Requirement.FORCED
     if state in BUSY:
         return Requirement.NOTHING
     is_known = event is not None and state in RESTING | HOLD

@@ -18,7 +18,7 @@ from moorage.integrations.ironic.states import (
     EVENTS,
     VERBS_OF_STATE,
     Requirement,
-    requirement_of,
+    own_requirement_of,
 )
 
 WANT: Final = "moorage_want"
@@ -124,6 +124,6 @@ def hindrance_of(node: Node, verb: str) -> str | None:
         return "it is in maintenance"
     if holder := node.get("reservation"):
         return f"it is locked by {holder}"
-    if requirement_of(verb, state) is Requirement.NOTHING:
+    if own_requirement_of(verb, state) is Requirement.NOTHING:
         return f"'{verb}' is not possible while it is {state}"
     return None

@@ -287,7 +287,7 @@ class HostLeases:
         except (UnreachableError, UndecodableError, RefusedError) as error:
             log.warning("the answer to request %s is not stored: %s", request, error)
         except (EndedError, CrowdedError, NotSentError) as error:
-            log.warning("the answer to request %s is not stored: %r", request, error)
+            log.warning("the answer to request %s is not stored: %s", request, error)
 
     async def give_back(self, lease: Lease, *, requeue: bool) -> None:
         """Release a unit for which no request was sent, or withdraw a ticket.

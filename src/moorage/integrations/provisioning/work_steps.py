@@ -37,9 +37,15 @@ log = logging.getLogger("moorage.provisioning")
 class EndedError(Exception):
     """The lease has ended, so its unit may belong to another host: ask again."""
 
+    def __init__(self) -> None:
+        super().__init__("its lease has ended meanwhile")
+
 
 class CrowdedError(Exception):
     """Too many requests of the host are without an answer."""
+
+    def __init__(self) -> None:
+        super().__init__("too many requests of the host are without an answer")
 
 
 class TakenError(Exception):

@@ -58,7 +58,8 @@ def _translate(doing: str, error: apsw.Error) -> StoreError | None:
         )
     if isinstance(error, (apsw.SQLError, apsw.MisuseError, apsw.BindingsError)):
         return None  # a bug in this program, not a condition of the disk
-    return Unavailable(f"{doing}: {type(error).__name__}: {error}")
+    text = str(error).removeprefix(f"{type(error).__name__}: ")
+    return Unavailable(f"{doing}: {text}")
 
 
 class Lock:

@@ -115,7 +115,7 @@ def test_clients_wait_each_in_its_way(tmp_path: Path) -> None:
     async def act(world: World) -> None:
         gate = await world.gate("--rules", str(rules))
         assert (await world.ask(gate.url, "node-1", "active")).status == 202
-        for agent, pause in ((SDK, "10"), (COMMAND, None), (OPERATOR, None)):
+        for agent, pause in ((SDK, "300"), (COMMAND, None), (OPERATOR, None)):
             got = await world.ask(gate.url, "node-2", "active", agent)
             assert (got.status, got.headers.get("Retry-After")) == (409, pause)
             assert got.headers["X-OpenStack-Ironic-API-Version"] == "1.80"

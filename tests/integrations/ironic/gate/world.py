@@ -106,7 +106,8 @@ class World:
         path = f"/v1/nodes/{node}/states/provision"
         async with self.session.put(url + path, json={"target": target}, headers=headers) as got:
             text = await got.read()
-            return Got(got.status, got.headers.copy(), json.loads(text) if text else None)
+            is_json = bool(text) and got.content_type == "application/json"
+            return Got(got.status, got.headers.copy(), json.loads(text) if is_json else None)
 
     async def leases(self, state: str = "granted") -> list[Lease]:
         """Return leases or tickets."""

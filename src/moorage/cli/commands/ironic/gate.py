@@ -1,5 +1,6 @@
 """`moorage gate`: a reverse proxy before Ironic that holds back what makes a node busy."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
     "--watch/--no-watch", default=True, help="Look at all nodes all the time; the default."
 )
 @click.option("--count-holds", is_flag=True, help="Nodes in Ironic's hold states count as busy.")
+@click.option(
+    "--expected",
+    multiple=True,
+    metavar="[VERB=]DURATION",
+    help="How long work lasts, such as 10m or clean=2h, until it is learned. Repeatable.",
+)
 @click.option("--metrics-listen", metavar="HOST:PORT", help="Serve /metrics for Prometheus here.")
 @click.option("--tls-cert", type=click.Path(), metavar="FILE", help="Certificate; serves HTTPS.")
 @click.option("--tls-key", type=click.Path(), metavar="FILE", help="Key of the certificate.")
@@ -95,14 +102,31 @@ def _settings(words: dict[str, Any]) -> "Settings":
     target = target_of(words)
     if words["tls_key"] and not words["tls_cert"]:
         raise Failure(USAGE, "--tls-key needs --tls-cert")
+    rules = target.rules
+    rules = replace(rules, expected={**rules.expected, **_expected(words.pop("expected"))})
     return Settings(
         ironic=target.ironic,
         ironic_headers=target.ironic_headers,
         trusted=target.trusted,
         moorage=target.url,
         token=target.token,
-        rules=target.rules,
+        rules=rules,
         ironic_name=target.ironic_name,
         hold_counts=words.pop("count_holds"),
         **words,
     )
+
+
+def _expected(given: tuple[str, ...]) -> dict[str, float]:
+    """Return how long work lasts, by verb. Raises Failure."""
+    from moorage.integrations.ironic.rules import EVERY_VERB, RulesError, expected_seconds
+
+    found = {}
+    for text in given:
+        verb, equals, duration = text.partition("=")
+        verb, duration = (verb, duration) if equals else (EVERY_VERB, text)
+        try:
+            found[verb] = expected_seconds(verb, duration)
+        except RulesError as error:
+            raise Failure(USAGE, f"--expected {text}: {error}") from None
+    return found

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, lease_of
+from moorage.client.run.printing import misfit_text
 from moorage.client.transport import UNAUTHORIZED, RefusedError
 
 ANSWER_SECONDS = 10.0
@@ -88,7 +89,9 @@ class Leases:
             try:
                 found += [lease_of(one) for one in answer["leases"]]
             except (KeyError, TypeError) as error:
-                raise StrangeAnswerError(f"the response has no leases: {error!r}") from error
+                raise StrangeAnswerError(
+                    f"the response has no leases: {misfit_text(error)}"
+                ) from error
         return found
 
     def look(self, lease_id: str, wait: float = 0.0) -> Lease:

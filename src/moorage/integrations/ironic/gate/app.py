@@ -68,10 +68,12 @@ class Gate:
         except BodyError as error:
             return await self._bad(request, str(error))
         except (aiohttp.ClientError, TimeoutError, OSError, AwayError) as error:
+            reason = reason_of(error)
+            text = reason if isinstance(error, AwayError) else f"Ironic does not answer: {reason}"
             if request.transport is None or request.transport.is_closing():
                 raise
-            log.warning("%s %s: %s", request.method, target.partition("?")[0], reason_of(error))
-            return await self._write(request, 503, f"Ironic does not answer: {reason_of(error)}")
+            log.warning("%s %s: %s", request.method, target.partition("?")[0], reason)
+            return await self._write(request, 503, text)
 
     async def _decide(self, request: web.Request, place: ProvisionPath) -> web.StreamResponse:
         content_type = request.headers.get("Content-Type")

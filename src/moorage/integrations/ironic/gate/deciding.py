@@ -20,11 +20,13 @@ from moorage.integrations.ironic.gate.answers import HttpAnswer, fault
 from moorage.integrations.ironic.gate.heads import credentials
 from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.spool import Spool
-from moorage.integrations.ironic.gate.units import HeldBackError, Units, Want
+from moorage.integrations.ironic.gate.turns import Turns
+from moorage.integrations.ironic.gate.units import HeldBackError, Units, WaitingError, Want
 from moorage.integrations.ironic.gate.upstream import AwayError, Upstream
 from moorage.integrations.ironic.gate.watch import Watch
 from moorage.integrations.ironic.nodes import VERSION_HEADER, Node, fault_of
 from moorage.integrations.ironic.reconcile import host_of_node
+from moorage.integrations.ironic.refusals import is_for_now, outcome_of
 from moorage.integrations.ironic.rules import Rules, is_forced
 from moorage.integrations.ironic.states import (
     BUSY,
@@ -37,15 +39,12 @@ from moorage.integrations.ironic.states import (
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.request_steps import Answered, Request, send_with_steps
 from moorage.integrations.provisioning.rules import Needs, value_of
-from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
+from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.integrations.provisioning.work_steps import CrowdedError, EndedError
 from moorage.wire.admission import Lease
 
 TRIES = 3
 """How often a unit is asked for again because its lease has ended before it was used."""
-
-LOCKED = "is locked by host"
-"""Part of Ironic's NodeLocked: somebody else works on the node, and the client will try again."""
 
 NO_ANSWER = (UnreachableError, UndecodableError)
 """Errors: Moorage cannot be reached, or something else answers at its address."""
@@ -88,6 +87,7 @@ class Deciding:
         self._host_leases = host_leases
         self._units = units
         self._watch = watch
+        self._turns = Turns(host_leases, watch, rules)
         self._rules = rules
         self._meters = meters
         self._carried: set[asyncio.Task[HttpAnswer]] = set()
@@ -115,7 +115,7 @@ class Deciding:
                     continue
             raise HeldBackError("its unit was taken away several times")
         except HeldBackError as held:
-            return self._count(asked, "held_back", self._conflict(asked, str(held), held.latest))
+            return self._count(asked, "held_back", self._held_back(asked, held))
         except CrowdedError:
             text = "too many requests of this node are without an answer"
             return self._count(asked, "held_back", self._conflict(asked, text))
@@ -164,9 +164,11 @@ class Deciding:
         elif requirement is Requirement.NOTHING or not needs.units:
             lease = None
         else:
-            lease = await self._units.get(
-                self._want(asked, node, needs, requirement), asked.policy, asked.until
-            )
+            want = self._want(asked, node, needs, requirement)
+            try:
+                lease = await self._units.get(want, asked.policy, asked.until)
+            except WaitingError as waits:
+                raise await self._turns.held_back(waits) from None
         if self._stopping:
             raise HeldBackError("the gate is being restarted")
         asked.spool.__enter__()  # until Ironic has all of it, even if the client leaves
@@ -194,6 +196,7 @@ class Deciding:
             verb=verb,
             units=needs.units,
             force=is_forced(needs, requirement),
+            expected=self._rules.expected_of(node, synonyms_of(asked.verb)),
         )
 
     async def _carry(self, asked: Asked, lease: Lease | None) -> HttpAnswer:
@@ -204,8 +207,8 @@ class Deciding:
         async def send() -> Answered[HttpAnswer]:
             with self._meters.forwarding.track_inprogress():
                 answer, outcome = await self._forwarded(asked)
-            locked = answer.status == 409 and LOCKED in fault_of(answer.body)
-            return Answered(answer, outcome, requeue=locked)
+            again = is_for_now(answer.status, fault_of(answer.body))
+            return Answered(answer, outcome, requeue=again)
 
         def unsent() -> Answered[HttpAnswer]:
             text = "it has taken too long until the request could be sent"
@@ -228,12 +231,17 @@ class Deciding:
             log.warning("request %s to Ironic has no answer: %s", asked.id, reason_of(error))
             text = "The connection to Ironic was lost: the request may have been accepted."
             return self._away(asked, text), RequestOutcome.UNKNOWN
-        return answer, outcome_of(answer.status)
+        return answer, outcome_of(answer.status, fault_of(answer.body))
 
-    def _conflict(self, asked: Asked, text: str, latest: float | None = None) -> HttpAnswer:
-        """Return a refusal that clients answer by trying again."""
+    def _held_back(self, asked: Asked, held: HeldBackError) -> HttpAnswer:
+        advice = asked.policy.advice(held.latest) if held.waits else ""
+        pause = asked.policy.pause_of(held.latest, waits=held.waits)
+        return self._conflict(asked, f"{held}{advice}", pause)
+
+    def _conflict(self, asked: Asked, text: str, pause: int | None = None) -> HttpAnswer:
+        """Return a refusal that clients answer by trying again, after a pause in seconds."""
         versions = self._upstream.headers(asked.headers)
-        pause = asked.policy.pause_of(latest)
+        pause = asked.policy.pause_of(None) if pause is None else pause
         return fault(409, text[:1].upper() + text[1:], asked.id, versions, pause)
 
     def _away(self, asked: Asked, text: str) -> HttpAnswer:

@@ -22,6 +22,9 @@ from moorage.wire.admission import Lease
 WAITED_MIN = 0.05
 """Ask Moorage to wait at least this long: a free unit must be granted within the request."""
 
+WAITED_MAX = 55.0
+"""Ask again after this time: Moorage waits at most 60 seconds for a grant."""
+
 HELD_MAX = 1_000
 """Requests that wait at the same time; others are asked for, but not held. Each has a connection to
 Moorage, of which the steps of all hosts need some, too."""
@@ -38,23 +41,38 @@ log = logging.getLogger("moorage.gate")
 class HeldBackError(Exception):
     """The request cannot be forwarded yet; the message says why.
 
-    `latest` is the latest estimate of the grant in seconds; None: there is none.
+    `waits`: it has a place in line, and `latest` is the latest estimate of its turn in seconds;
+    None: there is none.
     """
 
-    def __init__(self, reason: str, latest: float | None = None) -> None:
+    def __init__(self, reason: str, latest: float | None = None, *, waits: bool = False) -> None:
         super().__init__(reason)
         self.latest = latest
+        self.waits = waits
 
 
 @dataclass(frozen=True)
 class Want:
-    """What a host needs for a verb. `force`: at once, over the limit if necessary."""
+    """What a host needs for a verb. `force`: at once, over the limit if necessary.
+
+    `expected`: how long the operator expects the work to last, in seconds; None: it is not said.
+    """
 
     host: Host
     name: str
     verb: str
     units: Mapping[str, int]
     force: bool
+    expected: float | None = None
+
+
+class WaitingError(Exception):
+    """The host has a ticket, and not yet its units."""
+
+    def __init__(self, want: Want, ticket: Lease) -> None:
+        super().__init__("it waits for its turn")
+        self.want = want
+        self.ticket = ticket
 
 
 class Units:
@@ -89,7 +107,7 @@ class Units:
 
         Cancelled: the client has left; its unit is free again.
 
-        Raises HeldBackError, UnreachableError, RefusedError.
+        Raises WaitingError, HeldBackError, UnreachableError, RefusedError.
         """
         lease = await self._host_leases.current(want.host, want.units, forced=want.force)
         if lease is not None:
@@ -102,13 +120,14 @@ class Units:
                 self._counted(want)
             if self._stopping.is_set():
                 raise HeldBackError("the gate is being restarted")
-            wait = 0.0 if want.force else until - monotonic()
             try:
-                lease = await self._asked(want, policy, wait)
+                lease = await self._asked(want, policy, until)
+                while lease.state == "waiting" and until - monotonic() > WAITED_MIN:
+                    lease = await self._asked(want, policy, until)
             except OtherUnitsError as error:
                 raise HeldBackError(f"node {want.name}: {error}") from None
         if lease.state != "granted":
-            raise _waiting(want, lease)
+            raise WaitingError(want, lease)
         if not (want.force or lease.record_version):
             try:
                 self._counted(want)
@@ -151,14 +170,15 @@ class Units:
         if not self._watch.ready.is_set():
             raise HeldBackError(f"the gate grants nothing: {self._watch.trouble}")
 
-    async def _asked(self, want: Want, policy: ClientPolicy, wait: float) -> Lease:
+    async def _asked(self, want: Want, policy: ClientPolicy, until: float) -> Lease:
         key = want.host.keys + want.verb
+        wait = min(WAITED_MAX, max(WAITED_MIN, until - monotonic()))
         call = asyncio.create_task(
             self._host_leases.ask(
                 want.host,
                 want.verb,
                 want.units,
-                wait=0.0 if want.force else max(WAITED_MIN, wait),
+                wait=0.0 if want.force else wait,
                 patience=policy.patience,
                 force=want.force,
             )
@@ -211,21 +231,3 @@ def _looked_at(call: asyncio.Task[Lease]) -> None:
     """Look at an error that nobody waits for any more, so that asyncio does not log it."""
     if not call.cancelled():
         call.exception()
-
-
-def _waiting(want: Want, ticket: Lease) -> HeldBackError:
-    """Return why a ticket waits: place, estimate and reason."""
-    waiting = ticket.waiting
-    if waiting is None:
-        return HeldBackError(f"node {want.name}: its request was withdrawn; ask again")
-    pools = " and ".join(sorted(want.units))
-    estimate = "no estimate"
-    latest = None
-    if waiting.eta_seconds is not None:
-        latest = waiting.eta_seconds[1]
-        estimate = f"at most {latest:.0f} s"
-    return HeldBackError(
-        f"node {want.name} waits for its turn: place {waiting.position} of {pools}; {estimate}; "
-        f"{waiting.reason}",
-        latest,
-    )

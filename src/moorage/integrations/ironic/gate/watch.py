@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from moorage.integrations.clock import monotonic
+from moorage.integrations.ironic.durations import Durations
 from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.reconcile import Picture, Reconciler
 from moorage.integrations.provisioning.pools import PoolError
@@ -47,6 +49,7 @@ class Watch:
         self.tried = asyncio.Event()
         """The first pass has ended, in any way."""
         self.picture = Picture()
+        self.durations = Durations()
         self.trouble = "it has not looked at all nodes yet"
         """Why the last pass failed; empty: it did not."""
         meters.passes.ages = not once
@@ -83,6 +86,7 @@ class Watch:
                 log.info("looks at the nodes again")
             self.trouble = ""
             self.picture = picture
+            self.durations.look(picture, monotonic())
             self._meters.passes.passed(picture)
             self.ready.set()
         self.tried.set()

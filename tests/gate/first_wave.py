@@ -1,0 +1,90 @@
+"""The first wave on real hardware: deployments of ten minutes, a new pool, real clocks.
+
+`python -m tests.gate.first_wave` runs in the environment of the clients. `--minutes` is how long a
+deployment takes. A node is being deployed when the clients come: openstacksdk with its defaults
+must get its turn, `openstack baremetal` must be told what to do instead.
+"""
+
+import argparse
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.gate import clients, workers
+from tests.gate.observer import Observer
+from tests.gate.stack import Stack
+from tests.support.ironic import Ironic, Setup
+from tests.support.suites import print_line
+
+CLIENTS = ("openstacksdk", "openstack baremetal")
+ANYWHERE = ("--listen", "127.0.0.1:0")
+
+
+def waited(kind: str, url: str, node: str) -> tuple[float, str]:
+    """Ask for a deployment by a client; return how long it waited, and its error."""
+    began = time.monotonic()
+    if kind == "openstacksdk":
+        import openstack
+
+        client = openstack.connect(auth_type="none", endpoint=url).baremetal
+        try:
+            client.set_node_provision_state(node, "active")
+        except Exception as error:
+            return time.monotonic() - began, str(error)
+        return time.monotonic() - began, ""
+    done = subprocess.run(
+        [str(clients.OPENSTACK), "baremetal", "node", "deploy", node],
+        env=clients.environment(url),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return time.monotonic() - began, done.stderr if done.returncode else ""
+
+
+def main() -> int:
+    """Let each client wait behind a deployment; return 0 if each did what it should."""
+    parser = argparse.ArgumentParser(prog="python -m tests.gate.first_wave", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--expected", action="store_true", help="tell the gate how long they take")
+    parser.add_argument("--moorage", default=".venv/bin/moorage")
+    asked = parser.parse_args()
+    seconds = round(asked.minutes * 60)
+    # The fake driver pauses once for each of its two steps.
+    setup = Setup(nodes=1 + len(CLIENTS), delays={"deploy": str(seconds // 2)})
+    options = ["--expected", f"{seconds}s"] if asked.expected else []
+    found: dict[str, tuple[float, str]] = {}
+    with (
+        TemporaryDirectory(prefix="moorage-first-wave-") as name,
+        Ironic(Path(name) / "ironic", setup) as ironic,
+        Stack(shlex.split(asked.moorage), Path(name) / "stack", 1) as stack,
+        stack.started([*stack.gate_command(ironic.url), *options, *ANYWHERE]) as gate,
+    ):
+        assert workers.Raw(gate.url).ask("node-1", "active") == 202
+
+        def one(number: int, kind: str) -> None:
+            found[kind] = waited(kind, gate.url, f"node-{number}")
+
+        with Observer(ironic.url) as watch:
+            threads = [threading.Thread(target=one, args=each) for each in enumerate(CLIENTS, 2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for kind, (took, error) in found.items():
+            print_line(f"first wave: {kind}: {took:.0f} s; {error.strip() or 'accepted'}")
+        print_line(f"first wave: at most {watch.most} busy, limit 1")
+        assert watch.most == 1, watch.most
+        took, error = found["openstacksdk"]
+        assert not error and took >= seconds * 0.9, found
+        took, error = found["openstack baremetal"]
+        assert "moorage ironic rollout" in error or not error, found
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
