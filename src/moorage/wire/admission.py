@@ -315,9 +315,13 @@ class HolderProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWanted(HolderProof):
-    """With `record_version` only a lease whose record has this version is released."""
+    """With `record_version` only a lease whose record has this version is released.
+
+    `gave_up`: the longest wait of the client is over. A ticket then ends with this cause.
+    """
 
     record_version: int | None = None
+    gave_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

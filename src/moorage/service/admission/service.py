@@ -242,13 +242,14 @@ class Admission:
         instead: OnBehalf | None = None,
         *,
         version: int | None = None,
+        gave_up: bool = False,
     ) -> LeaseView:
         """Release a lease, or withdraw a ticket; repeating it returns the ended lease.
 
         Here and below, `instead` is the caller acting on behalf of the holder, for the audit row;
         `version` is the version that the record must have, None: any.
         """
-        case = lease_cases.LeaseRelease(lease, proof, version=version, by=instead)
+        case = lease_cases.LeaseRelease(lease, proof, version=version, gave_up=gave_up, by=instead)
         return await self._done(case)
 
     async def record(
