@@ -41,11 +41,11 @@ class PastMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics; called by the registry."""
         for name, about, value in (
-            ("ended_leases", "Ended leases in the database.", self._ended.leases),
-            ("ended_leases_bytes", "Their size in the database.", self._ended.bytes),
-            ("ended_leases_bytes_max", "Setting ended_leases_bytes_max.", self._ended.bytes_max),
-            ("changes_kept_bytes", "Size of the change rows.", self._changelog.bytes),
-            ("changes_bytes_max", "Setting changes_bytes_max.", self._changelog.bytes_max),
+            ("moorage_ended_leases", "Ended leases that are kept.", self._ended.leases),
+            ("moorage_ended_leases_bytes", "Their size.", self._ended.bytes),
+            ("moorage_ended_leases_bytes_max", "The most of it.", self._ended.bytes_max),
+            ("moorage_changes_kept_bytes", "Size of the change rows.", self._changelog.bytes),
+            ("moorage_changes_bytes_max", "The most of it.", self._changelog.bytes_max),
         ):
             if value is not None:
-                yield GaugeMetricFamily(f"moorage_{name}", about, value)
+                yield GaugeMetricFamily(name, about, value)

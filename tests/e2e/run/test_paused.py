@@ -18,7 +18,7 @@ def test_a_pause_stops_jobs_only_if_they_say_so(port: Harbour) -> None:
     """With --best-effort a job starts after its wait; with --unless-paused it fails with 124.
 
     The control: in a full pool that is not paused, such a job starts, and so it does if no server
-    answers. Whoever gave up is in the report, with the cause and the time.
+    answers. Those that gave up are in the report, with the cause and the time.
     """
     pool = port.pool()
     run = ("run", "--pool", pool, "--wait", "300ms", "--best-effort")

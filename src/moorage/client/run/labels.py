@@ -75,7 +75,7 @@ def describing(
 def joined(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     """Return labels with these found ones, as far as there is room; given ones win."""
     room, count = BYTES_MAX - sum(map(_size, given.items())), COUNT_MAX - len(given)
-    more = {}
+    more: dict[str, str] = {}
     for label in found.items():
         if label[0] not in given and len(more) < count and _size(label) <= room:
             more.update([label])
