@@ -130,16 +130,35 @@ def test_the_newest_revisions_are_kept(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
+def test_change_rows_are_bounded_in_bytes(engine: Engine) -> None:
+    """Large rows go sooner, however few they are. The control: without the bound they stay."""
+
+    async def scenario() -> None:
+        for n in range(12):
+            await run_plan(engine, revision_new(1_000 + n, 2))
+        free = ChangelogRetention(8)
+        plan = changelog_compaction.compaction_mark_load(Instant(0), free)
+        assert await engine.read_aside(plan) == 0
+        assert free.bytes > 12 * 2 * 60
+        half = ChangelogRetention(8, bytes_max=free.bytes // 2)
+        plan = changelog_compaction.compaction_mark_load(Instant(0), half)
+        mark = await engine.read_aside(plan)
+        assert 4 <= mark <= 8
+        assert half.bytes <= free.bytes // 2
+
+    asyncio.run(scenario())
+
+
 def test_another_history_is_counted_anew() -> None:
     """Counted blocks are discarded with the epoch, and with the rows."""
     keep = ChangelogRetention(8)
     keep.renew(1, 0, 100)
-    keep._rows.update({2: 5, 4: 5, 100: 5})
+    keep._rows.update({2: (5, 9), 4: (5, 9), 100: (5, 9)})
     keep.renew(1, 3, 99)
     assert keep._rows == {}
-    keep._rows[6] = 5
+    keep._rows[6] = 5, 9
     keep.renew(1, 3, 99)
-    assert keep._rows == {6: 5}
+    assert keep._rows == {6: (5, 9)}
     keep.renew(2, 3, 99)
     assert keep._rows == {}
 

@@ -192,13 +192,20 @@ class Admission:
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/renew", {"token": token})
 
     def release(
-        self, lease_id: str, token: str | None = None, *, record_version: int | None = None
+        self,
+        lease_id: str,
+        token: str | None = None,
+        *,
+        record_version: int | None = None,
+        gave_up: bool = False,
     ) -> Lease:
         """Release a lease, or withdraw a ticket; it is safe to repeat.
 
         A live lease whose record has another version is refused with the code `record_changed`.
+        `gave_up`: the longest wait for a ticket is over, which its cause then says.
         """
         asked = {"token": token, "record_version": record_version}
+        asked["gave_up"] = "true" if gave_up else None
         return self._ask(Lease, "DELETE", _address(_lease(lease_id), **asked))
 
     def record_put(

@@ -118,7 +118,7 @@ class Ledger:
 
     def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
         """Revoke a token and end its tickets, with `leases` its leases, too."""
-        asked = "?leases=true" if leases else ""
+        asked = "?revoke_leases=true" if leases else ""
         self._transport.request("DELETE", f"/v1/tokens/{token_id}{asked}")
 
     def _page(

@@ -217,12 +217,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     changes_max: Annotated[
         Count, _about("Most change rows to keep for followers, whatever their age.")
     ] = 10_000_000
+    changes_bytes_max: Annotated[
+        Count, _about("Most bytes of change rows to keep, whatever their age.")
+    ] = 4 << 30
     ended_leases_hours: Annotated[
         Hours, _about("Hours to keep ended leases and their keys, for lists, reports and replays.")
     ] = LEASES_KEPT_HOURS
     ended_leases_max: Annotated[
         Count, _about("Most ended leases to keep; those of the last hour are kept in any case.")
     ] = 10_000_000
+    ended_leases_bytes_max: Annotated[
+        Count,
+        _about("Most bytes of ended leases to keep; those of the last hour are kept in any case."),
+    ] = 8 << 30
     audit_days: Annotated[Days, _about("Days to keep audit rows.")] = 400
     stop_seconds_max: Annotated[
         Annotated[float, Meta(gt=0, le=9)],

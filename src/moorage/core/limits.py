@@ -100,6 +100,9 @@ POOL_NAME_LENGTH_MAX = 255
 LABELS_MAX = 32
 """Labels of one pool or lease."""
 
+LABELS_BYTES_MAX = 4_096
+"""Bytes in UTF-8 of all labels of one object, names and values: they are stored several times."""
+
 LABEL_NAME_LENGTH_MAX = 63
 """Characters in the name of a label."""
 

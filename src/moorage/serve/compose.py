@@ -29,7 +29,7 @@ from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import ServerMetrics
 from moorage.serve.pool_metrics import PoolMetrics
 from moorage.serve.reporter_metrics import ReporterMetrics
-from moorage.serve.stock_metrics import StockMetrics
+from moorage.serve.stock_metrics import PastMetrics, StockMetrics
 from moorage.service.app import Service
 
 log = logging.getLogger("moorage.serve")
@@ -86,6 +86,7 @@ def compose(
     metrics = ServerMetrics(service)
     metrics.add(PoolMetrics(service.admission))
     metrics.add(StockMetrics(service.chores.stock))
+    metrics.add(PastMetrics(service.admission.ended, service.chores.changelog))
     metrics.add(FleetMetrics(service.fleet))
     metrics.add(ReporterMetrics(service.reporters))
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))

@@ -161,6 +161,8 @@ async def _run(settings: Settings) -> int:
                         audit_days=settings.audit_days,
                         ended_leases_hours=settings.ended_leases_hours,
                         ended_leases_max=settings.ended_leases_max,
+                        changes_bytes_max=settings.changes_bytes_max,
+                        ended_leases_bytes_max=settings.ended_leases_bytes_max,
                     ),
                 )
         except (Error, StoreError) as error:

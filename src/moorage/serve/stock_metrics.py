@@ -1,11 +1,13 @@
-"""Prometheus metrics of the ledger's inventories, by resource class."""
+"""Prometheus metrics of inventories, by resource class, and of how much is kept of the past."""
 
 from collections.abc import Iterable
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from moorage.service.admission.ended import EndedLeases
 from moorage.service.ledger.stock import Stock
+from moorage.store.changelog_compaction import ChangelogRetention
 
 
 class StockMetrics(Collector):
@@ -27,3 +29,23 @@ class StockMetrics(Collector):
             used.add_metric([one.resource_class], one.used)
         yield total
         yield used
+
+
+class PastMetrics(Collector):
+    """How much of the past the database has, and how much it keeps."""
+
+    def __init__(self, ended: EndedLeases, changelog: ChangelogRetention) -> None:
+        self._ended = ended
+        self._changelog = changelog
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the registry."""
+        for name, about, value in (
+            ("moorage_ended_leases", "Ended leases that are kept.", self._ended.leases),
+            ("moorage_ended_leases_bytes", "Their size.", self._ended.bytes),
+            ("moorage_ended_leases_bytes_max", "The most of it.", self._ended.bytes_max),
+            ("moorage_changes_kept_bytes", "Size of the change rows.", self._changelog.bytes),
+            ("moorage_changes_bytes_max", "The most of it.", self._changelog.bytes_max),
+        ):
+            if value is not None:
+                yield GaugeMetricFamily(name, about, value)

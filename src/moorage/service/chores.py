@@ -44,6 +44,8 @@ class Retention(NamedTuple):
     """At least this many of the newest change rows are kept."""
     changes_max: int | None = None
     """Beyond this many change rows the oldest are deleted at any age; a setting. None: no limit."""
+    changes_bytes_max: int | None = None
+    """Beyond this size the oldest change rows are deleted at any age; a setting. None: no limit."""
     audit_days: int | None = None
     """How long audit rows are kept; a setting. None: forever."""
     ended_leases_hours: int | None = LEASES_KEPT_HOURS
@@ -51,10 +53,14 @@ class Retention(NamedTuple):
     ended_leases_max: int | None = None
     """Beyond this many ended leases the oldest are deleted earlier; a setting. None: no limit."""
 
+    ended_leases_bytes_max: int | None = None
+    """The same of their size in the database, in bytes; a setting. None: no limit."""
+
     @property
     def ended(self) -> EndedKept:
         """How much is kept of leases that have ended."""
-        return EndedKept(self.ended_leases_hours, self.ended_leases_max)
+        hours, most = self.ended_leases_hours, self.ended_leases_max
+        return EndedKept(hours, most, self.ended_leases_bytes_max)
 
 
 RETENTION_BY_DEFAULT = Retention()
@@ -86,9 +92,10 @@ class Chores:
             admission.look_at_pools,
             self.stock.look,
         ]
-        self._keep = changelog_compaction.ChangelogRetention(
-            retention.changes_min, retention.changes_max
+        self.changelog = changelog_compaction.ChangelogRetention(
+            retention.changes_min, retention.changes_max, retention.changes_bytes_max
         )
+        """How many change rows are kept, and how large they are."""
         self._audit_days = retention.audit_days
         self._began = clock.now(), clock.monotonic()
         self._receipts_after = FIRST
@@ -111,7 +118,7 @@ class Chores:
         """Delete change rows that are no longer needed; return the revision deleted up to."""
         since = Instant(self._clock.now() - CHANGES_KEPT_SECONDS * SECOND)
         mark = await self._engine.read_aside(
-            changelog_compaction.compaction_mark_load(since, self._keep), slow=True
+            changelog_compaction.compaction_mark_load(since, self.changelog), slow=True
         )
 
         def step() -> Plan[int]:

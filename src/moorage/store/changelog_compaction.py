@@ -20,17 +20,22 @@ REVISIONS_MAX = 25
 class ChangelogRetention:
     """How many change rows to keep, and the counts known so far; one per process.
 
-    The newest `rows_min` rows and all recent rows are kept. Beyond `rows_max` rows the oldest are
-    deleted, even recent ones. Both limits are rounded to whole blocks.
+    The newest `rows_min` rows and all recent rows are kept. Beyond `rows_max` rows or `bytes_max`
+    bytes the oldest are deleted, even recent ones. All limits are rounded to whole blocks.
     """
 
-    def __init__(self, rows_min: int, rows_max: int | None = None) -> None:
+    def __init__(
+        self, rows_min: int, rows_max: int | None = None, bytes_max: int | None = None
+    ) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0
+        """Bytes of the rows that are kept, as of the last look."""
         self.rows_min = rows_min if rows_max is None else min(rows_min, rows_max)
         self.rows_max = rows_max
         self.block = max(1, min(BLOCK_REVISIONS_MAX, self.rows_min // 4))
         self._epoch = 0
-        self._rows: dict[int, int] = {}
-        """Numbers of rows of whole blocks, by their last revision."""
+        self._rows: dict[int, tuple[int, int]] = {}
+        """Numbers and bytes of rows of whole blocks, by their last revision."""
 
     def renew(self, epoch: int, compacted: int, revision: int) -> None:
         """Drop the counts of deleted blocks, and all counts if the epoch has changed."""
@@ -47,14 +52,15 @@ class ChangelogRetention:
             yield begin, end
             end = begin
 
-    def rows(self, begin: int, end: int) -> Plan[int]:
-        """Return the number of rows of a block; a whole block is counted only the first time."""
+    def rows(self, begin: int, end: int) -> Plan[tuple[int, int]]:
+        """Return the number and bytes of rows of a block; a whole block is only counted once."""
         known = self._rows.get(end)
         if known is None:
-            (((known,),),) = yield [Query("changes_count", (begin, end))]
+            (((count, size),),) = yield [Query("changes_count", (begin, end))]
+            known = int(count), int(size)
             if end - begin == self.block:
                 self._rows[end] = known
-        return int(known)
+        return known
 
 
 def compaction_mark_load(keep_since: Instant, keep: ChangelogRetention) -> Plan[int]:
@@ -82,21 +88,22 @@ def _newest_before(since: Instant, low: int, high: int) -> Plan[int]:
 
 
 def _marks(keep: ChangelogRetention, compacted: int, revision: int) -> Plan[tuple[int, int]]:
-    """Return the revisions up to which rows may go (`rows_min` remain) and must go (`rows_max`).
+    """Return the revisions up to which rows may go (`rows_min` remain) and must go (too many).
 
     Each is `compacted` if there are not that many rows. The newest revisions, as many as a block
     has, are always kept: other processes may not have read them yet.
     """
     enough = compacted
-    rows = 0
+    rows, keep.bytes = 0, 0
     for begin, end in keep.blocks(compacted, revision):
-        more = yield from keep.rows(begin, end)
+        more, size = yield from keep.rows(begin, end)
         if rows >= keep.rows_min and enough == compacted:
             enough = end
         too_many = keep.rows_max is not None and rows + more > keep.rows_max
-        if too_many and revision - end >= keep.block:
+        too_large = keep.bytes_max is not None and keep.bytes + size > keep.bytes_max
+        if (too_many or too_large) and revision - end >= keep.block:
             return enough, end
-        rows += more
+        rows, keep.bytes = rows + more, keep.bytes + size
     return enough, compacted
 
 

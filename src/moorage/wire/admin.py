@@ -76,12 +76,12 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRevoked:
-    """With `leases`, the leases of a revoked token end, too, not only its tickets.
+    """With `revoke_leases` the leases of a revoked token end, too, not only its tickets.
 
     Neither ends if another valid token has the same owner.
     """
 
-    leases: bool = False
+    revoke_leases: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -250,8 +250,7 @@ class Lease:
     waiting: Waiting | None
     """Of a ticket; null after it was granted or has ended."""
     late_releases: list[LateRelease] = field(default_factory=list)
-    """Of a lease of the lease proxy, where it is shown alone: releases by name that may still be
-    its own, or that count as those of earlier holders while it has its slots."""
+    """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,9 +314,13 @@ class HolderProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWanted(HolderProof):
-    """With `record_version` only a lease whose record has this version is released."""
+    """With `record_version` only a lease whose record has this version is released.
+
+    `gave_up`: the longest wait of the client is over. A ticket then ends with this cause.
+    """
 
     record_version: int | None = None
+    gave_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,8 +357,7 @@ class RetryWanted(HolderProof):
 class RevokeWanted:
     """Why a lease is revoked, for its holder.
 
-    With `holder_is_gone` no late release by name is expected of a lease of the lease proxy, also if
-    it has ended before: its holder has not released its slots, and never will.
+    With `holder_is_gone` no late release by name is expected of a lease of the lease proxy.
     """
 
     reason: str = ""

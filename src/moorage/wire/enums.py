@@ -5,8 +5,17 @@ from typing import Literal
 State = Literal["waiting", "granted", "ended"]
 """A waiting ticket becomes a lease when it is granted; both can end."""
 
-Cause = Literal["released", "hold_over", "ttl_over", "revoked", "withdrawn", "unheard", "retried"]
-"""Why a lease ended, or a ticket without a grant (withdrawn, unheard, revoked)."""
+Cause = Literal[
+    "released",
+    "hold_over",
+    "ttl_over",
+    "revoked",
+    "withdrawn",
+    "gave_up",
+    "unheard",
+    "retried",
+]
+"""Why a lease ended, or a ticket without a grant (withdrawn, gave_up, unheard, revoked)."""
 
 Result = Literal["ok", "failed", "throttled"]
 """The outcome of a start."""

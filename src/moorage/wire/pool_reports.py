@@ -50,6 +50,10 @@ class PoolReport:
     held: list[float] | None
     causes: dict[str, int]
     outcomes: list[OutcomeLine]
+    gave_up: int = 0
+    """Tickets that ended without a grant because their clients stopped waiting, or were gone."""
+    gave_up_after: list[float] | None = None
+    """How long these had waited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from moorage.client.run.handles.file import Handle, HandleEntry
 from moorage.client.run.labels import found_labels, is_on, joined
 from moorage.client.run.parse import UsageError, wish_of
 from moorage.core import limits
-from moorage.core.labels import check_labels
+from moorage.core.errors import Error
+from moorage.core.labels import check_labels, cut_to_fit
 from moorage.core.limits import COMBINING_MARKS_MAX
 from moorage.wire.labels import DESCRIBING
 
@@ -166,3 +167,18 @@ def test_the_same_request_of_another_process(tmp_path: Path) -> None:
     assert entry.wish == mine
     assert _like([entry], mine._replace(about=(("pid", "2"),))) == entry
     assert _like([entry], mine._replace(labels=())) is None
+
+
+def test_all_labels_together_are_bounded() -> None:
+    """More than 4 KiB are refused, and the message says so; found ones are left out before that."""
+    mark = "\U0001f980"
+    labels = {f"n{n}": mark * 100 for n in range(10)}
+    check_labels(labels)
+    with pytest.raises(Error, match="4096 bytes in UTF-8, names included, not 4424"):
+        check_labels(labels | {"more": mark * 100})
+    joint = joined({f"found{n}": mark * 100 for n in range(9)}, {"own": mark * 255})
+    check_labels(joint)
+    assert {"own", "found0", "found6"} <= joint.keys() and "found7" not in joint
+    cut = cut_to_fit({f"n{n}": mark * 300 for n in range(32)})
+    check_labels(cut)
+    assert [*cut] == [f"n{n}" for n in range(4)]

@@ -127,7 +127,7 @@ def test_a_full_line_takes_no_ticket(world: World) -> None:
 
 def test_a_batch_fills_free_units_before_the_line(world: World) -> None:
     """Requests of one batch fill the free units and then the line, before any is granted."""
-    world.pool("p", 3, queue_max=2, pacing=Pacing(SECOND, 2))
+    world.pool("p", 3, queue_max=2, queue_max_per_owner=2, pacing=Pacing(SECOND, 2))
     for n in range(4):
         made, _ = leases.ask(world.facts, world.moment, make_ask(f"a{n}", {"p": 1}))
         world.facts.apply(made)
@@ -369,3 +369,13 @@ def test_a_repeated_request_has_the_same_terms(world: World) -> None:
         old.priority,
         old.labels,
     )
+
+
+def test_a_client_that_gives_up_withdraws_only_a_ticket(world: World) -> None:
+    """The cause says so; a lease that was granted in the meantime is simply released."""
+    world.ask("holder", {"p": 2}, ttl=NEVER)
+    world.ask("ticket")
+    world.release("ticket", cause="gave_up")
+    world.release("ticket", cause="gave_up")
+    world.release("holder", cause="gave_up")
+    assert world.states() == {"ticket": "gave_up", "holder": "released"}

@@ -50,7 +50,7 @@ def test_a_revoked_token_leaves_no_tickets(native: Native, leases: bool) -> None
     held = ask(native, pool, token=secret, ttl=600)
     waits = [ask(native, pool, token=secret, patience=3600) for _ in range(3)]
     kept = ask(native, pool, token=other, patience=3600)
-    query = "?leases=true" if leases else ""
+    query = "?revoke_leases=true" if leases else ""
     assert native.ask("DELETE", f"/v1/tokens/{token_id}{query}").status == 204
     assert states(native, *waits) == ["revoked"] * 3
     expected = ["revoked", "granted"] if leases else ["granted", "waiting"]

@@ -8,6 +8,7 @@ import pytest
 from moorage.core.admission.leases import Proof
 from moorage.core.clock import HOUR
 from moorage.core.ids import LeaseId
+from moorage.service.admission import ended
 from moorage.service.chores import RETENTION_BY_DEFAULT, Retention
 from tests.service.pools import ask, spec
 from tests.service.running import TESTER, Running, running
@@ -107,3 +108,37 @@ def test_a_report_after_a_restart_says_what_it_covers(tmp_path: Path, most: int)
             assert (history.covered < 2 * HOUR) is (most == 2)
 
     asyncio.run(scenario())
+
+
+async def sized(path: Path, most: int | None, size: int) -> tuple[int, int]:
+    """End a dozen leases with labels of this length, and an hour later clean up.
+
+    Returns how many are left, and how large they are.
+    """
+    retention = Retention(ended_leases_hours=7 * 24, ended_leases_bytes_max=most)
+    async with running(path, retention=retention) as one:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(limit=9), None, TESTER)
+        for n in range(12):
+            lease = (await ask(admission, f"k{n}", "p", labels={"big": "x" * size})).lease
+            await admission.release(lease.id, Proof("me"))
+            one.clock.at += 1
+        assert await admission.forget() == 0, "those of the last hour stay"
+        one.clock.at += HOUR
+        await admission.forget()
+        assert await admission.forget() == 0, "a second look deletes nothing more"
+        left = (await admission.queries.report("p", WEEK)).leases
+        assert left == admission.ended.leases
+        return left, admission.ended.bytes
+
+
+def test_ended_leases_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the setting's bytes the oldest go, as many as must. The control: small ones stay."""
+    monkeypatch.setattr(ended, "AT_ONCE", 4)
+    _, small = asyncio.run(sized(tmp_path / "small.sqlite", None, 1))
+    left, large = asyncio.run(sized(tmp_path / "large.sqlite", None, 255))
+    assert (left, large - small) == (12, 12 * 254)
+    bound = (large + small) // 2
+    assert asyncio.run(sized(tmp_path / "control.sqlite", bound, 1)) == (12, small)
+    left, size = asyncio.run(sized(tmp_path / "bound.sqlite", bound, 255))
+    assert left in (4, 8) and size <= bound

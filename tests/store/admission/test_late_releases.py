@@ -12,7 +12,9 @@ SLOT = Slot("p", "s", "free", "", None, {}, Instant(0))
 def test_late_releases_survive() -> None:
     """What is written is read again, with the leases."""
     record = LateRelease(Instant(7), (LeaseId("a"), LeaseId("b")))
-    slot = Slot(*"ps", "free", "", None, {}, Instant(0), late=(record,), doubtful=(LeaseId("c"),))
+    slot = Slot(
+        "p", "s", "free", "", None, {}, Instant(0), late=(record,), doubtful=(LeaseId("c"),)
+    )
     assert slot_from_body(slot_row(slot)[-1]) == slot
 
 

@@ -10,6 +10,7 @@ from moorage.core.clock import Instant
 from moorage.core.limits import DUE_MAX
 from moorage.core.service_time import Timeline
 from moorage.store.admission import reads
+from moorage.store.admission.rows import lease_row
 from moorage.store.api import Engine
 from moorage.store.changelog_pages import changes_window
 from tests.store.admission.grants import (
@@ -298,6 +299,25 @@ def test_a_lease_that_has_left_a_pool(engine: Engine) -> None:
         await saved(engine, ended(left), ended(other))
         for name in "abc":
             assert (await facts_of(engine, Keys(ends={name}))).leases == {}
+
+    asyncio.run(scenario())
+
+
+def test_sizes_of_ended_leases(engine: Engine) -> None:
+    """They are added up some at a time, those of one moment together, and live ones not at all."""
+
+    async def scenario() -> None:
+        await saved(engine, pool("p"), ticket(1, "p"), granted(ticket(2, "p")))
+        assert await engine.read_aside(reads.ended_sizes_load(Instant(0), 2)) is None
+        gone = [ticket(n, "p", labels={"a": "\u00e9" * n}) for n in range(3, 8)]
+        times = (5, 6, 6, 6, 9)
+        gone = [ended(one, at) for one, at in zip(gone, times, strict=True)]
+        await saved(engine, *gone)
+        sizes = [len(lease_row(one)[-1].encode()) + reads.LEASE_ROWS_BYTES for one in gone]
+        first = await engine.read_aside(reads.ended_sizes_load(Instant(0), 2))
+        assert first == (6, 4, sum(sizes[:4]))
+        assert await engine.read_aside(reads.ended_sizes_load(Instant(6), 2)) == (9, 1, sizes[4])
+        assert await engine.read_aside(reads.ended_sizes_load(Instant(9), 2)) is None
 
     asyncio.run(scenario())
 

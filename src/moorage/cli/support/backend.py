@@ -74,7 +74,7 @@ class ServerBackend:
 
     def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
         """See `command.Administration`."""
-        asked = "?leases=true" if leases else ""
+        asked = "?revoke_leases=true" if leases else ""
         self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}{asked}")
 
     def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ class Holding:
         try:
             self._hold(self._grant(self._acquiring))
         except NotGrantedError as failure:
-            self._withdraw(self._acquiring)
+            self._withdraw(self._acquiring, gave_up=failure.why == "timed_out")
             raise _typed(failure) from None
         except BaseException:  # also KeyboardInterrupt: leave no ticket behind
             self._withdraw(self._acquiring)
@@ -231,8 +231,10 @@ class Holding:
             )
         return calls
 
-    def _withdraw(self, acquiring: Acquiring) -> None:
+    def _withdraw(self, acquiring: Acquiring, *, gave_up: bool = False) -> None:
         """Leave no lease and no ticket behind, if the server answers in time.
+
+        `gave_up`: the longest wait is over.
 
         With a key of the caller, both stay as they are: the next attempt continues, or already does
         while this one still waits for an answer.
@@ -248,17 +250,21 @@ class Holding:
                 self._keeper.close()
         if self._options.key is not None:
             return
-        (trouble,) = carry_through([lambda left: self._leave(acquiring, left)], RELEASE_SECONDS)
+        leave = [lambda left: self._leave(acquiring, left, gave_up)]
+        (trouble,) = carry_through(leave, RELEASE_SECONDS)
         if trouble is not None:
             self._log("withdraw", trouble)
 
-    def _leave(self, acquiring: Acquiring, seconds: float) -> None:
+    def _leave(self, acquiring: Acquiring, seconds: float, gave_up: bool) -> None:
         lease = acquiring.lease
         if lease is None:  # the answer was lost or is on its way: the same key gives the same lease
             lease = self._leases.ask(self._options.wish, self._keys.current(), seconds)
         if lease.state != "ended":
             with suppress(RefusedError):  # it has ended
-                self._leases.release(lease.id, lease.token, seconds)
+                if gave_up and lease.state == "waiting":
+                    self._leases.give_up(lease.id, seconds)
+                else:
+                    self._leases.release(lease.id, lease.token, seconds)
 
     def _log(self, action: str, trouble: Exception) -> None:
         name = "" if self._granted is None else f" {self._granted.id}"

@@ -91,6 +91,7 @@ class Waiting(NamedTuple):
     eta_seconds: tuple[float, float] | None
     reason: str
     overdue: bool = False
+    code: str = ""
 
 
 class Lease(NamedTuple):
@@ -162,4 +163,5 @@ def _waiting(values: Any) -> Waiting:
         eta_seconds=None if eta is None else (float(eta[0]), float(eta[1])),
         reason=str(values["reason"]),
         overdue=bool(values.get("overdue", False)),
+        code=str(values.get("code", "")),
     )

@@ -23,6 +23,9 @@ LENGTH_MAX = 255
 COUNT_MAX = 32
 """Labels of one lease, see `core.limits.LABELS_MAX`."""
 
+BYTES_MAX = 4_096
+"""Bytes of all labels together in UTF-8, see `core.limits.LABELS_BYTES_MAX`."""
+
 MARKS_MAX = 4
 """Combining marks in a row, see `core.limits.COMBINING_MARKS_MAX`; further ones are escaped."""
 
@@ -71,9 +74,17 @@ def describing(
 
 def joined(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     """Return labels with these found ones, as far as there is room; given ones win."""
-    room = COUNT_MAX - len(given)
-    more = [(name, value) for name, value in found.items() if name not in given]
-    return {**dict(more[: max(0, room)]), **given}
+    room, count = BYTES_MAX - sum(map(_size, given.items())), COUNT_MAX - len(given)
+    more: dict[str, str] = {}
+    for label in found.items():
+        if label[0] not in given and len(more) < count and _size(label) <= room:
+            more.update([label])
+            room -= _size(label)
+    return {**more, **given}
+
+
+def _size(label: tuple[str, str]) -> int:
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in label)
 
 
 def _user() -> str:

@@ -107,6 +107,11 @@ RUN = (
         "The same for any reason, including a wrong pool, token or setting.",
     ),
     Option(
+        "--unless-paused",
+        "With --best-effort: do not run the command if its pool is paused when the wait is over;"
+        " exit code 124.",
+    ),
+    Option(
         "--on-lost",
         "What to do if the lease is lost: print a warning, or send SIGTERM or SIGKILL to the"
         " command; term by default, warn with --best-effort or --hold.",

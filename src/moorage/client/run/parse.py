@@ -56,9 +56,15 @@ class RunRequest(NamedTuple):
     patient: bool
     """While the command runs, a server that does not answer does not mean a lost lease."""
     nested: str
+    unless_paused: bool = False
 
-    def forgives(self, why: str) -> bool:
-        """Return whether the command runs without a lease after a failure for this reason."""
+    def forgives(self, why: str, paused: bool = False) -> bool:
+        """Return whether the command runs without a lease after a failure for this reason.
+
+        `paused`: it waited for a pool that an operator has paused.
+        """
+        if paused and self.unless_paused:
+            return False
         return self.always or (self.best_effort and why not in MISTAKES)
 
 
@@ -98,6 +104,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> RunRequest:
         outcome=bool(words["outcome"]),
         patient=words["on_unreachable"] != "lost",
         nested=words["nested"] or REFUSE,
+        unless_paused=bool(words.get("unless_paused")),
     )
 
 

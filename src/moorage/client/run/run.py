@@ -54,6 +54,9 @@ EXIT_CODES = {
     "timed_out": TIMED_OUT,
 }
 
+PAUSED = "paused"
+"""Why a ticket waits for a pool that an operator has paused, see `wire.admission.Waiting.code`."""
+
 DRY_RUN = "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease"
 
 
@@ -117,8 +120,8 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
         if order.nested != WAIT:
             check_nesting(leases, order.wish, os.environ)
 
+    acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check)
     try:
-        acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check)
         grant = await_grant(acquiring, notices, signals, order.release_timeout)
     except InterruptedWaitError as interrupted:
         notices.say(f"{interrupted.text}, the command was not run")
@@ -134,14 +137,16 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
                 f"shares lease {failure.around.id} of {order.wish.pools} with the outer run"
             )
             return _carry(this, os.environ, shared=True)
-        return _no_lease(this, getattr(failure, "why", ""), str(failure))
+        waiting = None if acquiring.lease is None else acquiring.lease.waiting
+        paused = waiting is not None and waiting.code == PAUSED
+        return _no_lease(this, getattr(failure, "why", ""), str(failure), paused)
     return _held(this, leases, keys, grant)
 
 
-def _no_lease(this: Run, why: str, trouble: str) -> CommandEnd:
+def _no_lease(this: Run, why: str, trouble: str, paused: bool = False) -> CommandEnd:
     """Run the command without a lease, if the options permit this."""
     order, notices, _ = this
-    if not order.forgives(why):
+    if not order.forgives(why, paused):
         notices.say(f"no lease of {order.wish.pools}: {trouble}")
         return CommandEnd(EXIT_CODES.get(why, FAILED))
     notices.say(_without(trouble))

@@ -48,7 +48,8 @@ def expected(
     """
     if lease.owner != OWNER or lease.ttl is not None or cause in RETURNED or gone:
         return slot.late
-    before, group = owed(slot, at), (lease.id,)
+    before: tuple[LateRelease, ...] = owed(slot, at)
+    group: tuple[LeaseId, ...] = (lease.id,)
     if slot.doubtful:
         group = (*slot.doubtful[: CANDIDATES_MAX - 1], lease.id)
         before = _of_group(before, group)

@@ -152,6 +152,7 @@ def release(
         proof: of the caller's right.
         cause: why. `released` becomes `withdrawn` for a ticket, and `revoked` for a lease of the
             lease proxy unless the proxy itself releases it: the proxy's caller does not notice.
+            `gave_up` is only for tickets; a lease that was granted meanwhile is `released`.
         detail: who or what, for people.
         version: that the record must have if the lease is live; None: any.
 
@@ -162,6 +163,8 @@ def release(
     draft = Draft(facts, moment, wall)
     if found.state != "ended":
         check_version(found, version)
+        if cause == "gave_up" and found.state == "granted":
+            cause = "released"
         if cause == "released" and found.state == "waiting":
             cause = "withdrawn"
         elif cause == "released" and found.owner == OWNER and proof.owner is None:

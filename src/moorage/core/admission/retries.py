@@ -26,6 +26,7 @@ from moorage.core.admission.units import is_over, limit_of
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.labels import cut_to_fit
 from moorage.core.service_time import Moment
 from moorage.core.wishes import suits
 
@@ -114,7 +115,7 @@ def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = fr
         ttl=NEVER if lease.ttl is None else lease.ttl,
         hold=NEVER if lease.hold is None else lease.hold,
         patience=lease.patience,
-        labels=lease.labels,
+        labels=cut_to_fit(lease.labels),  # leases of earlier builds may have more
         forced=lease.forced and not lease.forced_by_operator,
         pull=lease.pull,
         allocations=lease.allocations,

@@ -97,6 +97,8 @@ PARAMETERS = {
     "target": "Only what was done to this: a pool's name, the id of a lease, a token or an agent.",
     "token": "The fencing token of the lease.",
     "until": "What to wait for.",
+    "gave_up": "Whether the longest wait of the ticket's client is over: its cause then says so.",
+    "revoke_leases": "Whether the leases of the token end, too, not only its tickets.",
     "wait": "How long to wait, in seconds; at most 60.",
 }
 """Query parameters, for all routes that have them."""

@@ -200,11 +200,15 @@ class LeaseRenew(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRelease(LeaseCase):
-    """Release a lease, or withdraw a ticket; `version` is that of the record, None: any."""
+    """Release a lease, or withdraw a ticket; `version` is that of the record, None: any.
+
+    `gave_up`: the client of a ticket has waited for as long as it would.
+    """
 
     proof: Proof
     detail: str = ""
     version: int | None = None
+    gave_up: bool = False
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
@@ -215,6 +219,7 @@ class LeaseRelease(LeaseCase):
             when.wall,
             self.lease,
             self.proof,
+            "gave_up" if self.gave_up else "released",
             detail=self.detail,
             version=self.version,
         )

@@ -44,6 +44,9 @@ from moorage.store.admission.contents import contents_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
 
+GAVE_UP = frozenset({"gave_up", "unheard", "withdrawn"})
+"""Causes of the ends of tickets whose clients do not wait any more."""
+
 VIEWS_AT_A_TIME = 200
 """Leases of a page that are converted before other work runs: a few milliseconds."""
 
@@ -348,6 +351,7 @@ def _report_view(
     pool: str, asked: int, known: int, when: When, report: reads.PoolReportData
 ) -> ReportView:
     granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
+    gone = [end for end in report.ends if end.granted_at is None and end.cause in GAVE_UP]
     first = when.moment.at - known
     if report.cut:  # older ones were not read
         first = min((end.ended_at for end in report.ends), default=first)
@@ -359,6 +363,8 @@ def _report_view(
         leases=len(granted),
         waited=percentiles(at - end.asked_at for end, at in granted),
         held=percentiles(end.ended_at - at for end, at in granted),
+        gave_up=len(gone),
+        gave_up_after=percentiles(end.ended_at - end.asked_at for end in gone),
         causes=dict(sorted(Counter(end.cause for end in report.ends).items())),
         outcomes=[OutcomeCount(*line) for line in report.outcomes],
     )

@@ -64,14 +64,15 @@ class Admission:
         service_clock: ServiceClock,
         ended_kept: EndedKept = ENDED_KEPT,
     ) -> None:
-        self._ended = EndedLeases(engine, ended_kept)
+        self.ended = EndedLeases(engine, ended_kept)
+        """How many leases that have ended are kept, and how large they are."""
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
         pasts = CallerTurns("reports", PASTS_OF_ONE_MAX, PASTS_WAITING_MAX)
-        self.queries = AdmissionQueries(engine, service_clock, self._ended, pasts)
+        self.queries = AdmissionQueries(engine, service_clock, self.ended, pasts)
         """Reads of pools and leases; none of them is a poll."""
-        self.past = PoolPast(engine, service_clock, self._ended, pasts)
+        self.past = PoolPast(engine, service_clock, self.ended, pasts)
         self.slots = Slots(engine, transactor, service_clock)
         self.owners = OwnerClearing(engine, transactor)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
@@ -97,7 +98,7 @@ class Admission:
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
         now = await self.queries.now()
         self.tally.note(Changes(pools=pools), now)
-        await self._ended.forgettable(now.moment.at)  # so that reports say what they cover
+        await self.ended.forgettable(now.moment.at)  # so that reports say what they cover
         await self.look_at_pools()
         if self._engine.shared:
             self._followers.start(self._reload)
@@ -131,7 +132,7 @@ class Admission:
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
         now = (await self.queries.now()).moment.at
-        ended = await self._ended.forgettable(now)
+        ended = await self.ended.forgettable(now)
         reported = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
         total = 0
         while True:
@@ -241,13 +242,14 @@ class Admission:
         instead: OnBehalf | None = None,
         *,
         version: int | None = None,
+        gave_up: bool = False,
     ) -> LeaseView:
         """Release a lease, or withdraw a ticket; repeating it returns the ended lease.
 
         Here and below, `instead` is the caller acting on behalf of the holder, for the audit row;
         `version` is the version that the record must have, None: any.
         """
-        case = lease_cases.LeaseRelease(lease, proof, version=version, by=instead)
+        case = lease_cases.LeaseRelease(lease, proof, version=version, gave_up=gave_up, by=instead)
         return await self._done(case)
 
     async def record(

@@ -81,6 +81,10 @@ class ReportView(Struct, frozen=True):
     """Microseconds from the request to the grant."""
     held: tuple[int, int, int] | None
     """Microseconds from the grant to the end."""
+    gave_up: int
+    """Tickets whose clients stopped waiting, or were gone."""
+    gave_up_after: tuple[int, int, int] | None
+    """Microseconds from their request to their end."""
     causes: dict[str, int]
     outcomes: list[OutcomeCount]
 

@@ -153,7 +153,7 @@ class LeaseProxy:
         except BaseException:
             await self._release(lease)
             raise
-        await self._release(lease)
+        await self._release(lease, gave_up=not leaving.done())
         if leaving.done():
             raise CallerGoneError
         return None
@@ -170,13 +170,13 @@ class LeaseProxy:
             raise
         raise Error(Code.LIMIT_EXCEEDED, f"one request may acquire {PROXY_UNITS_MAX} units at most")
 
-    async def _release(self, lease: LeaseId) -> None:
+    async def _release(self, lease: LeaseId, *, gave_up: bool = False) -> None:
         """Release a lease; if that fails, keep trying in the background.
 
         A confirmed lease may have no deadline at all, so it might never end by itself.
         """
         try:
-            await self._admission.release(lease, Proof(OWNER))
+            await self._admission.release(lease, Proof(OWNER), gave_up=gave_up)
         except Error as error:
             log.warning(
                 "cannot release lease %s, which no client knows; trying again: %s",

@@ -126,6 +126,8 @@ def report_shown(view: ReportView) -> PoolReport:
         leases=view.leases,
         waited=_all_seconds(view.waited),
         held=_all_seconds(view.held),
+        gave_up=view.gave_up,
+        gave_up_after=_all_seconds(view.gave_up_after),
         causes=view.causes,
         outcomes=[_outcome_shown(one) for one in view.outcomes],
     )

@@ -28,6 +28,9 @@ from moorage.store.admission.rows import (
 from moorage.store.api import Plan, Query, Row
 from moorage.store.encoding import key_set
 
+LEASE_ROWS_BYTES = 500
+"""Bytes of an ended lease besides its body, in rows and indexes."""
+
 
 class PoolSeen(NamedTuple):
     """A pool and its slots in groups that are alike; empty if it has no slots."""
@@ -242,6 +245,17 @@ def ended_surplus_load(leases_max: int) -> Plan[tuple[Instant | None, Instant | 
     (rows,) = yield [Query("ended_surplus", (leases_max - 1,))]
     oldest, surplus, *_ = *(Instant(row[0]) for row in rows), None, None
     return oldest, surplus
+
+
+def ended_sizes_load(after: Instant, leases: int) -> Plan[tuple[Instant, int, int] | None]:
+    """Return the last end, the number and the bytes of the next `leases` ends after a time.
+
+    There are more if several ended at the same time. None: there are none. The bytes are those of
+    a lease in all tables, about. Use `read_aside`.
+    """
+    (rows,) = yield [Query("ended_sizes", (after, leases - 1))]
+    last, count, size = rows[0]
+    return (Instant(last), int(count), int(size) + LEASE_ROWS_BYTES * int(count)) if count else None
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:

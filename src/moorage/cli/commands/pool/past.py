@@ -103,11 +103,17 @@ def _missing(past: PoolHistory) -> str | None:
 def _show_report(report: PoolReport) -> None:
     rows = [
         [what, *(duration_text(round(one, 3)) for one in seconds)]
-        for what, seconds in (("waited", report.waited), ("held", report.held))
+        for what, seconds in (
+            ("waited", report.waited),
+            ("held", report.held),
+            ("gave up after", report.gave_up_after),
+        )
         if seconds is not None
     ]
     leases = counted(report.leases, "lease")
     say(f"{leases} ended within the last {_covered(report)}")
+    if report.gave_up:
+        say(f"{counted(report.gave_up, 'ticket')} gave up: nobody waited for a unit any more")
     if report.cut:
         say("there were more: older ones are left out, so nothing is said of the time before")
     elif report.covered_seconds < report.asked_seconds:

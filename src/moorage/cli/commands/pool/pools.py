@@ -45,6 +45,11 @@ COLUMNS = (
     Column("state", least=24, last=True),
 )
 
+BEST_EFFORT = (
+    "note: jobs with --best-effort start without a lease when their wait is over, unless they have"
+    " --unless-paused"
+)
+
 _DURATION = DurationType()
 _AMOUNT = WholeNumber(0)
 
@@ -245,10 +250,16 @@ def show(name: str, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why, for those who wait; shown with the pool.")
 @json_option
 def pause(name: str, reason: str, as_json: bool) -> None:
-    """Stop granting from the pool NAME; its leases continue."""
+    """Stop granting from the pool NAME; its leases continue.
+
+    Jobs of `moorage run --best-effort` start without a lease when their wait is over, unless they
+    have --unless-paused.
+    """
     with at_server() as admission:
         pool = admission.pool_pause(name, reason)
     _show_one(pool, as_json, f"paused {name}")
+    if not as_json:
+        say(BEST_EFFORT, err=True)
 
 
 @group.command(epilog=example("moorage pool resume install/azure"))

@@ -19,7 +19,7 @@ BEGINNING = re.compile(r"[0-9a-f]{8}(-[0-9a-f-]{0,26})?")
 NAMED_MAX = 5
 """Leases that are named if several ids begin so."""
 
-BY_HOLDER = ("released", "withdrawn")
+BY_HOLDER = ("released", "withdrawn", "gave_up")
 """Causes of an end by this release or an earlier one."""
 
 

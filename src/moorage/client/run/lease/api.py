@@ -15,6 +15,8 @@ ANSWER_SECONDS = 10.0
 WAIT_SECONDS_MAX = 20.0
 """The longest poll: many proxies close a silent connection after 30 seconds."""
 
+BAD_REQUEST = 400
+
 
 class Requests(Protocol):
     """Sends requests: a Transport, or an object that selects one for each request."""
@@ -106,6 +108,16 @@ class Leases:
     def renew(self, lease_id: str, token: str | None, seconds_max: float) -> Lease:
         """Renew a lease."""
         return self._lease("POST", f"{_path(lease_id)}/renew", {"token": token}, seconds_max)
+
+    def give_up(self, ticket_id: str, seconds_max: float = ANSWER_SECONDS) -> Lease:
+        """Withdraw a ticket because the longest wait is over; it is safe to repeat."""
+        path = f"{_path(ticket_id)}?gave_up=true"
+        try:
+            return self._lease("DELETE", path, None, seconds_max)
+        except RefusedError as refusal:
+            if refusal.status != BAD_REQUEST:
+                raise
+            return self.release(ticket_id, None, seconds_max)  # an older server
 
     def release(
         self, lease_id: str, token: str | None, seconds_max: float = ANSWER_SECONDS

@@ -222,18 +222,25 @@ class Renewer:
                 self._reason = None if over else reason
 
 
-def give_back(leases: Leases, lease: Lease, seconds: float) -> Exception | None:
+def give_back(
+    leases: Leases, lease: Lease, seconds: float, *, gave_up: bool = False
+) -> Exception | None:
     """Release a lease or withdraw a ticket; try for at most this many seconds.
 
     Args:
         leases: calls the server.
         lease: or ticket.
         seconds: after that, it ends by its TTL.
+        gave_up: the longest wait for a ticket is over.
 
     Returns:
         None if it succeeded, otherwise the error.
     """
-    (trouble,) = carry_through([lambda left: leases.release(lease.id, lease.token, left)], seconds)
+    if gave_up and lease.state == "waiting":
+        (trouble,) = carry_through([lambda left: leases.give_up(lease.id, left)], seconds)
+    else:
+        release = [lambda left: leases.release(lease.id, lease.token, left)]
+        (trouble,) = carry_through(release, seconds)
     return trouble
 
 

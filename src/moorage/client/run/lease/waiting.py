@@ -77,7 +77,8 @@ def await_grant(
             thread = _begun(work)  # this process was stopped in between: check the lease again
     except BaseException as failure:
         notices.clear()
-        _withdraw(acquiring, thread, release_timeout)
+        gave_up = getattr(failure, "why", "") == "timed_out"
+        _withdraw(acquiring, thread, release_timeout, gave_up)
         if isinstance(failure, InterruptedWaitError):
             failure.withdrawn = not acquiring.uncertain
         raise
@@ -114,7 +115,9 @@ def _standing(acquiring: Acquiring) -> str:
     )
 
 
-def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) -> None:
+def _withdraw(
+    acquiring: Acquiring, thread: threading.Thread, seconds: float, gave_up: bool
+) -> None:
     """Leave the line; wait first for the answer to the first request, which has the lease's id."""
     until = elapsed() + seconds
     acquiring.stop()
@@ -122,7 +125,7 @@ def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) ->
         thread.join(seconds)
     lease = acquiring.lease
     if lease is not None and lease.state != "ended":
-        trouble = give_back(acquiring.leases, lease, max(0.0, until - elapsed()))
+        trouble = give_back(acquiring.leases, lease, max(0.0, until - elapsed()), gave_up=gave_up)
         if trouble is None or getattr(trouble, "code", "") == "lease_not_found":
             acquiring.uncertain = False
     thread.join(max(0.0, until - elapsed()))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Lease, State
+from moorage.core.admission.model import Cause, Lease, State
 from moorage.core.admission.owners import project_of
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -52,7 +52,7 @@ def clear(
             continue
         if asked_until is not None and lease.asked_at > asked_until:
             continue
-        by_owner = "withdrawn" if lease.state == "waiting" else "released"
+        by_owner: Cause = "withdrawn" if lease.state == "waiting" else "released"
         draft.end(lease, by_owner if own else "revoked", detail[:DETAIL_LENGTH_MAX])
         ended.append(lease)
     return draft.changes, ended

@@ -24,7 +24,7 @@ The oldest come first, so with the ended ones a list would begin with what is lo
 ACTIONS_READ = 100
 """Actions on a lease that its story has; older ones are only in the audit log."""
 
-RELEASED = frozenset({"released", "withdrawn"})
+RELEASED = frozenset({"released", "withdrawn", "gave_up"})
 """How leases and tickets end that were released."""
 
 

@@ -27,7 +27,7 @@ async def index(request: Request[None, PageAsked]) -> Tokens:
 
 async def revoke(request: Request[None, TokenRevoked]) -> None:
     """Revoke a token and end its tickets, and its leases if asked to."""
-    token, leases = request.variables["id"], request.parameters.leases
+    token, leases = request.variables["id"], request.parameters.revoke_leases
     await request.service.token_ends.revoke(token, request.actor, leases=leases)
 
 

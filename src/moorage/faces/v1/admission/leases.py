@@ -106,7 +106,11 @@ async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
     lease, wanted = await _lease(request), request.parameters
     view = await request.service.admission.release(
-        lease, _proof(request, wanted.token), _stead(request), version=wanted.record_version
+        lease,
+        _proof(request, wanted.token),
+        _stead(request),
+        version=wanted.record_version,
+        gave_up=wanted.gave_up,
     )
     return await _alone(request, view)
 

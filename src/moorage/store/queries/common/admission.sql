@@ -12,6 +12,13 @@ SELECT id FROM lease WHERE ended_at < $1 ORDER BY ended_at LIMIT $2;
 -- name: ended_surplus --
 SELECT ended_at FROM lease WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 2 OFFSET $1;
 
+-- The ends after $1 up to the one at offset $2, with all at the same time.
+-- name: ended_sizes --
+SELECT MAX(ended_at), COUNT(*), COALESCE(SUM(octet_length(body)), 0) FROM lease
+WHERE ended_at > $1 AND ended_at <= COALESCE(
+    (SELECT ended_at FROM lease WHERE ended_at > $1 ORDER BY ended_at LIMIT 1 OFFSET $2),
+    9223372036854775807);
+
 -- name: lease_load --
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id WHERE lease.id = $1;
