@@ -10,6 +10,7 @@ from moorage.core.admission import pacing
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease, Need, Pool, PoolSpec
+from moorage.core.admission.owners import project_of
 from moorage.core.admission.requests import NEVER, Ask, Proof
 from moorage.core.admission.units import fitting, free_units, units_by_pool
 from moorage.core.clock import SECOND
@@ -167,9 +168,7 @@ def _stands_for(asker: str, ask: Ask) -> bool:
         return asker.removeprefix(ROLE) in ask.roles
     if not asker.endswith(BELOW):
         return asker == ask.owner
-    # The name of a project may contain slashes, that of a user may not.
-    project, slash, _ = ask.owner.rpartition("/")
-    return bool(slash) and project == asker.removesuffix(BELOW)
+    return project_of(ask.owner) == asker.removesuffix(BELOW)
 
 
 def _is_role(asker: str) -> bool:

@@ -10,6 +10,16 @@ GOVERNORS = f"{GOVERNOR}hosts"
 """The one owner of the leases of all governors: each continues what another has begun."""
 
 
+def project_of(owner: str) -> str | None:
+    """Return the project of an owner, `PROJECT/NAME`; None: the owner is bound to none.
+
+    The name of a project may contain slashes, that of a token or user may not: so an owner of
+    project `a/b` is none of project `a`, although its name begins with `a/`.
+    """
+    project, slash, _ = owner.rpartition("/")
+    return project if slash else None
+
+
 def is_reserved(owner: str) -> bool:
     """Is this no name for a token, project or user, because it owns the leases of others?"""
     return is_foreign(owner) or owner.startswith(GOVERNOR)
