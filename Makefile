@@ -12,6 +12,7 @@ IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
 GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
+AUDIT_VENV := .venv-audit
 PREFECT_VENV := .venv-prefect
 DAGSTER_VENV := .venv-dagster
 AIRFLOW_VENV := .venv-airflow
@@ -56,7 +57,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 orchestrators oldest-python compare environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 orchestrators oldest-python compare audit environments check bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -204,6 +205,10 @@ distributions: $(VENV)/run.stamp ## Build the Python packages moorage and moorag
 lock: ## Update the pinned dependencies (needs uv)
 	scripts/lock
 
+# Needs a database of vulnerabilities: exit code 2 of the script says that none can be reached.
+audit: $(AUDIT_VENV)/stamp ## Look for known vulnerabilities of all pinned packages (ARGS="--advisories FOLDER")
+	$(AUDIT_VENV)/bin/python scripts/audit $(ARGS)
+
 openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI description of the native API
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json.new
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
@@ -260,6 +265,10 @@ $(BROWSER_NODE)/stamp: tests/browser/package-lock.json tests/browser/package.jso
 
 $(CHROMIUM): scripts/chromium
 	scripts/chromium $@
+
+$(AUDIT_VENV)/stamp: tests/audit/requirements.lock scripts/environment
+	scripts/environment $(AUDIT_VENV) tests/audit/requirements.lock
+	@touch $@
 
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
 	scripts/environment $(METAL3_VENV) tests/metal3/requirements.lock

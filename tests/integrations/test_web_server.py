@@ -159,3 +159,80 @@ def test_a_stop_forgets_no_connection(turns: int) -> None:
                 client.close()
 
     asyncio.run(act())
+
+
+HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"a" * 8_000 + b"\r\n"
+
+
+async def opened(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return a connection that the test ends."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    OPEN.append(writer)
+    return reader, writer
+
+
+def test_incomplete_heads_share_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If there are too many, the one begun first is closed; one that comes at once is answered."""
+    monkeypatch.setattr(doorkeeper, "HEADS_BYTES_MAX", 20_000)
+
+    async def act() -> None:
+        async with asyncio.timeout(SECONDS), server() as port:
+            first, writer = await opened(port)
+            writer.write(HEAD)
+            others = [await opened(port) for _ in range(3)]
+            for _, writer in others:
+                writer.write(HEAD)
+            with suppress(ConnectionError):
+                assert await first.read(1) == b""
+            assert await spoken(port)
+            reader, writer = others[-1]
+            writer.write(b"\r\n")
+            assert await reader.readline()
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("flood", [HEAD + b"\r\n", GET])
+def test_requests_that_wait_have_an_end(monkeypatch: pytest.MonkeyPatch, flood: bytes) -> None:
+    """A client that sends requests behind one that is not answered loses its connection."""
+    monkeypatch.setattr(doorkeeper, "UNANSWERED_BYTES_MAX", 50_000)
+    began = asyncio.Event()
+
+    async def act() -> None:
+        async def held(_request: web.Request) -> web.Response:
+            began.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        monkeypatch.setitem(globals(), "answer", held)
+        async with asyncio.timeout(SECONDS), server() as port:
+            reader, writer = await opened(port)
+            writer.write(GET)
+            await began.wait()
+            with suppress(ConnectionError):
+                writer.write(flood * (100_000 // len(flood)))
+                await writer.drain()
+                assert await reader.read(1) == b""
+
+    asyncio.run(act())
+
+
+def test_bodies_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long they are; nor does the next request on the same connection."""
+    monkeypatch.setattr(doorkeeper, "UNANSWERED_BYTES_MAX", 600_000)
+
+    async def act() -> None:
+        async def read(request: web.Request) -> web.Response:
+            return web.Response(text=f"{len(await request.read())} bytes")
+
+        monkeypatch.setitem(globals(), "answer", read)
+        async with asyncio.timeout(SECONDS), server() as port:
+            reader, writer = await opened(port)
+            for _ in range(3):
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+                for _ in range(10):
+                    writer.write(b"b" * 100_000)
+                    await writer.drain()
+                assert await reader.readuntil(b"1000000 bytes")
+
+    asyncio.run(act())

@@ -67,8 +67,13 @@ async def opened(
 
     @web.middleware
     async def spoken(request: web.Request, handler: Handler) -> web.StreamResponse:
-        doors[0].spoke(request.transport)
-        return await handler(request)
+        transport = request.transport
+        doors[0].spoke(transport, has_body=request.body_exists)
+        try:
+            return await handler(request)
+        finally:
+            if request.content.at_eof():
+                doors[0].answered(transport)
 
     application.middlewares.append(spoken)
     runner = web.AppRunner(

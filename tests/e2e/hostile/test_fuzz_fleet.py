@@ -113,10 +113,10 @@ class Play:
             body["group"] = f"{self.name}/{body['group']}"
         if body.get("provider"):
             body["provider"] = one.part(body["provider"])
+        if body.get("root"):
+            body["root"] = self.root
         if template.endswith("/register"):
             body["facts"] = {"hostname": one.host}
-            if body.get("root"):
-                body["root"] = self.root
             body["parts"] = [self.part(one, part) for part in body["parts"]]
         elif template.endswith(("/report", "/alive")):
             body["report_generation"] += one.generation

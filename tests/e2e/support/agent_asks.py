@@ -93,6 +93,7 @@ AGENT_ASKS = (
         body={"reason": "texts", "until": "2090-01-01T00:00:00Z", "force": False},
     ),
     Ask("POST", f"{_ONE}/resume", (OPERATED,), body={"reason": "texts"}),
+    Ask("PUT", f"{_ONE}/root", (OPERATED,), body={"root": OPERATED}),
     Ask("PUT", _ONE, (ENDED,), body={"policy": "expunged"}),
     Ask("POST", f"{_ONE}/expunge", (ENDED,), body={"reason": "texts"}),
     Ask("POST", f"{_ONE}/decommission", (ENDED,), body={"reason": "texts", "force": False}),

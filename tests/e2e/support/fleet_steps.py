@@ -55,8 +55,10 @@ KINDS: dict[str, st.SearchStrategy[Drawn]] = {
             "group": st.sampled_from(["a", "b"]),
             "labels": st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
             "policy": st.sampled_from([None, "in_service", "no_provision"]),
+            "root": st.none() | st.none() | st.just("given"),
         },
     ),
+    "PUT /v1/agents/{id}/root": st.just({"root": "given"}),
     "POST /v1/agents/{id}/enroll": st.just({"group": "a"}),
     "POST /v1/agents/{id}/register": st.fixed_dictionaries(
         {"boot_id": st.sampled_from(["", "", "boot-1", "boot-2", "boot-3"]), "parts": PARTS},

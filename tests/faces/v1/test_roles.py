@@ -79,6 +79,7 @@ CELLS: dict[str, set[str]] = {
     "GET /v1/agents": UNBOUND,
     "GET /v1/agents/{id}": UNBOUND | AGENT,
     "PUT /v1/agents/{id}": OPERATORS,
+    "PUT /v1/agents/{id}/root": OPERATORS,
     "POST /v1/agents/{id}/desired": OPERATORS,
     "POST /v1/agents/{id}/drain": OPERATORS,
     "POST /v1/agents/{id}/resume": OPERATORS,

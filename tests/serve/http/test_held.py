@@ -95,12 +95,41 @@ async def served(held: MemoryBudgets) -> AsyncIterator[GatedServer]:
         gated.gate.set()
         await gated.until(lambda: not state.connections)
         server.close()
-    assert held.waiting.bytes == held.bodies.bytes == held.unread.bytes == 0
+    assert held.waiting.bytes == held.bodies.bytes == held.unread.bytes == held.heads.bytes == 0
 
 
 def answers(received: bytes) -> int:
     """Count the responses with status 200."""
     return received.count(b"HTTP/1.1 200 OK")
+
+
+def test_incomplete_heads_share_room() -> None:
+    """Beyond the bound the one begun first is cut off, even if it goes on; others are served."""
+
+    async def act() -> None:
+        async with served(MemoryBudgets(heads=100 * KIB)) as gated:
+            heads = gated.held.heads
+            clients = []
+            for number in range(8):
+                reader, writer = await gated.connect()
+                writer.write(GET[: 30 * KIB])
+                await gated.until(lambda n=number: len(gated.protocols) > n)  # type: ignore[misc]
+                await gated.until(lambda n=number: gated.protocols[n]._unproductive > 29 * KIB)  # type: ignore[misc]
+                clients.append((reader, writer))
+            assert heads.bytes <= 100 * KIB
+            with pytest.raises(ConnectionResetError):
+                await asyncio.wait_for(clients[0][0].read(), SECONDS)
+            gated.gate.set()
+            reader, writer = await gated.connect()
+            writer.write(GET[:100])
+            await gated.until(lambda: gated.protocols[-1]._head_held)
+            writer.write(GET[100:])
+            assert answers(await reader.readuntil(b"aaaa")) == 1
+            last, writer = clients[-1]
+            writer.write(GET[30 * KIB :])
+            assert answers(await last.readuntil(b"aaaa")) == 1
+
+    asyncio.run(act())
 
 
 def test_waiting_requests_share_room() -> None:

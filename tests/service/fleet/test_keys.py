@@ -109,6 +109,7 @@ def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
     """Return a function that makes a random case."""
     n, group = dice.choice(AGENTS), dice.choice(GROUPS)
     one, by = agent_id(n), TESTER
+    root = ProviderId(agent_id(dice.choice(AGENTS)))
     boot = dice.choice(("boot-1", "boot-1", "boot-2"))
     goal = dice.choice((None, Goal(amount=dice.choice((0, 60, 100))), Goal(percent=5.0)))
     count = {group: GroupCount(4, dice.choice((1, 4)))}
@@ -117,6 +118,8 @@ def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
         (
             partial(agent_cases.AgentPut, one, by, group, {}, dice.choice((None, *Policy))),
             partial(agent_cases.AgentEnroll, one, by, group, {}),
+            partial(agent_cases.AgentRoot, one, by, root),
+            partial(agent_cases.AgentRegister, one, by, machine(n, boot, root=root)),
             *[partial(agent_cases.AgentRegister, one, by, machine(n, boot))] * 4,
             *[
                 partial(

@@ -1,18 +1,21 @@
-"""The next agent of a machine: the first is decommissioned, its providers stay."""
+"""The next agent of a machine, and agents that want the machine of another one."""
+
+import asyncio
+from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
 
-from moorage.core.errors import Code
+from moorage.core.errors import Code, Error
 from moorage.core.fleet.desired import DesiredSpec
-from moorage.core.fleet.model import Goal, MachineFacts
+from moorage.core.fleet.model import Agent, Goal, MachineFacts
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import ProviderId
 from moorage.core.limits import NAME_LENGTH_MAX
-from moorage.service.ledger.provider_cases import ProviderCreate
+from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete
 from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, report
-from tests.service.fleet.pair import Pair, play, refused
+from tests.service.fleet.pair import ROUNDS, Pair, play, refused
 from tests.service.running import TESTER, claim
 
 GIVEN, CREATED = "given", "created"
@@ -98,5 +101,88 @@ def test_a_name_that_is_taken_is_no_obstacle(url: str) -> None:
         await pair.submit(ProviderCreate(part_id(50), taken))
         await end(pair, 1)
         assert await names(pair, [part_id(1)]) == ["rack-7_numa0"]
+
+    play(url, scenario)
+
+
+async def provider(pair: Pair, parent: ProviderId | None = None) -> ProviderId:
+    """Create a provider as Nova does."""
+    uuid = ProviderId(str(uuid4()))
+    await pair.submit(ProviderCreate(uuid, uuid, parent))
+    return uuid
+
+
+async def existing(pair: Pair, *uuids: ProviderId) -> list[ProviderId]:
+    """Return those of these providers that exist."""
+    catalog = await pair.services[0].index.current()
+    return [uuid for uuid in uuids if catalog.record(uuid) is not None]
+
+
+@pytest.mark.parametrize("is_above", [True, False])
+def test_two_agents_want_one_tree(url: str, is_above: bool) -> None:
+    """At the same time, by two processes: one gets its root, the other does not."""
+
+    async def scenario(pair: Pair) -> None:
+        for number in range(ROUNDS // 2):
+            top = await provider(pair)
+            below = await provider(pair, top)
+            first, second = 10 * number + 1, 10 * number + 2
+            wanted = {first: top, second: below if is_above else top}
+            for n, root in wanted.items():
+                await pair.fleets[0].put(agent_id(n), "default", {}, None, TESTER, root)
+
+            async def register(n: int, root: ProviderId) -> Agent | Error:
+                try:
+                    return await pair.fleets[n % 2].register(
+                        agent_id(n), machine(n, root=root), TESTER
+                    )
+                except Error as error:
+                    return error
+
+            answers = await asyncio.gather(*(register(n, root) for n, root in wanted.items()))
+            codes = [one.code for one in answers if isinstance(one, Error)]
+            assert codes == [Code.ROOT_TAKEN]
+
+    play(url, scenario)
+
+
+def test_an_enrolled_agent_takes_no_names(url: str) -> None:
+    """Until an operator accepts it, on any process; then its providers are there at once."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.fleets
+        uuid, root = agent_id(1), ProviderId(agent_id(1))
+        await one.enroll(uuid, "default", {}, TESTER)
+        await other.register(uuid, machine(1), TESTER)
+        await one.report(uuid, report(1, 1, 10), TESTER)
+        names = {uuid: ProviderId(str(uuid4())) for uuid in ("host-1", "host-1_numa0")}
+        assert not await existing(pair, root, part_id(1))
+        for name, taken in names.items():
+            await pair.submit(ProviderCreate(taken, name))
+        with refused(Code.DUPLICATE_PROVIDER):
+            await other.policy(uuid, Action.RESUME, "", TESTER)
+        for taken in names.values():
+            await pair.submit(ProviderDelete(taken))
+        await other.policy(uuid, Action.RESUME, "", TESTER)
+        assert len(await existing(pair, root, part_id(1))) == 2
+
+    play(url, scenario)
+
+
+def test_a_root_that_nova_has_created_meanwhile(url: str) -> None:
+    """The agent is accepted, and registers with it; it stays open."""
+
+    async def scenario(pair: Pair) -> None:
+        one, other = pair.fleets
+        uuid, root = agent_id(1), ProviderId(agent_id(1))
+        await one.enroll(uuid, "default", {}, TESTER)
+        await other.register(uuid, machine(1), TESTER)
+        await pair.submit(ProviderCreate(root, "host-1"))
+        await other.policy(uuid, Action.RESUME, "", TESTER)
+        with refused(Code.ROOT_TAKEN):
+            await one.register(uuid, machine(1), TESTER)
+        after = await one.register(uuid, machine(1, root=root), TESTER)
+        assert (after.root, after.owns_root) == (root, False)
+        assert len(await existing(pair, root, part_id(1))) == 2
 
     play(url, scenario)

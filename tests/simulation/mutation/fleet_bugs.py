@@ -1,9 +1,9 @@
 """The bugs of the fleet that `make mutate` plants: one at least for each of its invariants.
 
-The invariants, F1 to F19, are in docs/decisions/0025-agents-close-what-is-not-there.md.
+The invariants, F1 to F20, are in docs/decisions/0025-agents-close-what-is-not-there.md.
 """
 
-from tests.simulation.mutation.bug import AGENT, FLEET, Bug
+from tests.simulation.mutation.bug import AGENT, FLEET, ROOTS, Bug
 
 CORE = "src/moorage/core/fleet"
 SERVICE = "src/moorage/service/fleet"
@@ -264,6 +264,38 @@ FLEET_BUGS = (
         "        case = AgentRegister(uuid, by, spec, known=self.directory.get(uuid))\n"
         "        await self.liveness_loop._exchange()\n",
         AGENT,
+    ),
+    Bug(
+        "F20",
+        "an agent takes any provider",
+        f"{CORE}/roots.py",
+        "    if root not in (agent.uuid, agent.given_root):\n",
+        "    if False:\n",
+        ROOTS,
+    ),
+    Bug(
+        "F20",
+        "what another agent manages can be given",
+        f"{CORE}/roots.py",
+        "        if manager not in (None, agent.uuid):\n",
+        "        if False:\n",
+        ROOTS,
+    ),
+    Bug(
+        "F20",
+        "the end of a drain accepts an agent",
+        f"{CORE}/policy.py",
+        "    if not is_accepted(agent):  # only an operator ends this\n",
+        "    if False:\n",
+        ROOTS,
+    ),
+    Bug(
+        "F20",
+        "an enrolled agent takes names",
+        f"{SERVICE}/agent_case.py",
+        "            may_create = create and is_accepted(agent)\n",
+        "            may_create = create\n",
+        ROOTS,
     ),
     Bug(
         "brake",

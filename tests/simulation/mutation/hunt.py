@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3 or spellings.
+provisioning, reporters, metal3, spellings or roots.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -25,6 +25,7 @@ from tests.simulation.mutation.bug import (
     METAL3,
     PROVISIONING,
     REPORTERS,
+    ROOTS,
     RULES,
     SERVICE,
     SLOTS,
@@ -48,6 +49,7 @@ TESTS = {
         "tests/integrations/ironic/test_disguises.py",
         "tests/integrations/ironic/test_states.py",
     ),
+    ROOTS: ("tests/core/fleet/test_roots.py", "tests/service/fleet/test_successors.py"),
 }
 
 

@@ -24,9 +24,10 @@ def is_foreign(owner: str) -> bool:
 
 
 def project_of(owner: str) -> str | None:
-    """Return the project of an owner PROJECT/NAME; None: it has none.
+    """Return the project of an owner, `PROJECT/NAME`; None: it is bound to none.
 
-    The name of a project may contain slashes, that of a token or user may not.
+    The name of a project may contain slashes, that of a token or user may not: so an owner of
+    project `a/b` is none of project `a`, although its name begins with `a/`.
     """
     project, slash, _ = owner.rpartition("/")
     return project if slash and not is_reserved(owner) else None

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import dataclasses
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +12,19 @@ import msgspec
 
 from moorage.faces.dashboard.routing import Answer, PageRequest
 
-FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Spreadsheets take a text that begins with one of these for a formula; in Japanese also with the
-wide ones. They ignore blanks before it. Source: OWASP, CSV Injection."""
+_HIDDEN = (
+    r'["\x00-\x08\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f'
+    r"\u205f-\u206f\u3000\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Quotes, blanks and what is invisible; not what divides cells, so that texts are read once."""
+
+_FORMULA = re.compile(rf"((?:^|[;|\t\r\n]){_HIDDEN}*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""Where a spreadsheet takes a text for a formula: it begins with one of these signs, in Japanese
+also with a wide one. Blanks, quotes and invisible letters before it are ignored, and some readers
+divide cells at `;`, `|`, tabs and ends of lines. Source: OWASP, CSV Injection."""
+
+_FORMULA_IN_JSON = re.compile(_FORMULA.pattern.replace("(?=", "(").replace("^|", ""))
+"""JSON of objects and lists never begins with a sign, and has `;` and `|` in texts only."""
 
 
 async def exported(
@@ -67,9 +78,15 @@ def _csv(kind: type, rows: Sequence[Any], more: Mapping[str, str]) -> bytes:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as one cell; what a spreadsheet would execute gets an apostrophe before it."""
+    """Return a value as one cell; what a spreadsheet would execute gets an apostrophe before it.
+
+    Within JSON the sign itself is escaped, so that the value stays the same.
+    """
     if value is None:
         return ""
     if isinstance(value, str):
-        return f"'{value}" if value.lstrip().startswith(FORMULA) else value
-    return msgspec.json.encode(value).decode()
+        return _FORMULA.sub(r"\1'", value)
+    text = msgspec.json.encode(value).decode()
+    if isinstance(value, int | float):
+        return text
+    return _FORMULA_IN_JSON.sub(lambda found: f"{found[1]}\\u{ord(found[2]):04x}", text)

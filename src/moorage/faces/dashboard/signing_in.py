@@ -46,26 +46,29 @@ class Readers:
         self._api = api
 
     async def sign_in(self, token: str, client: str) -> str:
-        """Return the secret of a new session. Raises SignInError; `Error`: UNAVAILABLE."""
+        """Return the secret of a new session. Raises SignInError; `Error`: UNAVAILABLE.
+
+        The token is checked first: whoever fails at the same address locks nobody out. As every
+        route of the API checks tokens, too, failures are limited only for the sake of their reader.
+        """
         source = _source(client)
         attempts = self._sessions.attempts
-        wait = attempts.wait(source)
-        if wait > 0:
-            raise SignInError("Too many attempts have failed.", math.ceil(wait))
-        attempts.begin(source)
         credential = {"x-auth-token": token.strip()}
         caller = None
         if credential["x-auth-token"]:
             caller = await self._authenticator.authenticate(credential, client)
         if caller is None:
+            wait = attempts.wait(source)
+            if wait > 0:
+                raise SignInError("Too many attempts have failed.", math.ceil(wait))
+            attempts.note(source)
             raise SignInError("This token is not valid.")
-        attempts.succeeded(source)
         if caller.scope is not None or not self._api.permits(caller, "GET", READ):
             raise SignInError("This token may not see pages: use one of the role reader or higher.")
         wait = self._sessions.openings.wait(caller.identity)
         if wait > 0:
             raise SignInError("This token has signed in too often.", math.ceil(wait))
-        self._sessions.openings.begin(caller.identity)
+        self._sessions.openings.note(caller.identity)
         return await self._open(caller, credential, source)
 
     async def _open(self, caller: Caller, credential: Mapping[str, str], source: str) -> str:

@@ -1,4 +1,4 @@
-"""A connection that counts its memory: waiting requests, long bodies, unread responses."""
+"""A connection that counts its memory: heads, waiting requests, bodies, unread responses."""
 
 import asyncio
 import logging
@@ -26,6 +26,7 @@ class HoldingProtocol(LeanProtocol):
         super().__init__(*args, **kwargs)
         self._running: RequestResponseCycle | None = None
         self._cut = False
+        self._head_held = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         """Wait for a request."""
@@ -36,6 +37,7 @@ class HoldingProtocol(LeanProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Release all memory of the connection."""
         self.held.unread.leave(self)
+        self._hold_head(0)
         for cycle, _ in self.pipeline:
             self._release(cycle)
         if self._running is not None:
@@ -59,12 +61,19 @@ class HoldingProtocol(LeanProtocol):
         super().on_response_complete()
 
     def cut_off(self) -> None:
-        """End the connection: its client reads too slowly while there is too much unread."""
-        logger.info(
-            "closed the connection to %s: it reads too slowly, and too many responses are unread",
-            self.client,
-        )
+        """End the connection: its client is too slow while others need the memory."""
+        why = "it reads too slowly, and too many responses are unread"
+        if self._head_held:
+            why = "its request is incomplete, and so are too many others"
+        logger.info("closed the connection to %s: %s", self.client, why)
+        self._head_held = False
         self._reset()
+
+    def _hold_head(self, size: int) -> None:
+        """Count the bytes of an incomplete head; 0: there is none. Most heads come at once."""
+        if size or self._head_held:
+            self._head_held = bool(size)
+            self.held.heads.hold(self, size)
 
     def _hold(self, cycle: RequestResponseCycle, room: ByteBudget, size: int) -> bool:
         """Reserve memory for a part of a request; return False if there is too little."""

@@ -15,6 +15,9 @@ BODIES_BYTES_MAX = 512 << 20
 UNREAD_BYTES_MAX = 256 << 20
 """Bytes of responses that slow clients have not read yet."""
 
+HEADS_BYTES_MAX = 32 << 20
+"""Bytes of heads of requests of which the end has not arrived."""
+
 REQUEST_BYTES = 4_096
 """Approximate memory of a request, besides its head and its body."""
 
@@ -46,7 +49,7 @@ class ByteBudget:
 
 
 class Reader(Protocol):
-    """A connection whose client reads slowly."""
+    """A connection whose client is slow."""
 
     def cut_off(self) -> None:
         """Close the connection."""
@@ -82,6 +85,32 @@ class Unread:
         self.bytes -= self._sizes.pop(reader, 0)
 
 
+class Heads:
+    """Counts the bytes of incomplete heads; the one begun first is cut off if there are too many.
+
+    So whoever sends many of them without an end loses them, and others are served.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sizes: dict[Reader, int] = {}
+        """In the order in which they began."""
+        self.bytes = 0
+        """Bytes of all of them."""
+
+    def hold(self, reader: Reader, size: int) -> None:
+        """Count the bytes of a head so far; 0: it is complete, or given up. May be repeated."""
+        if not size:
+            self.bytes -= self._sizes.pop(reader, 0)
+            return
+        self.bytes += size - self._sizes.get(reader, 0)
+        self._sizes[reader] = size
+        while self.bytes > self._most and len(self._sizes) > 1:
+            oldest = next(iter(self._sizes))
+            self.bytes -= self._sizes.pop(oldest)
+            oldest.cut_off()
+
+
 class MemoryBudgets:
     """The memory budgets of all connections of a process."""
 
@@ -90,7 +119,9 @@ class MemoryBudgets:
         waiting: int = WAITING_BYTES_MAX,
         bodies: int = BODIES_BYTES_MAX,
         unread: int = UNREAD_BYTES_MAX,
+        heads: int = HEADS_BYTES_MAX,
     ) -> None:
         self.waiting = ByteBudget(waiting)
         self.bodies = ByteBudget(bodies)
         self.unread = Unread(unread)
+        self.heads = Heads(heads)

@@ -143,6 +143,7 @@ class GuardedProtocol(PromptProtocol):
         if self._in_head:
             self._head = data if starts_message else self._head and self._head + data
         self._unproductive = 0 if self._progress else self._unproductive + len(data)
+        self._hold_head(self._unproductive if self._in_head and not self._deaf else 0)
         if self._unproductive > self.bounds.header_bytes_max:
             self._refuse(*self._headers_too_large())
         elif self._deadline is None and not self._deaf:
@@ -164,8 +165,7 @@ class GuardedProtocol(PromptProtocol):
         """Start a request."""
         super().on_message_begin()
         self._in_head = True
-        self._head_bytes = 0
-        self._hosts_named = 0
+        self._head_bytes = self._hosts_named = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add one header; check those that decide where a request ends."""

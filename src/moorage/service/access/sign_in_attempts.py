@@ -1,22 +1,22 @@
-"""Limits how often a client may try to sign in, and how often a reader does."""
+"""Limits how often a client may fail to sign in, and how often a reader does."""
 
 from collections import OrderedDict, deque
 
 from moorage.core.clock import MINUTE, SECOND, Clock
 
 FAILURES_MAX = 5
-"""Failures within a minute; after that every attempt is refused until the first is a minute old."""
+"""Failures within a minute; after that every failure is refused until the first is a minute old."""
 
 SOURCES_MAX = 4_096
 """Sources that are remembered; beyond this the one that failed longest ago is forgotten."""
 
 
 class SignInAttempts:
-    """Attempts by source, in memory, without those that were taken back.
+    """Notes by source, in memory: of failures, or of sessions that were opened.
 
     Args:
         clock: measures the minute.
-        most: attempts within a minute.
+        most: notes within a minute.
     """
 
     def __init__(self, clock: Clock, most: int = FAILURES_MAX) -> None:
@@ -31,20 +31,14 @@ class SignInAttempts:
             return 0.0
         return (failures[0] + MINUTE - self._clock.monotonic()) / SECOND
 
-    def begin(self, source: str) -> None:
-        """Note an attempt; concurrent ones must count before they are decided."""
+    def note(self, source: str) -> None:
+        """Note one more."""
         failures = self._recent(source)
         failures.append(self._clock.monotonic())
         self._failures[source] = failures
         self._failures.move_to_end(source)
         if len(self._failures) > SOURCES_MAX:
             self._failures.popitem(last=False)
-
-    def succeeded(self, source: str) -> None:
-        """Take back the note of an attempt that has succeeded."""
-        failures = self._failures.get(source)
-        if failures:
-            failures.pop()
 
     def _recent(self, source: str) -> deque[int]:
         failures = self._failures.get(source, deque(maxlen=self._most))

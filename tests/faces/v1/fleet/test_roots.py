@@ -60,7 +60,7 @@ def test_what_another_agent_manages(native: Native, place: str) -> None:
 
 
 def test_the_provider_of_an_agent_that_has_not_come_yet(native: Native) -> None:
-    """Whoever comes first: the provider with an agent's UUID is for that agent."""
+    """The provider with an agent's UUID is for that agent, even if another one comes first."""
     victim, thief = Machine(native), Machine(native)
     body = {"name": victim.host, "uuid": victim.uuid}
     assert native.ask("POST", "/resource_providers", body, **PLACEMENT).status == 200

@@ -6,6 +6,7 @@ before those of pools, whose `{name+}` would match them too.
 
 from typing import Any
 
+from moorage.core.admission.owners import project_of
 from moorage.core.errors import Code, Error
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
@@ -77,7 +78,7 @@ async def _one(request: Request[Any, None]) -> wire.Slot:
 
 
 def _is_own(view: SlotView, project: str | None) -> bool:
-    return project is None or view.slot.owner.startswith(f"{project}/")
+    return project is None or project_of(view.slot.owner) == project
 
 
 ROUTES = (
