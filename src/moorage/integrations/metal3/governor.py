@@ -301,8 +301,8 @@ class Governor:
         if monotonic() - since >= WAIT_MAX.total_seconds():
             return None
         return (
-            f"it has failed: {error_text(host)}: {error_of(host)}; it has no unit, and waits in line"
-            f" again from {again:%F %T %Z}"
+            f"it has failed: {error_text(host)}: {error_of(host)};"
+            f" it has no unit, and waits in line again from {again:%F %T %Z}"
         )
 
     def _is_counted(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
