@@ -213,9 +213,10 @@ class HostAuditor(Auditor):
     def calm(self, since: float) -> None:
         super().calm(since)
         for uid, failed in self.backs_off.items():
-            late = self.now() - max(failed, since) > RELEASED_SECONDS
-            holds = late and uid not in self.works and self.leases_of(uid)
-            claim(not holds, "H8", uid, "has failed and keeps its units")
+            for lease in self.leases_of(uid):
+                last = (lease.recorded_at or lease.granted_at or 0) / 1e6 - self.memory_began
+                late = self.now() - max(failed, since, last) > RELEASED_SECONDS
+                claim(not late or uid in self.works, "H8", lease.key, "has failed, has units")
 
     def _written(self, uid: str, new: Object, old: Object | None) -> None:
         """People have written a host."""
