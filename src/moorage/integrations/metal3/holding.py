@@ -16,9 +16,6 @@ from moorage.integrations.metal3.hosts import (
 from moorage.integrations.metal3.mirror import list_path
 from moorage.integrations.metal3.status import STATUS
 
-STATUS_BYTES_MAX = 150_000
-"""Of a status in an annotation: all annotations of an object have at most 256 KiB together."""
-
 
 class HoldError(Exception):
     """Some hosts were not changed; the message says how many, and why."""
@@ -87,14 +84,12 @@ async def _annotated(
 
 
 def _saved_status(host: BareMetalHost) -> Mapping[str, str]:
-    """Return the annotation that carries the status of a host to another cluster, if it must."""
+    """Return the annotation that carries the status of a host to another cluster, if it must.
+
+    Without its hardware, which is in an object of its own, as Cluster API's provider has it.
+    """
     status = host.get("status")
     if pause_of(host) != OWN or not isinstance(status, Mapping) or not status.get("lastUpdated"):
         return {}
-    text = json.dumps(status, separators=(",", ":"))
-    if len(text.encode()) > STATUS_BYTES_MAX:
-        text = json.dumps(
-            {name: one for name, one in status.items() if name != "hardware"},
-            separators=(",", ":"),
-        )
-    return {STATUS: text}
+    kept = {name: one for name, one in status.items() if name != "hardware"}
+    return {STATUS: json.dumps(kept, separators=(",", ":"))}
