@@ -1,9 +1,11 @@
 """Which writes of BareMetalHosts get our pause: one table for the policy and for the webhook."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.integrations.metal3.hosts import DETACHED, INSPECT, OWN, PAUSED
+from moorage.integrations.metal3.hosts import DETACHED, INSPECT, OWN, PAUSED, WAITING
+from moorage.integrations.metal3.status import STATUS
 
 GOVERNOR = "system:serviceaccount:moorage:moorage"
 IMAGE = {"image": {"url": "http://images/a.qcow2"}}
@@ -66,7 +68,145 @@ _GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 FORCED = bmh("registering", **marked({DETACHED: '{"force": true}'}))
 FORCED["status"]["operationalStatus"] = "detached"
 
+NOTED = {**OURS, WAITING: 'code: "limit"'}
+RAID = {"raid": {"hardwareRAIDVolumes": [{"level": "1", "name": "root"}]}}
+SOFT = {"raid": {"softwareRAIDVolumes": [{"level": "1", "rootVolume": True}]}}
+HINTS = {"rootDeviceHints": {"deviceName": "/dev/sdb"}}
+
+
+def moved(state: str, **more: Any) -> dict[str, str]:
+    """Return the annotation by which a host brings its status, as Cluster API's provider has it."""
+    status = {"operationalStatus": "OK", "provisioning": {"state": state, "ID": "1", **more}}
+    return {STATUS: json.dumps(status, separators=(",", ":"))}
+
+
+def failed(state: str, error: str, *parts: Any, **metadata: Any) -> dict[str, Any]:
+    """Return a host whose work has failed."""
+    found = bmh(state, *parts, **metadata)
+    found["status"] |= {"errorType": error, "errorCount": 1, "operationalStatus": "error"}
+    return found
+
+
+def known(host: dict[str, Any]) -> dict[str, Any]:
+    """Return a host of which the operator has stored a status."""
+    return {**host, "status": {**host["status"], "lastUpdated": "2026-01-01T00:00:00Z"}}
+
+
 CASES = (
+    *(
+        Case(f"it arrives {state}", bmh(None, IMAGE, **marked(moved(state))), None, False)
+        for state in ("provisioned", "externally provisioned", "deprovisioning", "deleting")
+    ),
+    Case("it arrives available", bmh(None, **marked(moved("available"))), None, False),
+    Case("it arrives ready, with an image", bmh(None, IMAGE, **marked(moved("ready"))), None, True),
+    Case("it arrives inspected", bmh(None, IMAGE, **marked(moved("inspecting"))), None, True),
+    Case("it arrives, new", bmh(None, **marked(moved("registering"))), None, True),
+    Case("it arrives with half a status", bmh(None, **marked({STATUS: '{"x":'})), None, True),
+    Case(
+        "it has arrived, and is no longer paused by its provider",
+        bmh(None, IMAGE, **marked(moved("provisioned"))),
+        bmh(None, IMAGE, **marked({**moved("provisioned"), **CAPM3})),
+        False,
+    ),
+    Case(
+        "an image for one that has arrived",
+        bmh(None, IMAGE, **marked(moved("available"))),
+        bmh(None, **marked(moved("available"))),
+        True,
+    ),
+    Case(
+        "the annotation is old",
+        known(bmh("available", IMAGE, **marked(moved("provisioned")))),
+        known(bmh("available", **marked(moved("provisioned")))),
+        True,
+    ),
+    Case(
+        "its own manifest replaces it while it waits",
+        bmh("available", IMAGE),
+        bmh("available", IMAGE, **marked(NOTED)),
+        True,
+    ),
+    Case(
+        "a manifest with other annotations replaces it while it waits",
+        bmh(None, IMAGE, **marked({"a": "b"})),
+        bmh(None, IMAGE, **marked(NOTED)),
+        True,
+    ),
+    Case(
+        "our pause is removed by hand, not our note",
+        bmh("available", IMAGE, **marked({WAITING: 'code: "limit"'})),
+        bmh("available", IMAGE, **marked(NOTED)),
+        False,
+    ),
+    Case(
+        "its own manifest without an image replaces it while it waits",
+        bmh("available"),
+        bmh("available", IMAGE, **marked(NOTED)),
+        False,
+    ),
+    Case(
+        "the governor lets it go",
+        bmh("available", IMAGE),
+        bmh("available", IMAGE, **marked(NOTED)),
+        False,
+        GOVERNOR,
+    ),
+    Case(
+        "it is replaced while it is inspected, and waits for its image",
+        bmh("inspecting", IMAGE),
+        bmh("inspecting", IMAGE, **marked(NOTED)),
+        True,
+    ),
+    *(
+        Case(
+            f"it is replaced, {error}",
+            failed(state, error, *parts),
+            failed(state, error, *parts, **marked(NOTED)),
+            pauses,
+        )
+        for state, error, parts, pauses in (
+            ("inspecting", "inspection error", (), True),
+            ("preparing", "preparation error", (), True),
+            ("provisioning", "provisioning error", (IMAGE,), True),
+            ("provisioning", "provisioning error", (), False),
+            ("deprovisioning", "provisioning error", (IMAGE,), False),
+        )
+    ),
+    Case(
+        "its pause is removed by hand, it has failed",
+        failed("inspecting", "inspection error"),
+        failed("inspecting", "inspection error", **marked(OURS)),
+        False,
+    ),
+    Case("a RAID", bmh("available", RAID), _IDLE, True),
+    Case("a RAID, off", bmh("available", RAID, OFF), bmh("available", OFF), True),
+    Case("a RAID, without volumes", bmh("available", {"raid": {}}), _IDLE, False),
+    Case("a null RAID", bmh("available", {"raid": None}), _IDLE, False),
+    Case(
+        "the RAID that it has", bmh("available", RAID, had=RAID), bmh("available", had=RAID), False
+    ),
+    Case("another RAID", bmh("available", SOFT, had=RAID), bmh("available", RAID, had=RAID), True),
+    Case("a RAID while it is prepared", bmh("preparing", RAID), bmh("preparing"), False),
+    Case("hints", bmh("available", HINTS), _IDLE, True),
+    Case("no hints", bmh("available", {"rootDeviceHints": {}}), _IDLE, False),
+    Case(
+        "the hints that it has",
+        bmh("available", HINTS, had=HINTS),
+        bmh("available", had=HINTS),
+        False,
+    ),
+    Case(
+        "hints that a RAID replaces",
+        bmh("available", HINTS, SOFT, had=SOFT),
+        bmh("available", SOFT, had=SOFT),
+        False,
+    ),
+    Case(
+        "hints of a host in use",
+        bmh("provisioned", IMAGE, HINTS, had=IMAGE),
+        bmh("provisioned", IMAGE, had=IMAGE),
+        False,
+    ),
     Case("created", bmh(), None, True),
     Case("created with an image", bmh(None, IMAGE), None, True),
     Case("created with other annotations", bmh(None, **marked({"a": "b"})), None, True),

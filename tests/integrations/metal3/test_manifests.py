@@ -43,7 +43,7 @@ def test_every_document_is_as_the_reference_has_it(name: str, version: str) -> N
 
 
 def test_the_governor_may_do_nothing_else() -> None:
-    """It reads and patches hosts, reads one namespace and creates events; no status, no secrets."""
+    """It patches hosts, reads Clusters and one namespace, and creates events; no secrets."""
     assert only("governor", "ClusterRole")["rules"] == [
         {
             "apiGroups": ["metal3.io"],
@@ -51,6 +51,7 @@ def test_the_governor_may_do_nothing_else() -> None:
             "verbs": ["get", "list", "watch", "patch"],
         },
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        {"apiGroups": ["cluster.x-k8s.io"], "resources": ["clusters"], "verbs": ["list"]},
         {
             "apiGroups": [""],
             "resources": ["namespaces"],

@@ -15,6 +15,7 @@ H5  Where images have a pool of their own, a host gets an image only with its un
 H6  Where an image takes one more unit of the same pool, a host that waits for it goes over the
     limit only if all units were kept by such hosts a moment ago.
 H7  When the governor removes our pause from a host that has something to start, the host has units.
+H8  Without faults, a host that only waits for the operator's back-off has no units.
 """
 
 from collections.abc import Callable
@@ -35,6 +36,8 @@ POOL, IMAGES = "deploy", "images"
 OWN = "moorage"
 NOTES = "moorage"
 """Annotations whose names have this word are ours."""
+RELEASED_SECONDS = 90.0
+"""A host that has failed gives its units back within this time."""
 LEAVING = ("powering off before delete", "deleting")
 FREE = Origin("people")
 HELD = Origin("bmo", governed=True)
@@ -55,6 +58,8 @@ def may_go_on(host: Object) -> bool:
     state, paused = hosts.state(host), PAUSED in hosts.annotations(host)
     operational = host.get("status", {}).get("operationalStatus")
     if DETACHED in hosts.annotations(host) and operational == hosts.OPERATIONAL_DETACHED:
+        return False
+    if hosts.backs_off(host) and (paused or state == "deprovisioning"):
         return False
     if state in ("inspecting", "preparing", "provisioning", "deprovisioning", *LEAVING):
         return True  # a unit that it has stays until it is gone
@@ -80,6 +85,8 @@ class HostAuditor(Auditor):
     """The limit of the pool for images; 0: there is none."""
     hosts: dict[str, Object] = field(default_factory=dict)
     """The last version of each, by UID."""
+    backs_off: dict[str, float] = field(default_factory=dict)
+    """The hosts that have failed, by UID: since when nothing more was stored of them."""
     is_double: bool = False
     """Whether an image takes one more unit of the same pool."""
     stood_still: float = float("-inf")
@@ -154,7 +161,8 @@ class HostAuditor(Auditor):
         assert host is not None
         uid = str(host["metadata"]["uid"])
         self.uids[node] = uid
-        origin = FREE if uid in self.free else HELD
+        removed_again = hosts.state(host) == "deprovisioning" and hosts.backs_off(host)
+        origin = FREE if uid in self.free or removed_again else HELD  # no removal is held back
         if origin is HELD and any(lease.forced for lease in self.leases_of(uid)):
             origin = Origin("bmo", governed=True, forced=True)
         self.began(Worker(uid, node), origin)  # type: ignore[arg-type] # all that it reads of a node
@@ -174,8 +182,10 @@ class HostAuditor(Auditor):
             self.idle_since[uid] = self.now()  # until now it may have been about to go on
         if change.type == "DELETED":
             self.hosts.pop(uid, None)
+            self.backs_off.pop(uid, None)
             self.free.discard(uid)
             return
+        self._note_failure(uid, new, old)
         self.hosts[uid] = new
         if (new["metadata"].get("labels") or {}).get("urgent") == "true":
             self.exempted.add(uid)
@@ -191,8 +201,22 @@ class HostAuditor(Auditor):
                 claim(bool(self.leases_of(uid)), "H7", new["metadata"]["name"], "has no unit")
         elif user != "bmo":
             self._written(uid, new, old)
-        if not may_go_on(new) and uid not in self.works:
+        if not (may_go_on(new) or hosts.backs_off(new) or uid in self.works):
             self.free.discard(uid)
+
+    def _note_failure(self, uid: str, new: Object, old: Object | None) -> None:
+        if not hosts.backs_off(new):
+            self.backs_off.pop(uid, None)
+        elif old is None or new.get("status") != old.get("status"):
+            self.backs_off[uid] = self.now()
+
+    def calm(self, since: float) -> None:
+        super().calm(since)
+        for uid, failed in self.backs_off.items():
+            for lease in self.leases_of(uid):
+                last = (lease.recorded_at or lease.granted_at or 0) / 1e6 - self.memory_began
+                late = self.now() - max(failed, since, last) > RELEASED_SECONDS
+                claim(not late or uid in self.works, "H8", lease.key, "has failed, has units")
 
     def _written(self, uid: str, new: Object, old: Object | None) -> None:
         """People have written a host."""

@@ -17,7 +17,7 @@ from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.rules import Condition, Rule
 from moorage.wire.admission import PoolWanted
 from tests.simulation.metal3.auditor import IMAGES, POOL, HostAuditor
-from tests.simulation.metal3.cluster import GOVERNOR, Cluster, Operating, nodes_of
+from tests.simulation.metal3.cluster import GOVERNOR, NAMESPACE, Cluster, Operating, nodes_of
 from tests.simulation.metal3.processes import Governing
 from tests.simulation.metal3.users import Users
 from tests.simulation.provisioning.auditor import Violation
@@ -110,6 +110,7 @@ class Metal3Simulation(MoorageWorld):
         self.auditor.images, self.auditor.is_double = self.images, self.is_double
         self.auditor.memory_began = START / SECOND
         self.nodes = nodes_of(self, self.random.choice([0.02, 0.2, 1.0]))
+        self._break_some()
         self.nodes.began = lambda node: self._watched(lambda: self._busy(node))
         self.nodes.deploys = lambda node: self._watched(lambda: self.auditor.image_began(node))
         self.nodes.over = lambda node: self._watched(lambda: self._idle(node))
@@ -121,6 +122,15 @@ class Metal3Simulation(MoorageWorld):
         await self.moorage.change(IMAGES, wanted)
         self.faulty = faulty
         self._cast()
+
+    def _break_some(self) -> None:
+        """In every fourth world the work of some hosts always fails, until the faults stop."""
+        if self.seed % 8 not in (3, 6):
+            return
+        for number in range(8):
+            if self.random.random() < 0.4:
+                state = self.random.choice(["verifying", "inspecting", "deploying", "deleting"])
+                self.nodes.broken[f"{NAMESPACE}~host-{number}"] = {state}
 
     def _cast(self) -> None:
         """Make the programs, and those who want something of hosts."""
@@ -193,6 +203,7 @@ class Metal3Simulation(MoorageWorld):
         self.faulty = False
         self.cluster.away = False
         self.nodes.failures.clear()
+        self.nodes.broken.clear()
         self.moorage_back()
         await self.users.limit(self.limit)
         for program in self.programs:

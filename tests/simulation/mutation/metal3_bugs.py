@@ -1,6 +1,6 @@
 """The bugs of the governor of metal3's hosts that `make mutate` plants.
 
-The invariants, P1 to P8 and H1 to H7, are in `tests/simulation/metal3/auditor.py`.
+The invariants, P1 to P8 and H1 to H8, are in `tests/simulation/metal3/auditor.py`.
 """
 
 from tests.simulation.mutation.bug import METAL3, Bug
@@ -9,6 +9,7 @@ FOLDER = "src/moorage/integrations/metal3"
 HOSTS = f"{FOLDER}/hosts.py"
 REQUESTS = f"{FOLDER}/requests.py"
 GOVERNOR = f"{FOLDER}/governor.py"
+RESTING = f"{FOLDER}/resting.py"
 DECISION = f"{FOLDER}/admission/decision.py"
 DEADLOCK = "src/moorage/integrations/provisioning/deadlock.py"
 
@@ -18,6 +19,20 @@ def _bug(invariant: str, said: str, path: str, text: str, wrong: str) -> Bug:
 
 
 METAL3_BUGS = (
+    _bug(
+        "H8",
+        "a host that has failed keeps its units for as long as it can never finish",
+        RESTING,
+        "            return pause_of(host) == OWN or self._clock - seen.since >= STILL_SECONDS\n",
+        "            return False\n",
+    ),
+    _bug(
+        "P2",
+        "a host with an error gives its units back, though it may try again at this moment",
+        RESTING,
+        "            return pause_of(host) == OWN or self._clock - seen.since >= STILL_SECONDS\n",
+        "            return True\n",
+    ),
     _bug(
         "P7",
         "hosts wait for each other, and no other one can start",
@@ -50,7 +65,7 @@ METAL3_BUGS = (
         "P2",
         "a host that is removed gives its unit back",
         HOSTS,
-        "    return occupies(host) or state_of(host) in LEAVING\n",
+        "    return occupies(host) or is_leaving(host)\n",
         "    return occupies(host)\n",
     ),
     _bug(
@@ -71,8 +86,8 @@ METAL3_BUGS = (
         "P2",
         "a host starts when another pause is removed",
         DECISION,
-        "    if old is None or pause_of(old) not in (None, OWN):\n",
-        "    if old is None:\n",
+        "    if old is None or pause_of(old) not in (None, OWN) or _is_replaced(new, old):\n",
+        "    if old is None or _is_replaced(new, old):\n",
     ),
     _bug(
         "P7",
@@ -106,8 +121,8 @@ METAL3_BUGS = (
         "H2",
         "a pause is removed whatever the host has become",
         REQUESTS,
-        '{"annotations": annotations, "resourceVersion": version}',
-        '{"annotations": annotations}',
+        '{"annotations": dict(annotations), "resourceVersion": version}',
+        '{"annotations": dict(annotations)}',
     ),
     _bug(
         "H3",

@@ -48,11 +48,12 @@ class Actions:
 
     async def register(self) -> Result | None:
         """Register the host; None: it is: `registerHost`."""
-        progress = await self.provisioner.register(self.node)
+        restart = self.failed_with("registration error")
+        progress = await self.provisioner.register(self.node, restart=restart)
         if progress.error:
             return self.fail("registration error", progress.error)
         if progress.dirty:
-            return going_on(progress.after)
+            return self.going_on(progress)
         if self.failed_with("registration error"):
             hosts.clear_error(self.host)
             return UPDATE

@@ -43,14 +43,14 @@ class Provisioner:
         busy = {node.name for node in await self.nodes.all() if node.state in COUNTED}
         return name in busy or len(busy) < self.limit
 
-    async def register(self, name: str) -> Progress:
-        """Enrol a node and verify it (`register.go`)."""
+    async def register(self, name: str, *, restart: bool) -> Progress:
+        """Enrol a node and verify it (`Register`)."""
         node = await self.nodes.get(name)
         if node is None:
             await self.nodes.create(name)
             return await self._change(name, "manage")
         if node.state == "enroll":
-            if node.error:
+            if node.error and not restart:
                 return Progress(error=node.error)
             return await self._change(name, "manage")
         return Progress(dirty=True, after=SHORT) if node.state == "verifying" else OVER

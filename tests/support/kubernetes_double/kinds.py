@@ -50,6 +50,7 @@ HOSTS = Kind(
     generation=True,
     conditional=True,
 )
+CLUSTERS = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", "cluster", ("cl",))
 EVENTS = Kind("events.k8s.io", "v1", "events", "Event", "event", ("ev",))
 CRDS = _global(
     *("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"),
@@ -78,7 +79,9 @@ KINDS = (
     Kind(RBAC, "v1", "rolebindings", "RoleBinding", "rolebinding"),
     Kind(RBAC, "v1", "clusterroles", "ClusterRole", "clusterrole", (), False),
     Kind(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", "clusterrolebinding", (), False),
+    Kind("apps", "v1", "deployments", "Deployment", "deployment", ("deploy",)),
     HOSTS,
+    CLUSTERS,
 )
 
 

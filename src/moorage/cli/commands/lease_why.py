@@ -35,7 +35,7 @@ NAMED_BY = (HOLDER, "node", JOB, HOST, USER)
 """Labels that name the holder."""
 
 ABOUT = (
-    *("verb", "image", "conductor", "ironic", "wave"),
+    *("verb", "image", "error", "conductor", "ironic", "wave"),
     *("job", "build", "host", "user", "pid", "command"),
 )
 """Labels that say what the units are for."""

@@ -50,6 +50,8 @@ class State(Enum):
     """It works, and Moorage refuses to count it."""
     NOT_STARTED = "NotStarted"
     """It cannot be started now, or cannot wait in line."""
+    FAILED = "Failed"
+    """Its work has failed, and it keeps its units for some time."""
     STARTED = "Started"
     """It has its units."""
     WAITING = "Waiting"

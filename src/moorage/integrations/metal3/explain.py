@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from moorage.integrations.metal3.events import Event, Events, State
-from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of
+from moorage.integrations.metal3.failures import (
+    error_kind_of,
+    error_of,
+    error_text,
+    errors_of,
+)
+from moorage.integrations.metal3.hosts import OWN, BareMetalHost, pause_of, work_of
 from moorage.integrations.metal3.notes import Notes
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.provisioning.hosts import ADOPTED
@@ -75,6 +81,8 @@ def events_of(
         if (why := refused.get(uid)) is not None:
             text = f"It works, and cannot be counted: {why}"
             yield uid, Event(host, State.UNCOUNTED, why, text, now)
+        elif pause_of(host) != OWN and leases.get(uid) and work_of(host) and error_of(host):
+            yield uid, _failed(host, now)
         elif pause_of(host) != OWN:
             if (started := _last_start(leases.get(uid, ()), now)) is not None:
                 yield uid, _started(host, started)
@@ -103,6 +111,12 @@ def _started(host: BareMetalHost, lease: Lease) -> Event:
     verb = lease.key.rpartition("/")[2]
     text = f"{_units_text(lease.needs)} granted after {waited} s: it starts to {verb}"
     return Event(host, State.STARTED, lease.id, text, at)
+
+
+def _failed(host: BareMetalHost, now: datetime) -> Event:
+    cause = f"{error_kind_of(host)} {errors_of(host)}"
+    text = f"It has failed, and gives its units back soon: {error_text(host)}: {error_of(host)}"
+    return Event(host, State.FAILED, cause, text, now)
 
 
 def _waits(host: BareMetalHost, ticket: Lease) -> Event:

@@ -101,7 +101,7 @@ def failures_of(host: BareMetalHost) -> Failures | None:
     except (ValueError, TypeError, RecursionError):
         return None
     whole = (failures.count, failures.generation)
-    if not all(isinstance(one, int) and 0 <= one for one in whole):
+    if not all(isinstance(one, int) and one >= 0 for one in whole):
         return None
     if not all(isinstance(one, str) for one in (failures.since, failures.kind)):
         return None

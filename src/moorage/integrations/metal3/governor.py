@@ -108,9 +108,9 @@ class Governor:
         self._rules = rules
         self._now = now
         self._stuck_seconds = stuck_seconds
-        self._resting = Resting(stuck_seconds)
-        self._reconciler = Reconciler(host_leases, requests, rules, self._resting, self._look)
-        starter = HostStarter(host_leases, requests, self._start_of)
+        self._resting = Resting(now, stuck_seconds)
+        self._reconciler = Reconciler(host_leases, requests, rules, self._resting)
+        starter = HostStarter(host_leases, requests, self._start_unless_held)
         self._governs = self._reconciler.governs
         self._line = Line(host_leases, starter, self._governs)
         self._deadlocks = Deadlocks(host_leases)
@@ -148,6 +148,7 @@ class Governor:
 
     async def _pass(self) -> None:
         picture = await self._reconciler.run_once()
+        await self._requests.holds.look(picture.hosts.values())
         tickets = await self._host_leases.in_line(SYSTEM)
         starts, held, kept = [], {}, set[str]()
         self._leases = picture.leases
@@ -165,6 +166,9 @@ class Governor:
             start = self._start_of(host)
             if start is None:
                 changes.append(partial(self._let_go, host, leases, uid in picture.refused))
+            elif (why := self._requests.holds.why(host)) is not None:
+                held[uid] = why
+                kept.add(uid)
             elif (wait := self._wait_of(host)) is not None:
                 held[uid] = wait
             elif pools := picture.blocked(uid, start.needs):
@@ -213,9 +217,6 @@ class Governor:
             if host is not None and self._start_of(host) is not None:
                 waiting.add(uid)
         return waiting
-
-    def _look(self, hosts: Mapping[str, BareMetalHost]) -> None:
-        self._resting.look(hosts, monotonic(), self._now())
 
     def _went_well(self, host: BareMetalHost) -> bool:
         """Return whether a host that has failed before has nothing left to do, and no error."""
@@ -301,8 +302,8 @@ class Governor:
         if monotonic() - since >= WAIT_MAX.total_seconds():
             return None
         return (
-            f"it has failed: {error_text(host)}: {error_of(host)}; it has no unit, and waits in line"
-            f" again from {again:%F %T %Z}"
+            f"it has failed: {error_text(host)}: {error_of(host)};"
+            f" it has no unit, and waits in line again from {again:%F %T %Z}"
         )
 
     def _is_counted(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
@@ -311,6 +312,9 @@ class Governor:
         if work is None or leases or self._resting.rests(host):
             return True
         return not self._rules.needs_for(host, {work}).units
+
+    def _start_unless_held(self, host: BareMetalHost) -> Start | None:
+        return None if self._requests.holds.why(host) is not None else self._start_of(host)
 
     def _start_of(self, host: BareMetalHost) -> Start | None:
         if pause_of(host) != OWN:

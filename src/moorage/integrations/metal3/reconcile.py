@@ -1,7 +1,7 @@
 """How a pass sees BareMetalHosts: which need units, and what becomes of their work."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from moorage.integrations.metal3.failures import error_text, result_of
 from moorage.integrations.metal3.hosts import (
@@ -94,11 +94,10 @@ class Reconciler(reconcile.Reconciler[BareMetalHost]):
         host_leases: HostLeases,
         requests: HostRequests,
         rules: Rules,
-        resting: Resting,
-        looked: Callable[[Mapping[str, BareMetalHost]], None],
+        resting: Resting | None = None,
     ) -> None:
-        """Prepare to pass over hosts; `looked` is called with those that a pass sees, first."""
-        super().__init__(host_leases, _Cluster(requests, rules, resting, looked))
+        """Prepare to pass over hosts; `resting` takes note of those that each pass sees."""
+        super().__init__(host_leases, _Cluster(requests, rules, resting or Resting()))
 
     async def read(self, lease: Lease, listed: BareMetalHost | None) -> BareMetalHost | None:
         """Return the host of a lease or ticket as it is now; None: it is gone."""
@@ -111,21 +110,14 @@ class _Cluster:
     words = WORDS
     log = logging.getLogger("moorage.metal3")
 
-    def __init__(
-        self,
-        requests: HostRequests,
-        rules: Rules,
-        resting: Resting,
-        looked: Callable[[Mapping[str, BareMetalHost]], None],
-    ) -> None:
+    def __init__(self, requests: HostRequests, rules: Rules, resting: Resting) -> None:
         self._requests = requests
         self._rules = rules
         self._resting = resting
-        self._looked = looked
 
     async def hosts(self) -> dict[str, BareMetalHost]:
         hosts = {uid_of(host): host for host in await self._requests.all()}
-        self._looked(hosts)
+        self._resting.look(hosts)
         return hosts
 
     def name_of(self, uuid: str, host: BareMetalHost) -> str:

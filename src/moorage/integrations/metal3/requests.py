@@ -7,6 +7,7 @@ from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
 from moorage.integrations.metal3.failures import FAILURES, failed_again
+from moorage.integrations.metal3.holds import Holds
 from moorage.integrations.metal3.hosts import (
     OWN,
     PAUSED,
@@ -19,7 +20,7 @@ from moorage.integrations.metal3.hosts import (
 )
 from moorage.integrations.metal3.mirror import GROUP, HostMirror, list_path
 from moorage.integrations.provisioning.start import Start, StartResult
-from moorage.integrations.provisioning.unit_release import outcome_of
+from moorage.integrations.provisioning.unit_release import RequestOutcome, outcome_of
 
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 """A name as `name_of` returns it. Others would be other paths, such as with `/../`."""
@@ -38,6 +39,7 @@ class HostRequests:
         """Prepare to ask; `namespace` None: hosts of all namespaces. `mirror` has the same."""
         self._api = api
         self._list = list_path(namespace)
+        self.holds = Holds(api)
         self._mirror = mirror
 
     async def all(self) -> list[BareMetalHost]:
@@ -73,8 +75,10 @@ class HostRequests:
         return False
 
     async def send(self, start: Start) -> StartResult:
-        """Remove our pause, unless the host was changed since it was read."""
+        """Remove our pause, unless the host was changed since it was read, or is held."""
         try:
+            if (why := await self.holds.why_now(start.body["host"])) is not None:
+                return StartResult(RequestOutcome.REFUSED, why, soon=True)
             await self._unpause_despite_note(start)
         except KubernetesError as error:
             soon = error.status == HTTPStatus.CONFLICT

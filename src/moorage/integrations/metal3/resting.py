@@ -11,13 +11,14 @@ the very second in which the pause is stored, such as BMO when it is started: th
 than the limit may work until this try ends. Only a gate before Ironic sees it.
 
 Source: baremetal-operator 02aa505, `action_result.go`, `calculateBackoff`, and the actions in
-`baremetalhost_controller.go`. This module has no clock for decisions: it is told the time.
+`baremetalhost_controller.go`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from moorage.integrations.clock import monotonic
 from moorage.integrations.metal3.failures import cannot_start, error_kind_of, errors_of, looked_at
 from moorage.integrations.metal3.hosts import (
     OWN,
@@ -76,24 +77,23 @@ class _Seen:
 class Resting:
     """Remembers how long hosts have been as they are."""
 
-    def __init__(self, stuck_seconds: float = STUCK_SECONDS) -> None:
-        """Begin with no hosts."""
+    def __init__(
+        self, now: Callable[[], datetime] | None = None, stuck_seconds: float = STUCK_SECONDS
+    ) -> None:
+        """Begin with no hosts; `now` returns the time, which is compared with BMO's."""
+        self._time = now
         self._stuck_seconds = stuck_seconds
         self._hosts: dict[str, _Seen] = {}
         self._clock = 0.0
         self._now: datetime | None = None
 
-    def look(self, hosts: Mapping[str, BareMetalHost], clock: float, now: datetime) -> None:
-        """Take note of all hosts, by UID.
-
-        Args:
-            hosts: as they are now.
-            clock: monotonic seconds.
-            now: the time, to compare with BMO's.
-        """
-        self._clock, self._now = clock, now
-        before = self._hosts
-        self._hosts = {uid: _seen(host, before.get(uid), clock) for uid, host in hosts.items()}
+    def look(self, hosts: Mapping[str, BareMetalHost]) -> None:
+        """Take note of all hosts, by UID, as they are now."""
+        self._clock = monotonic()
+        self._now = None if self._time is None else self._time()
+        self._hosts = {
+            uid: _seen(host, self._hosts.get(uid), self._clock) for uid, host in hosts.items()
+        }
 
     def rests(self, host: BareMetalHost) -> bool:
         """Return whether nothing works on a host that has failed, also on its next try.

@@ -1,12 +1,12 @@
 """`moorage metal3`: limits on how many BareMetalHosts start at once.
 
-`govern.py`, `webhook.py`, `install.py` and `uninstall.py` have one command each. May import:
-`support`, `integrations`, `client`, `wire`.
+`govern.py`, `webhook.py`, `install.py` and `uninstall.py` have one command each, `hold.py` two. May
+import: `support`, `integrations`, `client`, `wire`.
 """
 
 import click
 
-from moorage.cli.commands.metal3 import govern, install, uninstall, webhook
+from moorage.cli.commands.metal3 import govern, hold, install, uninstall, webhook
 
 
 @click.group("metal3")
@@ -15,6 +15,8 @@ def group() -> None:
 
 
 group.add_command(govern.govern)
+group.add_command(hold.hold)
+group.add_command(hold.resume)
 group.add_command(install.install)
 group.add_command(uninstall.uninstall)
 group.add_command(webhook.webhook)

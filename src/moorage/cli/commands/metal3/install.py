@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
+from moorage.cli.support.kubernetes import connection_of
 from moorage.cli.support.options import example
-from moorage.cli.support.output import USAGE, Failure, say
-from moorage.cli.support.provisioning import moorage_url, rules_of
+from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say
+from moorage.cli.support.provisioning import carried_out, moorage_url, rules_of
 
 
 @click.command(
@@ -38,6 +39,13 @@ from moorage.cli.support.provisioning import moorage_url, rules_of
 @click.option(
     "--gate", is_flag=True, help="The gate stands before Ironic: an error of the policy is ignored."
 )
+@click.option(
+    "--kubeconfig",
+    type=click.Path(),
+    metavar="FILE",
+    help="Read this cluster, and warn if metal3's operator has a limit of its own.",
+)
+@click.option("--context", metavar="NAME", help="A context of --kubeconfig.")
 def install(
     printing: bool,
     image: str,
@@ -47,10 +55,12 @@ def install(
     namespace: str,
     admission: str,
     gate: bool,
+    kubeconfig: str | None,
+    context: str | None,
 ) -> None:
     """Print the manifests: governor, rights, rules, and what pauses hosts.
 
-    It does not touch the cluster: read the manifests, then apply them with kubectl.
+    It changes nothing in the cluster: read the manifests, then apply them with kubectl.
     """
     from moorage.integrations.metal3.install import (
         AdmissionMethod,
@@ -85,5 +95,35 @@ def install(
         lines = documents(wanted).splitlines()
     except InstallError as error:
         raise Failure(USAGE, str(error)) from None
+    if kubeconfig is not None:
+        _warn_of_limits(kubeconfig, context)
+    elif context is not None:
+        raise Failure(USAGE, "--context needs --kubeconfig")
     for line in lines:
         say(line)
+
+
+def _warn_of_limits(kubeconfig: str, context: str | None) -> None:
+    """Say which limit metal3's operator has of its own. Raises Failure."""
+
+    async def work() -> None:
+        from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
+        from moorage.integrations.metal3.operator_limit import DEFAULT, operator_limits
+
+        try:
+            async with KubernetesApi(connection_of(kubeconfig, context)) as api:
+                limits = await operator_limits(api)
+        except KubernetesError as error:
+            raise Failure(UNREACHABLE if error.status is None else FAILED, str(error)) from None
+        if not limits:
+            say("warning: this cluster has no Deployment of metal3's operator", err=True)
+        for one in limits:
+            how = "" if one.is_set else f", its default of {DEFAULT}"
+            say(
+                f"warning: {one.deployment} has PROVISIONING_LIMIT={one.limit}{how}: so many hosts"
+                " work at once, whatever the limit of a pool is; raise it above the limits of your"
+                " pools (hosts with virtual media are not counted)",
+                err=True,
+            )
+
+    carried_out(work, "kubernetes")

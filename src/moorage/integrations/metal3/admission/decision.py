@@ -3,7 +3,8 @@
 A write that lets a host start something that it could not start before, so that the pause is
 stored together with the reason to start. An image is such a reason also while the host is inspected
 or cleaned, and so is another image: the operator goes on to it by itself. What Ironic does goes on
-despite the pause.
+despite the pause. A write that replaces a whole host forgets our pause and our note: the host waits
+again. Who removes only the pause means it.
 The same rule stands in CEL in `manifests/policy.yaml`; tests hold both to one table of cases.
 """
 
@@ -11,8 +12,10 @@ from typing import Any
 
 from moorage.integrations.metal3.hosts import (
     OWN,
+    WAITING,
     BareMetalHost,
     Verb,
+    annotations_of,
     deployment_of,
     held_verbs_of,
     pause_of,
@@ -28,13 +31,19 @@ def pauses(new: BareMetalHost, old: BareMetalHost | None, user: str, governor: s
     if user == governor or pause_of(new) is not None:
         return False
     held = held_verbs_of(_as_stored(new, old))
-    if old is None or pause_of(old) not in (None, OWN):
-        return bool(held)  # another pause has held it back until now
+    if old is None or pause_of(old) not in (None, OWN) or _is_replaced(new, old):
+        return bool(held)  # a pause has held it back until now
     # Without our pause it has its unit; if people remove our pause by hand, they mean it.
     before = held_verbs_of(old)
     if Verb.PROVISION in held & before and work_of(old) is not None:
         return deployment_of(new) != deployment_of(old)
     return bool(held) and (not before or Verb.PROVISION in held - before)
+
+
+def _is_replaced(new: BareMetalHost, old: BareMetalHost) -> bool:
+    """Return whether a write has forgotten our pause together with our note (`kubectl replace`)."""
+    waited = pause_of(old) == OWN and WAITING in annotations_of(old)
+    return waited and WAITING not in annotations_of(new)
 
 
 def _as_stored(new: BareMetalHost, old: BareMetalHost | None) -> dict[str, Any]:
