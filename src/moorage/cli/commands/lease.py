@@ -13,6 +13,7 @@ from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
@@ -147,11 +148,14 @@ def show(text: str, as_json: bool) -> None:
 @administering
 @click.argument("text", metavar="ID", shell_complete=completion.leases)
 @click.option("--reason", default="", help="Reason, shown to the holder.")
+@irreversible("lease revoke")
 @json_option
-def revoke(text: str, reason: str, as_json: bool) -> None:
+def revoke(text: str, reason: str, sure: Ask, as_json: bool) -> None:
     """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner."""
     with at_server() as admission:
-        lease = admission.revoke(ids.lease_id(admission, text, changing=True), reason)
+        whole = ids.lease_id(admission, text, changing=True, whole=True)
+        sure(whole)
+        lease = admission.revoke(whole, reason)
     if as_json:
         show_json(msgspec.to_builtins(lease))
     else:

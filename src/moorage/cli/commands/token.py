@@ -15,6 +15,7 @@ from moorage.cli.support.command import (
     server_now,
 )
 from moorage.cli.support.durations import DurationType
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
@@ -155,11 +156,13 @@ def list_(wide: bool, as_json: bool) -> None:
 @group.command(epilog=example("moorage token revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
 @click.argument("token_id", metavar="ID", shell_complete=completion.tokens)
+@irreversible("token revoke")
 @json_option
-def revoke(token_id: str, as_json: bool) -> None:
+def revoke(token_id: str, sure: Ask, as_json: bool) -> None:
     """Revoke the token ID at once."""
     target = administration()
-    whole = ids.token_id(target.token_list(), token_id)
+    whole = ids.token_id(target.token_list(), token_id, whole=True)
+    sure(whole)
     target.token_revoke(whole)
     if as_json:
         show_json({"id": whole, "revoked": True})
