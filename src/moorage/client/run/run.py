@@ -54,7 +54,10 @@ EXIT_CODES = {
     "timed_out": TIMED_OUT,
 }
 
-DRY_RUN = "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease"
+DRY_RUN = (
+    "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease, and without"
+    " a limit; set MOORAGE_REQUIRE=1 to make this an error"
+)
 
 
 class CommandEnd(NamedTuple):
