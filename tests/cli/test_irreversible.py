@@ -10,6 +10,7 @@ import pytest
 
 from moorage.cli.main import cli as program
 from moorage.cli.support.irreversible import FINAL, IRREVERSIBLE
+from tests.cli.command import moorage
 from tests.cli.pooled import Cli, at_terminal, exit_code_of, read_until
 from tests.cli.test_help import leaves
 
@@ -103,7 +104,8 @@ def test_elsewhere_what_is_final_wants_yes(cli: Cli, name: str) -> None:
     """A script cannot be asked: without the option nothing happens."""
     words = [*name.split(), *made(cli)[name]()]
     assert cli.refusal(2, *words).endswith("add --yes")
-    assert "add --yes" in cli.refusal(2, *words, "--json")
+    done = moorage(*words, "--json", directory=cli.folder)
+    assert (done.returncode, "add --yes" in done.stdout + done.stderr) == (2, True)
     assert "for ever" in cli.lines(*words, "--yes")[0]
 
 

@@ -32,7 +32,7 @@ class DryRun(Holding):
     """A lease that is none: it is granted at once, never lost, and has no slots."""
 
     def __init__(self, options: HoldingOptions, reason: str) -> None:
-        super().__init__(Leases(NoServer(reason)), options)  # type: ignore[arg-type] # it is never used
+        super().__init__(Leases(NoServer(reason)), options)
         self._why = reason
 
     @property
