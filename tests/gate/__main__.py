@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.gate import clients, controls, workers
+from tests.gate.first_wave import check_first_wave
 from tests.gate.guide import check_long, check_short
 from tests.gate.kills import check_kills
 from tests.gate.observer import Observer, most_by_log
@@ -35,6 +36,8 @@ FEW = NODES[:25]
 KILLED = 15
 """Nodes that are deployed while the gate is killed."""
 WORKERS = 20
+SOAK_MINUTES = 10.0
+"""How long a deployment takes in the first wave of the soak."""
 SLACK = 1.25
 """The run may take this many times as long as the nodes one after the other, `LIMIT` at a time."""
 
@@ -159,6 +162,8 @@ def main() -> int:
         with Stack(moorage, folder / "killed", LIMIT) as stack:
             check_kills(ironic, stack, FEW[:KILLED], LIMIT)
     check_patience(asked.nova.absolute())
+    if os.environ.get("MOORAGE_SOAK"):
+        check_first_wave(moorage, SOAK_MINUTES, expected=False)
     guide()
     print_line(f"e2e: gate: the limit holds, in {time.monotonic() - began:.0f} s")
     return 0

@@ -8,9 +8,9 @@ must get its turn, `openstack baremetal` must be told what to do instead.
 import argparse
 import shlex
 import subprocess
-import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,22 +46,20 @@ def waited(kind: str, url: str, node: str) -> tuple[float, str]:
     return time.monotonic() - began, done.stderr if done.returncode else ""
 
 
-def main() -> int:
-    """Let each client wait behind a deployment; return 0 if each did what it should."""
-    parser = argparse.ArgumentParser(prog="python -m tests.gate.first_wave", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--expected", action="store_true", help="tell the gate how long they take")
-    parser.add_argument("--moorage", default=".venv/bin/moorage")
-    asked = parser.parse_args()
-    seconds = round(asked.minutes * 60)
+def check_first_wave(moorage: Sequence[str], minutes: float, *, expected: bool) -> None:
+    """Let each client wait behind a deployment. Raises AssertionError: one did not as it should.
+
+    `expected`: the gate is told how long deployments take; otherwise it believes what is typical.
+    """
+    seconds = round(minutes * 60)
     # The fake driver pauses once for each of its two steps.
     setup = Setup(nodes=1 + len(CLIENTS), delays={"deploy": str(seconds // 2)})
-    options = ["--expected", f"{seconds}s"] if asked.expected else []
+    options = ["--expected", f"{seconds}s"] if expected else []
     found: dict[str, tuple[float, str]] = {}
     with (
         TemporaryDirectory(prefix="moorage-first-wave-") as name,
         Ironic(Path(name) / "ironic", setup) as ironic,
-        Stack(shlex.split(asked.moorage), Path(name) / "stack", 1) as stack,
+        Stack(moorage, Path(name) / "stack", 1) as stack,
         stack.started([*stack.gate_command(ironic.url), *options, *ANYWHERE]) as gate,
     ):
         assert workers.Raw(gate.url).ask("node-1", "active") == 202
@@ -83,8 +81,12 @@ def main() -> int:
         assert not error and took >= seconds * 0.9, found
         took, error = found["openstack baremetal"]
         assert "moorage ironic rollout" in error or not error, found
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(prog="python -m tests.gate.first_wave", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--expected", action="store_true", help="tell the gate how long they take")
+    parser.add_argument("--moorage", default=".venv/bin/moorage")
+    asked = parser.parse_args()
+    check_first_wave(shlex.split(asked.moorage), asked.minutes, expected=asked.expected)

@@ -34,7 +34,7 @@ VERSIONS = {
     "X-OpenStack-Ironic-API-Minimum-Version": "1.1",
     "X-OpenStack-Ironic-API-Maximum-Version": "1.95",
 }
-NODE = {"uuid": "00000000-0000-4000-8000-000000000001", "name": "node-1"}
+NODE: dict[str, Any] = {"uuid": "00000000-0000-4000-8000-000000000001", "name": "node-1"}
 NODE |= {"provision_state": "available", "maintenance": False, "links": []}
 FAULT = {"faultcode": "Client", "faultstring": "It waits for its turn.", "debuginfo": None}
 

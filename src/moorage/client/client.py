@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
 from moorage.client.leasing.asynchronous import LEASES_MAX, AsyncHolding, Places
+from moorage.client.leasing.dry_run import NoServer, holding
 from moorage.client.leasing.errors import ConfigurationError
 from moorage.client.leasing.holding import Holding
 from moorage.client.leasing.options import HoldingOptions, options_of
 from moorage.client.leasing.signature import taking
 from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
+from moorage.client.run.labels import is_on
 from moorage.client.run.lease.api import Leases
+from moorage.client.run.parse import REQUIRE_VARIABLE
 from moorage.client.run.variables import nearly
 from moorage.client.transport import SECONDS_MAX, Transport, token_of
 
@@ -38,6 +42,10 @@ class Client:
     ) -> None:
         """Prepare requests to a server; does not connect.
 
+        If no server is set, leases are a dry run, as with `moorage run`: their blocks run without
+        a limit, and a warning in the log says so. Everything else raises ConfigurationError, and
+        with MOORAGE_REQUIRE=1 so does this.
+
         Args:
             url: the server's, `http://HOST:PORT`; by default that in `MOORAGE_URL`.
             token: sent with each request; by default that in `MOORAGE_TOKEN`, if any.
@@ -45,12 +53,15 @@ class Client:
             seconds_max: the longest wait for an answer.
 
         Raises:
-            ConfigurationError: no server is set, or the URL, the token or the certificate is not
-                valid.
+            ConfigurationError: the URL, the token or the certificate is not valid, or no server is
+                set although one is required.
         """
+        url = url or os.environ.get(URL_VARIABLE)
         try:
-            transport = Transport(
-                url or _server(), _token(token), certificate=certificate, seconds_max=seconds_max
+            transport = (
+                Transport(url, _token(token), certificate=certificate, seconds_max=seconds_max)
+                if url
+                else cast(Transport, NoServer(_unset()))
             )
         except (OSError, ValueError) as error:
             raise ConfigurationError(str(error)) from None
@@ -58,7 +69,7 @@ class Client:
         self.ledger = Ledger(transport)
         self.fleet = Fleet(transport)
         self.reporting = Reporting(transport)
-        self._leases = Leases(transport)
+        self._leases = transport if isinstance(transport, NoServer) else Leases(transport)
 
     @taking(options_of)
     def lease(self, options: HoldingOptions) -> Holding:  # noqa: D417 # the arguments are those of options_of
@@ -93,7 +104,7 @@ class Client:
         Raises:
             ValueError: an argument is not valid.
         """
-        return Holding(self._leases, options)
+        return holding(self._leases, options)
 
 
 class AsyncClient:
@@ -127,13 +138,13 @@ class AsyncClient:
         return AsyncHolding(self.client._leases, options, self._places)
 
 
-def _server() -> str:
-    """Return the server of the environment. Raises ConfigurationError."""
-    url = os.environ.get(URL_VARIABLE)
-    if not url:
-        hints = "".join(f"; {line}" for line in nearly(os.environ))
-        raise ConfigurationError(f"no server is set: pass url, or set {URL_VARIABLE}{hints}")
-    return url
+def _unset() -> str:
+    """Return what to set, as no server is. Raises ValueError: one is required."""
+    hints = "".join(f"; {line}" for line in nearly(os.environ))
+    text = f"no server is set: pass url, or set {URL_VARIABLE}{hints}"
+    if is_on(REQUIRE_VARIABLE, os.environ, False):
+        raise ValueError(f"{text}; one is required ({REQUIRE_VARIABLE})")
+    return text
 
 
 def _token(given: str | None) -> str | None:

@@ -28,7 +28,9 @@ def test_a_lease_is_found_by_the_beginning_of_its_id(cli: Cli, leases: tuple[str
         assert cli.answer("lease", "show", text)["id"] == held
         assert cli.answer("lease", "why", text)[0]["id"] == held
     assert cli.lines("lease", "move", ticket[:CUT], "--first")[0].startswith(f"moved {ticket}: ")
-    assert cli.lines("lease", "revoke", held[:CUT]) == [f"{held} has ended: revoked"]
+    assert held in cli.refusal(2, "lease", "revoke", held[:CUT])
+    assert cli.answer("lease", "show", held)["state"] == "granted"
+    assert cli.lines("lease", "revoke", held) == [f"{held} has ended: revoked"]
     assert cli.answer("lease", "show", held[:CUT])["cause"] == "revoked"
     assert cli.answer("lease", "show", ticket[:CUT])["state"] == "granted"
     assert cli.lines("lease", "release", ticket[:CUT]) == [f"{ticket} has ended: released"]
@@ -104,10 +106,12 @@ def test_an_agent_and_a_token(cli: Cli) -> None:
     agent = str(uuid4())
     cli.lines("agent", "create", agent)
     assert cli.answer("agent", "show", agent[:8])["id"] == agent
+    assert cli.answer("agent", "show", agent.upper())["id"] == agent
     assert cli.lines("agent", "drain", agent[:18]) == [f"agent {agent} is drained"]
     assert "no agent" in cli.refusal(7, "agent", "show", "00000000")
     made = cli.answer("token", "create", "--name", "cut", "--role", "reader")
-    cli.lines("token", "revoke", made["id"][:8])
+    assert made["id"] in cli.refusal(2, "token", "revoke", made["id"][:8])
+    cli.lines("token", "revoke", made["id"])
     (shown,) = (one for one in cli.answer("token", "list") if one["id"] == made["id"])
     assert shown["revoked_at"] is not None
 

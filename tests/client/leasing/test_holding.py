@@ -100,7 +100,7 @@ def test_the_environment(served: tuple[str, str], monkeypatch: pytest.MonkeyPatc
     misspelt = "MOORAGE_" + "ULR"  # another test looks for all variables in the sources
     monkeypatch.setenv(misspelt, served[0])
     with pytest.raises(ConfigurationError, match="did you mean MOORAGE_URL"):
-        Client()
+        Client().admission.pool("any")
     monkeypatch.setenv("MOORAGE_URL", served[0])
     monkeypatch.setenv("MOORAGE_TOKEN", served[1])
     assert isinstance([*Client().admission.pools()], list)

@@ -6,6 +6,7 @@ import pytest
 
 from moorage.integrations.ironic.durations import ENOUGH, KINDS_MAX, TYPICAL, Durations, Length
 from moorage.integrations.ironic.gate.turns import turn_in
+from moorage.integrations.ironic.nodes import Node
 from moorage.integrations.ironic.reconcile import Picture
 from moorage.integrations.ironic.rules import EVERY_VERB, Rules, parse
 from moorage.integrations.ironic.states import EVENTS
@@ -49,7 +50,8 @@ def lease(number: int, verb: str = "active", pool: str = POOL) -> Lease:
 
 def picture(*leases: Lease, state: str = "active") -> Picture:
     """Return what a pass has seen."""
-    nodes = {f"node-{number}": {"provision_state": state} for number in range(2_000)}
+    names = (f"node-{number}" for number in range(2_000))
+    nodes: dict[str, Node] = {name: {"provision_state": state} for name in names}
     return Picture(nodes, leases={one.key.split("/")[1]: [one] for one in leases})
 
 

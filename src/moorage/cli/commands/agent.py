@@ -13,6 +13,7 @@ from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, fleet_at_server, server_now
 from moorage.cli.support.durations import DurationType
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
@@ -312,10 +313,11 @@ def resume(agent_id: str, reason: str, as_json: bool) -> None:
 @administering
 @_AGENT
 @_REASON
+@irreversible("agent expunge")
 @json_option
-def expunge(agent_id: str, reason: str, as_json: bool) -> None:
+def expunge(agent_id: str, reason: str, sure: Ask, as_json: bool) -> None:
     """Never use the machine of the agent ID again. This is final."""
-    _move(agent_id, "expunge", PolicyRequest(reason=reason), as_json)
+    _move(agent_id, "expunge", PolicyRequest(reason=reason), as_json, sure)
 
 
 @group.command(epilog=example(f"moorage agent decommission {_ID}"))
@@ -323,15 +325,22 @@ def expunge(agent_id: str, reason: str, as_json: bool) -> None:
 @_AGENT
 @_REASON
 @click.option("--force", is_flag=True, help="Although there are allocations on the machine.")
+@irreversible("agent decommission")
 @json_option
-def decommission(agent_id: str, reason: str, force: bool, as_json: bool) -> None:
+def decommission(agent_id: str, reason: str, force: bool, sure: Ask, as_json: bool) -> None:
     """End the agent ID of an expunged machine; its UUID is used up."""
-    _move(agent_id, "decommission", PolicyRequest(reason=reason, force=force), as_json)
+    _move(agent_id, "decommission", PolicyRequest(reason=reason, force=force), as_json, sure)
 
 
-def _move(agent_id: str, action: str, wanted: PolicyRequest, as_json: bool) -> None:
+def _move(
+    agent_id: str, action: str, wanted: PolicyRequest, as_json: bool, sure: Ask | None = None
+) -> None:
+    """Change the policy of an agent; `sure` asks first, and then only its whole id or name does."""
     with fleet_at_server() as fleet:
-        agent = fleet.policy(ids.agent_id(fleet, agent_id), action, wanted)
+        whole = ids.agent_id(fleet, agent_id, whole=sure is not None)
+        if sure is not None:
+            sure(whole if whole == agent_id else f"{agent_id} ({whole})")
+        agent = fleet.policy(whole, action, wanted)
     _show_one(agent, as_json, f"agent {agent.id} is {_DONE[action]}")
 
 

@@ -6,6 +6,7 @@ import msgspec
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json
 from moorage.cli.support.tables import Cell, Column, show_rows
@@ -75,9 +76,11 @@ def set_(name: str, goals: tuple[str, ...], as_json: bool) -> None:
 @group.command(epilog=example("moorage agent group delete rack-7"))
 @administering
 @_NAME
+@irreversible("agent group delete")
 @json_option
-def delete(name: str, as_json: bool) -> None:
+def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the group NAME, which must have no active agents."""
+    sure(name)
     with fleet_at_server() as fleet:
         fleet.group_delete(name)
     if as_json:

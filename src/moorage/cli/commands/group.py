@@ -6,6 +6,7 @@ import msgspec
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, reporting_at_server
 from moorage.cli.support.durations import age_text, duration_text
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json
 from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
@@ -143,9 +144,11 @@ def _pinned(found: ReporterGroup, count: int, member: str | None) -> list[str]:
 @group.command(epilog=example("moorage group delete ironic"))
 @administering
 @NAME
+@irreversible("group delete")
 @json_option
-def delete(name: str, as_json: bool) -> None:
+def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the group NAME, which must have no live members; its providers stay."""
+    sure(name)
     with reporting_at_server() as reporting:
         reporting.group_delete(name)
     if as_json:

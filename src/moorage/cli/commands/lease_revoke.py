@@ -7,6 +7,7 @@ import msgspec
 
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json
 from moorage.cli.support.views.lease_text import late_lines
@@ -37,6 +38,7 @@ STATES = ("waiting", "granted")
     help="With --owner: only those that need units of this pool.",
     shell_complete=completion.pools,
 )
+@irreversible("lease revoke")
 @json_option
 def revoke(
     text: str | None,
@@ -45,6 +47,7 @@ def revoke(
     owner: str | None,
     state: Literal["waiting", "granted"] | None,
     pool: str | None,
+    sure: Ask,
     as_json: bool,
 ) -> None:
     """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner.
@@ -60,12 +63,14 @@ def revoke(
     if owner is not None:
         if holder_is_gone:
             raise Failure(USAGE, "--holder-is-gone is for one lease: name its ID")
+        sure(f"all that {owner} has")
         _revoke_owner(owner, state, pool, reason, as_json)
         return
     if state is not None or pool is not None:
         raise Failure(USAGE, "--state and --pool need --owner")
     with at_server() as admission:
-        lease_id = ids.lease_id(admission, str(text), changing=not holder_is_gone)
+        lease_id = ids.lease_id(admission, str(text), changing=not holder_is_gone, whole=True)
+        sure(lease_id)
         lease = admission.revoke(lease_id, reason, holder_is_gone=holder_is_gone)
     if as_json:
         show_json(msgspec.to_builtins(lease))

@@ -15,6 +15,7 @@ from moorage.cli.support.command import (
     server_now,
 )
 from moorage.cli.support.durations import DurationType
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
@@ -156,11 +157,13 @@ def list_(wide: bool, as_json: bool) -> None:
 @administering
 @click.argument("token_id", metavar="ID", shell_complete=completion.tokens)
 @click.option("--leases", is_flag=True, help="Revoke its leases, too, not only its tickets.")
+@irreversible("token revoke")
 @json_option
-def revoke(token_id: str, leases: bool, as_json: bool) -> None:
+def revoke(token_id: str, leases: bool, sure: Ask, as_json: bool) -> None:
     """Revoke the token ID at once; its tickets end, unless a valid token has the same owner."""
     target = administration()
-    whole = ids.token_id(target.token_list(), token_id)
+    whole = ids.token_id(target.token_list(), token_id, whole=True)
+    sure(whole)
     target.token_revoke(whole, leases=leases)
     if as_json:
         show_json({"id": whole, "revoked": True})

@@ -8,6 +8,7 @@ from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
 from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix
 from moorage.wire.admission import Lease
+from moorage.wire.fleet import Agent
 from moorage.wire.labels import holder_of
 
 NAMED_MAX = 5
@@ -15,14 +16,21 @@ NAMED_MAX = 5
 
 LIVE = ("granted", "waiting")
 
+BEGINS_SO = ("several ids begin with '{}'", "write more characters")
+NAMED_SO = ("several agents are of a host '{}'", "use the id")
+"""What several candidates have in common, and what to do."""
 
-def lease_id(admission: Admission, text: str, *, changing: bool = False) -> str:
+
+def lease_id(
+    admission: Admission, text: str, *, changing: bool = False, whole: bool = False
+) -> str:
     """Return the id of the only live lease or ticket that begins so, else of the only ended one.
 
     With `changing`, for commands that change it, ended ones count as well: the one that is meant
-    may just have ended, and another must not be changed instead. Other texts are returned as they
-    are, for the server to judge. Raises Failure: 2, several begin so or it is too short; or as for
-    an unknown id.
+    may just have ended, and another must not be changed instead. With `whole`, for commands that
+    cannot be undone, the beginning of an id is refused. Other texts are returned as they are, for
+    the server to judge. Raises Failure: 2, several begin so or it is too short; or as for an
+    unknown id.
     """
     wanted = text.lower()
     if not _is_to_find(wanted):
@@ -31,7 +39,7 @@ def lease_id(admission: Admission, text: str, *, changing: bool = False) -> str:
     if not found:
         message = f"there is no lease whose id begins with '{text}'"
         raise Failure(NOT_FOUND, message, "lease_not_found")
-    return _only(text, [(one.id, _said(one)) for one in found])
+    return _only(text, [(one.id, _said(one)) for one in found], whole=whole)
 
 
 def leases_with(admission: Admission, prefix: str, *, also_ended: bool = False) -> list[Lease]:
@@ -54,30 +62,41 @@ def _said(lease: Lease) -> str:
     return f"{holder}, ended" if lease.state == "ended" else holder
 
 
-def agent_id(fleet: Fleet, text: str) -> str:
-    """Return the id of the only active agent that begins so, else of the only former one.
+def agent_id(fleet: Fleet, text: str, *, whole: bool = False) -> str:
+    """Return the id of the only agent with this host name, else of the only one that begins so.
 
-    Otherwise as `lease_id`.
+    Active agents go before former ones. With `whole` only an id or a name will do. Raises Failure
+    as `lease_id`.
     """
     wanted = text.lower()
+    if is_normal(wanted):
+        return wanted
+    _check_askable(text)
+    for state in ("active", "decommissioned"):
+        named = (one for one in fleet.agents(state=state) if _host(one) == text)
+        if found := [*islice(named, NAMED_MAX + 1)]:
+            return _only(text, [(one.id, one.group) for one in found], NAMED_SO)
     if not _is_to_find(wanted):
-        return text
+        raise Failure(NOT_FOUND, f"there is no agent of a host '{text}'", "agent_not_found")
     for state in ("active", "decommissioned"):
         found = [*islice(fleet.agents(state=state, id_prefix=wanted), NAMED_MAX + 1)]
         if found:
-            hosts = [(one.id, "-" if one.facts is None else one.facts.hostname) for one in found]
-            return _only(text, hosts)
-    message = f"there is no agent whose id begins with '{text}'"
+            return _only(text, [(one.id, _host(one)) for one in found], whole=whole)
+    message = f"there is no agent of a host '{text}', nor one whose id begins so"
     raise Failure(NOT_FOUND, message, "agent_not_found")
 
 
-def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
+def _host(agent: Agent) -> str:
+    return "-" if agent.facts is None else agent.facts.hostname
+
+
+def token_id(tokens: Sequence[dict[str, str]], text: str, *, whole: bool = False) -> str:
     """Return the id of the only token that begins so; otherwise the text. Raises Failure: 2, 7."""
     _check_askable(text)
     if len(text) < PREFIX_LENGTH_MIN:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
-    return _only(text, found) if found else text
+    return _only(text, found, whole=whole) if found else text
 
 
 def _check_askable(text: str) -> None:
@@ -95,11 +114,27 @@ def _is_to_find(text: str) -> bool:
     return is_prefix(text) and not is_normal(text)
 
 
-def _only(text: str, found: Sequence[tuple[str, str]]) -> str:
-    """Return the only id. Raises Failure: 2, there are several."""
+def _only(
+    text: str,
+    found: Sequence[tuple[str, str]],
+    why: tuple[str, str] = BEGINS_SO,
+    *,
+    whole: bool = False,
+) -> str:
+    """Return the only id. Raises Failure: 2, there are several, or it must be `whole`.
+
+    `why` says of several what they have in common, and what to do.
+    """
     if len(found) == 1:
-        return found[0][0]
+        only, whose = found[0]
+        if whole and only != text:
+            message = (
+                f"'{text}' is only the beginning of an id, and this cannot be undone: write all of"
+                f" it; that of {whose} is {only}"
+            )
+            raise Failure(USAGE, message, "prefix")
+        return only
     names = ", ".join(f"{one} ({whose})" for one, whose in found[:NAMED_MAX])
     more = ", and others" if len(found) > NAMED_MAX else ""
-    message = f"several ids begin with '{text}': {names}{more}; write more characters"
+    message = f"{why[0].format(text)}: {names}{more}; {why[1]}"
     raise Failure(USAGE, message, "ambiguous")

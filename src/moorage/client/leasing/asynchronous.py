@@ -9,8 +9,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar
 
+from moorage.client.leasing.dry_run import NoServer, holding
 from moorage.client.leasing.errors import LeaseLostError, TooManyLeasesError
-from moorage.client.leasing.holding import Holding
 from moorage.client.leasing.options import HoldingOptions
 from moorage.client.run.lease.api import Leases
 
@@ -48,9 +48,9 @@ class AsyncHolding:
     is cancelled otherwise, the lease is released or the ticket withdrawn.
     """
 
-    def __init__(self, leases: Leases, options: HoldingOptions, places: Places) -> None:
+    def __init__(self, leases: Leases | NoServer, options: HoldingOptions, places: Places) -> None:
         self._on_lost = options.on_lost
-        self._holding = Holding(leases, options._replace(on_lost=self._noticed))
+        self._holding = holding(leases, options._replace(on_lost=self._noticed))
         self._places = places
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None

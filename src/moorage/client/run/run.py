@@ -57,7 +57,10 @@ EXIT_CODES = {
 PAUSED = "paused"
 """Why a ticket waits for a pool that an operator has paused, see `wire.admission.Waiting.code`."""
 
-DRY_RUN = "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease"
+DRY_RUN = (
+    "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease, and without"
+    " a limit; set MOORAGE_REQUIRE=1 to make this an error"
+)
 
 
 class CommandEnd(NamedTuple):

@@ -119,7 +119,8 @@ def _settings(words: dict[str, Any]) -> "Settings":
 
 def _expected(given: tuple[str, ...]) -> dict[str, float]:
     """Return how long work lasts, by verb. Raises Failure."""
-    from moorage.integrations.ironic.rules import EVERY_VERB, RulesError, expected_seconds
+    from moorage.integrations.ironic.rules import EVERY_VERB, expected_seconds
+    from moorage.integrations.provisioning.rules import RulesError
 
     found = {}
     for text in given:

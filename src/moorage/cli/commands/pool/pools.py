@@ -19,6 +19,7 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.pool_files import described, toml_of
@@ -294,9 +295,11 @@ def export(names: tuple[str, ...], as_json: bool) -> None:
 @group.command(epilog=example("moorage pool delete install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
+@irreversible("pool delete")
 @json_option
-def delete(name: str, as_json: bool) -> None:
+def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the pool NAME, which must have no leases and no tickets."""
+    sure(name)
     with at_server() as admission:
         admission.pool_delete(name)
     if as_json:

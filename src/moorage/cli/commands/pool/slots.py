@@ -9,6 +9,7 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server, server_now
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import NOTHING, Cell, Column, Row, show_rows
@@ -122,9 +123,11 @@ def resume(name: str, slot: str, as_json: bool) -> None:
 @administering
 @_POOL
 @_SLOT
+@irreversible("pool slot remove")
 @json_option
-def remove(name: str, slot: str, as_json: bool) -> None:
+def remove(name: str, slot: str, sure: Ask, as_json: bool) -> None:
     """Remove the free SLOT; exit code 4 if it is held: drain it then."""
+    sure(f"{slot} of {name}")
     with at_server() as admission:
         admission.slots(name).remove(slot)
     _done({"pool": name, "slot": slot, "removed": True}, as_json, f"removed {slot}")

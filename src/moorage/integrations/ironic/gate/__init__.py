@@ -5,7 +5,8 @@ decided, `deciding.py` takes the steps of a request that needs a unit. Meanwhile
 over all nodes. `process.py` starts and stops everything.
 
 `upstream.py` sends requests to Ironic, `answers.py` has the gate's own answers in the form of
-Ironic's errors. `spool.py` keeps a body until it is forwarded, `units.py` gets a host its unit.
+Ironic's errors. `spool.py` keeps a body until it is forwarded, `units.py` gets a host its unit,
+`turns.py` estimates when it comes.
 `listening.py` opens the sockets, or takes over those that systemd passes. `metrics.py` has the
 metrics, `probe.py` the checks of `moorage gate check`.
 May import: the rest of `integrations`, `client`, `wire`.

@@ -1,0 +1,58 @@
+"""Commands that cannot be undone: they ask on a terminal, and take no beginning of an id.
+
+Elsewhere nobody can be asked. What a script names by its whole id or name is meant, so most of them
+go on; those after which a machine or its UUID can never be used again want `--yes`.
+"""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from moorage.cli.support.output import FAILED, USAGE, Failure
+
+IRREVERSIBLE: Final = {
+    "agent decommission": "End agent {} for ever? Its UUID is used up",
+    "agent expunge": "Never use the machine of agent {} again",
+    "agent group delete": "Delete the group {}",
+    "group delete": "Delete the group {}, with its pins and what it has reported",
+    "lease revoke": "End {}, whatever its holder does",
+    "pool delete": "Delete the pool {}, with its settings and its past",
+    "pool slot remove": "Remove the slot {}",
+    "token revoke": "Revoke the token {}? Programs that use it stop",
+}
+"""What each asks, by its name."""
+
+FINAL: Final = frozenset({"agent decommission", "agent expunge"})
+"""Those that want `--yes` where nobody can be asked."""
+
+Ask = Callable[[str], None]
+"""Asks about one thing, by its name for people. Raises Failure: it is not to be done."""
+
+
+def irreversible(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add `--yes` to a command of the table, and the argument `sure`, which it must call first."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def wrapped(*args: Any, yes: bool, **words: Any) -> None:
+            command(*args, sure=functools.partial(_ask, name, yes, words["as_json"]), **words)
+
+        return click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(wrapped)
+
+    return decorate
+
+
+def _ask(name: str, yes: bool, as_json: bool, what: str) -> None:
+    if yes:
+        return
+    if not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        question = IRREVERSIBLE[name].format(what)
+        if not click.confirm(question if "?" in question else f"{question}?"):
+            raise Failure(FAILED, "nothing was changed")
+    elif name in FINAL:
+        raise Failure(
+            USAGE, f"`moorage {name}` cannot be undone, and nobody can be asked: add --yes"
+        )
