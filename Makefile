@@ -22,6 +22,7 @@ CHROMIUM := .chromium/chromium
 PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
+NGINX := .nginx/nginx
 OLDEST_PYTHON := .oldest-python/python3.9
 SOURCES := src tests bench demo contrib
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
@@ -32,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare browser generators alerts baremetal gate reporters metal3 orchestrators oldest-python
+E2E := osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python
 # Two at a time, and all tests of an orchestrator in one process, which starts it once.
 ORCHESTRATED := $(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q tests/orchestrators
 # Runs a command with a PostgreSQL in a folder.
@@ -55,7 +56,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 orchestrators oldest-python compare environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python compare environments check bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -113,6 +114,9 @@ generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
 alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
 
+proxies: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(NGINX) ## Serve below a path behind a real nginx, with the stock client
+	NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/proxies $(ARGS)
+
 baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Deploy a fake node of a real OpenStack Ironic with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal $(ARGS)
 
@@ -162,7 +166,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(OLDEST_PYTHON)
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(NGINX) $(KUBECTL) $(OLDEST_PYTHON)
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -208,7 +212,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -278,6 +282,9 @@ $(AIRFLOW_VENV)/stamp: tests/orchestrators/requirements-airflow.lock scripts/env
 
 $(PROMTOOL): scripts/promtool
 	scripts/promtool $@
+
+$(NGINX): scripts/nginx
+	scripts/nginx $@
 
 $(KUBECTL): scripts/kubectl
 	scripts/kubectl $@
