@@ -90,11 +90,6 @@ EXAMPLES: dict[str, list[Ask]] = {
     "Unknown names in queries": [
         find("resources=VCPU:1&resources1=CUSTOM_NOSUCH:1"),
     ],
-    "Mappings of the unsuffixed group": [
-        provider(),
-        offers(VCPU=4),
-        claim(mappings={"": []}),
-    ],
     "Empty provider names": [provider(), part("PUT", "", body={"name": ""})],
     "Duplicate keys": [
         provider(),

@@ -13,7 +13,7 @@ from tests.compare.exchange import Exchange
 from tests.compare.generate.requests import NOTHING
 from tests.compare.judge.defects import DEFECTS
 from tests.compare.judge.differences import ABSENT, Difference
-from tests.compare.judge.reading import groups, keys_below, odd_uuids, odd_version, texts, words
+from tests.compare.judge.reading import groups, odd_uuids, odd_version, texts, words
 from tests.compare.judge.reasons import DETAIL, REFUSED, Deliberate
 
 TYPES_SINCE = 38
@@ -52,17 +52,6 @@ def _unknown_names(exchange: Exchange, difference: Difference) -> bool:
         and exchange.ask.what in ("GET /allocation_candidates", "GET /resource_providers")
         and "No such " in exchange.our_detail
         and not any(exchange.theirs.json().values())
-    )
-
-
-def _unnamed_mappings(exchange: Exchange, difference: Difference) -> bool:
-    return (
-        exchange.ours.status == 400
-        and difference.aspect in REFUSED
-        and bool(
-            re.search(r"JSON does not validate: Expected .* at `.*mappings\[", exchange.our_detail)
-        )
-        and "" in keys_below(exchange.body, "mappings")
     )
 
 
@@ -284,7 +273,6 @@ def _long_bodies(exchange: Exchange, difference: Difference) -> bool:
 CHOICES = [
     Deliberate("UUID spellings", _other_spelling, forks=True),
     Deliberate("Unknown names in queries", _unknown_names),
-    Deliberate("Mappings of the unsuffixed group", _unnamed_mappings, forks=True),
     Deliberate("Empty provider names", _empty_name, forks=True),
     Deliberate("Duplicate keys", _twice, forks=True),
     Deliberate("NUL characters", _nul, forks=True),
