@@ -55,6 +55,15 @@ def _unknown_names(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
+def _browser(exchange: Exchange, difference: Difference) -> bool:
+    accept = dict(exchange.ask.headers).get("Accept", "")
+    return (
+        exchange.ask.path == "/"
+        and exchange.ours.status == 303
+        and accept.lower().startswith("text/html")
+    )
+
+
 def _empty_name(exchange: Exchange, difference: Difference) -> bool:
     return (
         difference == Difference("status", 200, 400)
@@ -273,6 +282,7 @@ def _long_bodies(exchange: Exchange, difference: Difference) -> bool:
 CHOICES = [
     Deliberate("UUID spellings", _other_spelling, forks=True),
     Deliberate("Unknown names in queries", _unknown_names),
+    Deliberate("Browsers at the root", _browser),
     Deliberate("Empty provider names", _empty_name, forks=True),
     Deliberate("Duplicate keys", _twice, forks=True),
     Deliberate("NUL characters", _nul, forks=True),

@@ -31,7 +31,7 @@ def lease_id(admission: Admission, text: str, *, changing: bool = False) -> str:
     if not found:
         message = f"there is no lease whose id begins with '{text}'"
         raise Failure(NOT_FOUND, message, "lease_not_found")
-    return _only(text, [(one.id, _said(one)) for one in found])
+    return only(text, [(one.id, _said(one)) for one in found])
 
 
 def leases_with(admission: Admission, prefix: str, *, also_ended: bool = False) -> list[Lease]:
@@ -66,7 +66,7 @@ def agent_id(fleet: Fleet, text: str) -> str:
         found = [*islice(fleet.agents(state=state, id_prefix=wanted), NAMED_MAX + 1)]
         if found:
             hosts = [(one.id, "-" if one.facts is None else one.facts.hostname) for one in found]
-            return _only(text, hosts)
+            return only(text, hosts)
     message = f"there is no agent whose id begins with '{text}'"
     raise Failure(NOT_FOUND, message, "agent_not_found")
 
@@ -77,7 +77,7 @@ def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
     if len(text) < PREFIX_LENGTH_MIN:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
-    return _only(text, found) if found else text
+    return only(text, found) if found else text
 
 
 def _check_askable(text: str) -> None:
@@ -95,8 +95,8 @@ def _is_to_find(text: str) -> bool:
     return is_prefix(text) and not is_normal(text)
 
 
-def _only(text: str, found: Sequence[tuple[str, str]]) -> str:
-    """Return the only id. Raises Failure: 2, there are several."""
+def only(text: str, found: Sequence[tuple[str, str]]) -> str:
+    """Return the only id of those that begin so; each has a text. Raises Failure: 2, several."""
     if len(found) == 1:
         return found[0][0]
     names = ", ".join(f"{one} ({whose})" for one, whose in found[:NAMED_MAX])

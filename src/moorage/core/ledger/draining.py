@@ -39,14 +39,11 @@ def drain(facts: Facts, uuid: ProviderId, reason: str) -> Changes:
 
     Raises PROVIDER_NOT_FOUND, CLASS_MANAGED, INVALID.
     """
-    provider, subtree = _subtree(facts, uuid)
+    _, subtree = _subtree(facts, uuid)
     if len(reason) > REASON_LENGTH_MAX or not reason.isprintable():
         raise Error(
             Code.INVALID, f"A reason has at most {REASON_LENGTH_MAX} characters, on one line."
         )
-    if is_drained(provider):
-        changes = withholding.open_again(facts, subtree)
-        facts = facts.after(changes) if False else facts  # replaced below
     return withholding.withhold(facts, subtree, f"{DRAINED}: {reason}" if reason else DRAINED)
 
 
@@ -62,7 +59,7 @@ def resume(facts: Facts, uuid: ProviderId) -> Changes:
 def _subtree(facts: Facts, uuid: ProviderId) -> tuple[Provider, list[Provider]]:
     """Return a provider and its subtree, itself first."""
     provider = find(facts, uuid)
-    subtree = [*subtree_of(facts, provider)]
+    subtree = subtree_of(facts, provider)
     agents = sorted({one.agent for one in subtree if one.agent is not None})
     if agents:
         raise Error(

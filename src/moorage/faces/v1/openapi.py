@@ -48,6 +48,7 @@ _TAGS = {
     "database": "Backups and checks.",
     "audit": "The audit log.",
     "providers": "Resource providers.",
+    "consumers": "Who uses what.",
     "claims": "Allocations from providers that the server chooses.",
     "capacity": "How much of each resource class there is, is used, and is free.",
     "explain": "Why nothing is found.",
