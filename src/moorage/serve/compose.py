@@ -73,12 +73,7 @@ def compose(
     Raises:
         ConfigError: the settings need something that is not installed.
     """
-    limits = Limits(
-        body_bytes_max=settings.body_bytes_max,
-        bulk_bytes_max=settings.bulk_bytes_max,
-        query_bytes_max=settings.query_bytes_max,
-        query_parameters_max=settings.query_parameters_max,
-    )
+    limits = _limits(settings)
     authenticator = _authenticator(settings, service)
     placement = PlacementFace(
         service,
@@ -87,11 +82,7 @@ def compose(
         cors_origin=settings.cors_origin,
         limits=limits,
     )
-    metrics = ServerMetrics(service)
-    metrics.add(PoolMetrics(service.admission))
-    metrics.add(StockMetrics(service.chores.stock))
-    metrics.add(FleetMetrics(service.fleet))
-    metrics.add(ReporterMetrics(service.reporters))
+    metrics = _metrics(service)
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     plain = settings.insecure_agents
@@ -110,14 +101,7 @@ def compose(
         recognize = TokenAuthenticator(service.access).recognize
         face = PromptFace(service, recognize, limits, plain_agents=plain)
         prompts["v1"] = face.prompt
-    prefix = prefix_parse(settings.path_prefix)
-    mount = Mount(prefix, {*faces, *first_segments()})
-    if mount.is_own(prefix):
-        raise ConfigError(
-            f"path_prefix: {prefix} begins as paths of Moorage itself; choose"
-            " another, such as /placement"
-        )
-    rest = front_door(placement) if settings.ui else placement
+    rest, mount = front_door(placement) if settings.ui else placement, _mount(settings, faces)
     application = Application(
         rest, faces, metrics.requests, access_log, prompts=prompts, mount=mount
     )
@@ -125,6 +109,36 @@ def compose(
     if boskos is not None:
         second = boskos.application(limits, metrics.requests, access_log)
     return Composition(application, second, metrics, access_log)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        body_bytes_max=settings.body_bytes_max,
+        bulk_bytes_max=settings.bulk_bytes_max,
+        query_bytes_max=settings.query_bytes_max,
+        query_parameters_max=settings.query_parameters_max,
+    )
+
+
+def _metrics(service: Service) -> ServerMetrics:
+    metrics = ServerMetrics(service)
+    metrics.add(PoolMetrics(service.admission))
+    metrics.add(StockMetrics(service.chores.stock))
+    metrics.add(FleetMetrics(service.fleet))
+    metrics.add(ReporterMetrics(service.reporters))
+    return metrics
+
+
+def _mount(settings: Settings, faces: dict[str, Face]) -> Mount:
+    """Return where the server is mounted. Raises ConfigError."""
+    prefix = prefix_parse(settings.path_prefix)
+    mount = Mount(prefix, {*faces, *first_segments()})
+    if mount.is_own(prefix):
+        raise ConfigError(
+            f"path_prefix: {prefix} begins as paths of Moorage itself; choose another, such as"
+            " /placement"
+        )
+    return mount
 
 
 def _metrics_text(

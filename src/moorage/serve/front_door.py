@@ -1,7 +1,13 @@
-"""Leads browsers from `/` to the dashboard: programs get the versions of Placement there."""
+"""Leads people to the dashboard: by a line at the start, and browsers from `/`.
+
+Programs get the versions of Placement there.
+"""
 
 from http import HTTPStatus
+from pathlib import Path
 
+from moorage.config import Settings
+from moorage.config.prefixes import prefix_parse
 from moorage.faces.web import Receive, Scope, Send, headers_of, path_of
 from moorage.serve.app import Face
 
@@ -38,3 +44,14 @@ def _is_browser(scope: Scope) -> bool:
         return False
     accept = headers_of(scope).get("accept", "").lower()
     return accept.partition(",")[0].partition(";")[0].strip() == HTML
+
+
+def pages_line(settings: Settings, token_file: Path, url: str) -> str:
+    """Return the line that says where the dashboard is, and which token opens it."""
+    address = f"{url}{prefix_parse(settings.path_prefix)}/ui"
+    token = {
+        "token": f"the token in {token_file}" if token_file.exists() else "a token that can read",
+        "keystone": "a token of Keystone or Moorage",
+        "noauth2": "the token admin",
+    }[settings.auth]
+    return f"moorage: the dashboard is at {address}; sign in with {token}\n"

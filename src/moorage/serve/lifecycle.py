@@ -20,7 +20,6 @@ from uvloop import new_event_loop
 
 from moorage.config import Settings, database_address
 from moorage.config.addresses import Address, address_parse, networks_parse
-from moorage.config.prefixes import prefix_parse
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
 from moorage.core.fleet.liveness import TtlRange
@@ -29,6 +28,7 @@ from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
+from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
 from moorage.serve.http.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.http.listening import Acceptor, ConnectionCounter
@@ -215,7 +215,8 @@ async def _serve(
             f"moorage: serving {urls[0]} ({service.engine.name}, revision {revision})\n"
         )
         if settings.ui:
-            sys.stdout.write(_pages_line(settings, files, _reachable(doors[0].address).url(scheme)))
+            here = _reachable(doors[0].address).url(scheme)
+            sys.stdout.write(pages_line(settings, files.token, here))
         sys.stdout.flush()
 
     for danger in exposure.warnings(settings, *(door.address for door in doors)):
@@ -236,17 +237,6 @@ async def _serve(
         if boskos is not None:
             await boskos.stop()
         composition.close()
-
-
-def _pages_line(settings: Settings, files: Files, url: str) -> str:
-    """Return the line that says where the dashboard is, and which token opens it."""
-    address = f"{url}{prefix_parse(settings.path_prefix)}/ui"
-    token = {
-        "token": f"the token in {files.token}" if files.token.exists() else "a token that can read",
-        "keystone": "a token of Keystone or Moorage",
-        "noauth2": "the token admin",
-    }[settings.auth]
-    return f"moorage: the dashboard is at {address}; sign in with {token}\n"
 
 
 def _servers(

@@ -5,7 +5,7 @@ from itertools import islice
 import click
 import msgspec
 
-from moorage.cli.support import completion, names
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, ledger_at_server, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
@@ -53,7 +53,7 @@ def list_(
 ) -> None:
     """Print consumers by UUID, with what each holds of which provider."""
     with ledger_at_server() as ledger:
-        uuid = None if provider is None else names.provider(ledger, provider).uuid
+        uuid = None if provider is None else ids.provider_named(ledger, provider).uuid
         asked = ConsumersAsked(project=project, user=user, type=kind, provider=uuid, older=older)
         found = [*islice(ledger.consumers(asked), limit)]
     if as_json:
@@ -73,7 +73,7 @@ def list_(
 def show(text: str, wide: bool, as_json: bool) -> None:
     """Print the consumer ID: whose it is, and what it holds."""
     with ledger_at_server() as ledger:
-        one = names.consumer(ledger, text)
+        one = ids.consumer_with(ledger, text)
     if as_json:
         show_json(msgspec.to_builtins(one))
         return

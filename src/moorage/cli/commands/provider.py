@@ -6,10 +6,16 @@ from itertools import islice
 import click
 import msgspec
 
-from moorage.cli.support import completion, names
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, ledger_at_server, server_now
-from moorage.cli.support.confirming import confirm, yes_option
-from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
+from moorage.cli.support.options import (
+    WholeNumber,
+    confirm,
+    example,
+    json_option,
+    wide_option,
+    yes_option,
+)
 from moorage.cli.support.output import CONFLICT, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
@@ -125,7 +131,7 @@ def list_(
 def show(text: str, wide: bool, as_json: bool) -> None:
     """Print PROVIDER: what it has, what is below it, and who uses it."""
     with ledger_at_server() as ledger:
-        one = names.provider(ledger, text)
+        one = ids.provider_named(ledger, text)
         asked = ConsumersAsked(provider=one.uuid)
         consumers = [*islice(ledger.consumers(asked), SHOWN_CONSUMERS + 1)]
     more = len(consumers) > SHOWN_CONSUMERS
@@ -153,8 +159,8 @@ def show(text: str, wide: bool, as_json: bool) -> None:
     if not consumers:
         say("nobody uses it")
         return
-    now, ids = server_now(), id_cells(each.uuid for each in consumers)
-    rows = [row(each, ids[each.uuid], now, one.uuid) for each in consumers]
+    now, texts = server_now(), id_cells(each.uuid for each in consumers)
+    rows = [row(each, texts[each.uuid], now, one.uuid) for each in consumers]
     show_rows(CONSUMERS, rows, wide=wide)
     if more:
         say(f"moorage: and more; see 'moorage consumer list --provider {one.uuid}'", err=True)
@@ -174,12 +180,12 @@ def show(text: str, wide: bool, as_json: bool) -> None:
 def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
     """Place nothing new on PROVIDER and on all below it; what is allocated stays.
 
-    Its figures and traits stay as they are, whoever writes them meanwhile. The machine of an agent
+    Its figures and traits stay as they are, also if others write them. The machine of an agent
     is drained with `moorage agent drain`; a compute node of nova, besides, with
     `openstack compute service set --disable`.
     """
     with ledger_at_server() as ledger:
-        one = names.provider(ledger, text)
+        one = ids.provider_named(ledger, text)
         act = ledger.provider_resume if undo else ledger.provider_drain
         done = act(one.uuid, reason)
     if as_json:
@@ -202,7 +208,7 @@ def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
 def delete(text: str, reason: str, yes: bool, as_json: bool) -> None:
     """Delete PROVIDER with its inventories; refused if something uses it or is below it."""
     with ledger_at_server() as ledger:
-        one = names.provider(ledger, text)
+        one = ids.provider_named(ledger, text)
         if _is_used(one):
             raise Failure(
                 CONFLICT,

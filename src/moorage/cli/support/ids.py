@@ -1,4 +1,7 @@
-"""Ids on the command line: a prefix is enough, if only one id begins with it."""
+"""Ids on the command line: a prefix is enough, if only one id begins with it.
+
+Providers also have names.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -6,9 +9,11 @@ from itertools import islice
 from moorage.cli.support.output import NOT_FOUND, USAGE, Failure
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
+from moorage.client.ledger import Ledger
 from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix
 from moorage.wire.admission import Lease
 from moorage.wire.labels import holder_of
+from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderShown
 
 NAMED_MAX = 5
 """Candidates that are named for an ambiguous prefix."""
@@ -31,7 +36,7 @@ def lease_id(admission: Admission, text: str, *, changing: bool = False) -> str:
     if not found:
         message = f"there is no lease whose id begins with '{text}'"
         raise Failure(NOT_FOUND, message, "lease_not_found")
-    return only(text, [(one.id, _said(one)) for one in found])
+    return _only(text, [(one.id, _said(one)) for one in found])
 
 
 def leases_with(admission: Admission, prefix: str, *, also_ended: bool = False) -> list[Lease]:
@@ -66,7 +71,7 @@ def agent_id(fleet: Fleet, text: str) -> str:
         found = [*islice(fleet.agents(state=state, id_prefix=wanted), NAMED_MAX + 1)]
         if found:
             hosts = [(one.id, "-" if one.facts is None else one.facts.hostname) for one in found]
-            return only(text, hosts)
+            return _only(text, hosts)
     message = f"there is no agent whose id begins with '{text}'"
     raise Failure(NOT_FOUND, message, "agent_not_found")
 
@@ -77,7 +82,48 @@ def token_id(tokens: Sequence[dict[str, str]], text: str) -> str:
     if len(text) < PREFIX_LENGTH_MIN:
         return text
     found = [(one["id"], one["name"]) for one in tokens if one["id"].startswith(text)]
-    return only(text, found) if found else text
+    return _only(text, found) if found else text
+
+
+def provider_named(ledger: Ledger, text: str) -> ProviderShown:
+    """Return the provider with this name, or else the only one whose UUID begins so.
+
+    Raises Failure: 7, there is none; 2, several begin so.
+    """
+    if named := ledger.providers_named(text):
+        return named[0]
+    wanted = text.lower()
+    found = ledger.providers_with(wanted, NAMED_MAX + 1) if is_prefix(wanted) else []
+    if not found:
+        raise Failure(
+            NOT_FOUND,
+            f"there is no provider with the name '{text}', and none whose UUID begins so"
+            " (at least 8 characters)",
+            "provider_not_found",
+        )
+    uuid = _only(text, [(one.uuid, one.name) for one in found])
+    return next(one for one in found if one.uuid == uuid)
+
+
+def consumer_with(ledger: Ledger, text: str) -> ConsumerShown:
+    """Return the only consumer whose UUID begins so. Raises Failure: 7, 2."""
+    wanted = text.lower()
+    if is_normal(wanted):
+        return ledger.consumer(wanted)
+    found: list[ConsumerShown] = []
+    if is_prefix(wanted):
+        for one in ledger.consumers(ConsumersAsked(id_prefix=wanted)):
+            found.append(one)
+            if len(found) > NAMED_MAX:
+                break
+    if not found:
+        raise Failure(
+            NOT_FOUND,
+            f"there is no consumer whose UUID begins with '{text}' (at least 8 characters)",
+            "allocations_not_found",
+        )
+    uuid = _only(text, [(one.uuid, one.type or "-") for one in found])
+    return next(one for one in found if one.uuid == uuid)
 
 
 def _check_askable(text: str) -> None:
@@ -95,7 +141,7 @@ def _is_to_find(text: str) -> bool:
     return is_prefix(text) and not is_normal(text)
 
 
-def only(text: str, found: Sequence[tuple[str, str]]) -> str:
+def _only(text: str, found: Sequence[tuple[str, str]]) -> str:
     """Return the only id of those that begin so; each has a text. Raises Failure: 2, several."""
     if len(found) == 1:
         return found[0][0]

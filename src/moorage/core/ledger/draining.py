@@ -1,7 +1,7 @@
 """Operators drain a provider: nothing new lands on it or below it until it is resumed.
 
 It is withheld, as a machine is whose agent is drained. So figures, traits and generations stay as
-they are, whoever writes them later; what is allocated stays, and may be written again, shrink or
+they are, also if others write them later; what is allocated stays, and may be written again, shrink or
 move between consumers.
 """
 
@@ -11,12 +11,11 @@ from moorage.core.ledger import withholding
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Provider
 from moorage.core.ledger.providers import find, subtree_of
+from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.texts import check_plain
 
 DRAINED = "drained"
 """The reason why a provider is withheld begins so if an operator has drained it."""
-
-REASON_LENGTH_MAX = 200
-"""Characters of an operator's own words."""
 
 
 def is_drained(provider: Provider) -> bool:
@@ -40,10 +39,9 @@ def drain(facts: Facts, uuid: ProviderId, reason: str) -> Changes:
     Raises PROVIDER_NOT_FOUND, CLASS_MANAGED, INVALID.
     """
     _, subtree = _subtree(facts, uuid)
-    if len(reason) > REASON_LENGTH_MAX or not reason.isprintable():
-        raise Error(
-            Code.INVALID, f"A reason has at most {REASON_LENGTH_MAX} characters, on one line."
-        )
+    if len(reason) > DETAIL_LENGTH_MAX:
+        raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
+    check_plain("reason", reason)
     return withholding.withhold(facts, subtree, f"{DRAINED}: {reason}" if reason else DRAINED)
 
 
