@@ -149,7 +149,7 @@ def _labels(context: click.Context, parameter: click.Parameter, texts: tuple[str
 
 def yes_option(command: C) -> C:
     """Add the option `--yes` to a command."""
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(command)
+    return click.option("--yes", is_flag=True, help="Do not ask.")(command)
 
 
 def confirm(what: str, yes: bool) -> None:

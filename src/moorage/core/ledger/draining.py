@@ -1,8 +1,8 @@
 """Operators drain a provider: nothing new lands on it or below it until it is resumed.
 
 It is withheld, as a machine is whose agent is drained. So figures, traits and generations stay as
-they are, also if others write them later; what is allocated stays, and may be written again, shrink or
-move between consumers.
+they are, also if others write them later. What is allocated stays, and may be written again, shrink
+or move between consumers.
 """
 
 from moorage.core.errors import Code, Error
