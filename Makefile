@@ -34,7 +34,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare browser generators alerts baremetal gate reporters metal3 orchestrators oldest-python
+E2E := osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python
 # Two at a time, and all tests of an orchestrator in one process, which starts it once.
 ORCHESTRATED := $(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q tests/orchestrators
 # Runs a command with a PostgreSQL in a folder.
@@ -57,7 +57,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts baremetal gate reporters metal3 orchestrators oldest-python compare audit environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python compare audit environments check bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -114,6 +114,9 @@ generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
 
 alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
+
+proxies: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(NGINX) ## Serve below a path behind a real nginx, with the stock client
+	NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/proxies $(ARGS)
 
 baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NGINX) ## Deploy a fake node of a real OpenStack Ironic with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal --nginx $(NGINX) $(ARGS)
@@ -289,11 +292,11 @@ $(AIRFLOW_VENV)/stamp: tests/orchestrators/requirements-airflow.lock scripts/env
 $(PROMTOOL): scripts/promtool
 	scripts/promtool $@
 
-$(KUBECTL): scripts/kubectl
-	scripts/kubectl $@
-
 $(NGINX): scripts/nginx
 	scripts/nginx $@
+
+$(KUBECTL): scripts/kubectl
+	scripts/kubectl $@
 
 # What is only linked is older than the script, so it is linked again each time.
 $(OLDEST_PYTHON): scripts/oldest-python

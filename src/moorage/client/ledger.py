@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from moorage.client.decoding import decode
 from moorage.client.transport import RefusedError, Transport
@@ -23,7 +23,13 @@ from moorage.wire.ledger import (
     Question,
 )
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.providers import ProviderPage, ProviderShown
+from moorage.wire.providers import (
+    ConsumerPage,
+    ConsumersAsked,
+    ConsumerShown,
+    ProviderPage,
+    ProviderShown,
+)
 
 T = TypeVar("T")
 
@@ -71,6 +77,51 @@ class Ledger:
             yield from page.providers
             if (cursor := page.next) is None:
                 return
+
+    def providers_named(self, name: str) -> list[ProviderShown]:
+        """Return the provider with exactly this name, if there is one."""
+        return self._page(ProviderPage, "/v1/providers", None, 1, name=name).providers
+
+    def providers_with(self, id_prefix: str, limit: int) -> list[ProviderShown]:
+        """Return the first providers whose UUIDs begin so."""
+        page = self._page(ProviderPage, "/v1/providers", None, limit, id_prefix=id_prefix)
+        return page.providers
+
+    def provider(self, uuid: str) -> ProviderShown:
+        """Return a provider."""
+        return self._ask(ProviderShown, "GET", _provider(uuid))
+
+    def provider_drain(self, uuid: str, reason: str = "") -> ProviderShown:
+        """Place nothing new on a provider and all below it; what is allocated stays."""
+        return self._ask(ProviderShown, "POST", f"{_provider(uuid)}/drain", {"reason": reason})
+
+    def provider_resume(self, uuid: str, reason: str = "") -> ProviderShown:
+        """Use a drained provider again."""
+        return self._ask(ProviderShown, "POST", f"{_provider(uuid)}/resume", {"reason": reason})
+
+    def provider_delete(self, uuid: str, reason: str = "") -> None:
+        """Delete a provider that has neither children nor allocations."""
+        asked = f"?{urlencode({'reason': reason})}" if reason else ""
+        self._transport.request("DELETE", f"{_provider(uuid)}{asked}")
+
+    def consumers(self, asked: ConsumersAsked | None = None) -> Iterator[ConsumerShown]:
+        """Yield consumers, by UUID. `cursor` and `limit` of what is asked do not count."""
+        wanted = asdict(asked or ConsumersAsked())
+        more = {
+            name: str(value)
+            for name, value in wanted.items()
+            if value is not None and name not in ("cursor", "limit")
+        }
+        cursor: str | None = None
+        while True:
+            page = self._page(ConsumerPage, "/v1/consumers", cursor, PAGE_MAX, **more)
+            yield from page.consumers
+            if (cursor := page.next) is None:
+                return
+
+    def consumer(self, uuid: str) -> ConsumerShown:
+        """Return a consumer."""
+        return self._ask(ConsumerShown, "GET", f"/v1/consumers/{quote(uuid, safe='')}")
 
     def capacity(self, asked: CapacityAsked | None = None) -> Capacity:
         """Return the sums of all inventories, by class and group, as of one revision."""
@@ -130,3 +181,7 @@ class Ledger:
 
     def _ask(self, kind: type[T], method: str, path: str, body: Any = None) -> T:
         return decode(kind, self._transport.request(method, path, body))
+
+
+def _provider(uuid: str) -> str:
+    return f"/v1/providers/{quote(uuid, safe='')}"

@@ -26,8 +26,8 @@ LINE_BYTES_MAX = 32 << 20
 """Bytes in one line of a stream."""
 
 PAGES = "/ui"
-PAGES_LINK = f"<{PAGES}>;"
-"""How the header `Link` begins if the server has pages for people."""
+PAGES_LINK = re.compile(f"<[^>]*{PAGES}>;")
+"""How the header `Link` begins if the server has pages for people; it has the server's prefix."""
 
 UNAUTHORIZED = 401
 NOT_FOUND = 404
@@ -204,7 +204,7 @@ class Transport:
             response = connection.getresponse()
             raw = _whole(response, self._answer_bytes_max)
             self.server_time = _time(response.getheader("Date")) or self.server_time
-            has_pages = response.getheader("Link", "").startswith(PAGES_LINK)
+            has_pages = PAGES_LINK.match(response.getheader("Link", ""))
             self.pages = f"{self.url}{PAGES}" if has_pages else None
             return response.status, raw, response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:

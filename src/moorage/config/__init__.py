@@ -3,8 +3,8 @@
 `Settings` in this file (`config/__init__.py`) has a field for each setting. Sources in order of
 increasing priority: the default, `moorage.toml`, the environment (`MOORAGE_` and the name in
 capitals), the command-line option. `addresses.py` parses hosts and networks in settings,
-`combinations.py` refuses settings that contradict each other, `errors.py` defines the error for a
-wrong setting.
+`prefixes.py` prefixes of paths, `combinations.py` refuses settings that contradict each other,
+`errors.py` defines the error for a wrong setting.
 """
 
 import os
@@ -108,8 +108,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = False
     trusted_proxies: Annotated[
         tuple[str, ...],
-        _about("Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count."),
+        _about("Networks of proxies whose X-Forwarded-For, -Proto and -Prefix count."),
     ] = ()
+    path_prefix: Annotated[
+        str | None,
+        _about("Path before all addresses, e.g. /placement; requests may have it or not."),
+    ] = None
     testing: Annotated[
         bool, _about("Mount the test-only reset; needs noauth2 and a loopback address.")
     ] = False

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from moorage.config.addresses import address_parse, networks_parse
 from moorage.config.errors import ConfigError
+from moorage.config.prefixes import prefix_parse
 from moorage.store.addresses import has_password, is_postgres
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def check(settings: "Settings") -> None:
     if settings.boskos_password_file is not None and settings.boskos_listen is None:
         raise ConfigError("boskos_password_file: needs boskos_listen, the address it is for")
     networks_parse(settings.trusted_proxies)
+    prefix_parse(settings.path_prefix)
     if settings.boskos_listen is not None:
         boskos = address_parse(settings.boskos_listen, "boskos_listen")
         free = settings.insecure_boskos or settings.boskos_password_file is not None

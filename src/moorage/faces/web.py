@@ -193,6 +193,12 @@ _NAMES = {
 """Names that most requests have."""
 
 
+def path_of(scope: Scope) -> str:
+    """Return the path of a request below the one that the server is mounted at."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
 def headers_of(scope: Scope) -> dict[str, str]:
     """Return the request's headers by lower-case name; repeated ones are joined with a comma."""
     headers: dict[str, str] = {}

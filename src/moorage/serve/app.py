@@ -18,10 +18,12 @@ from moorage.faces.web import (
     Receive,
     Scope,
     Send,
+    path_of,
 )
 from moorage.serve.http.protocol import LENGTH_UNREADABLE
 from moorage.serve.logs import AccessLog, AccessRecord, time_text
 from moorage.serve.metrics import RequestMetrics
+from moorage.serve.mount import Mount
 
 Face = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -63,6 +65,7 @@ class Application:
         access_log: AccessLog | None,
         default: str = PLACEMENT,
         prompts: Mapping[str, Prompt] | None = None,
+        mount: Mount | None = None,
     ) -> None:
         """Connect the faces.
 
@@ -74,7 +77,9 @@ class Application:
             default: the name of `rest` in the metrics.
             prompts: by the first segment of the paths that they may answer at once. What they
                 answer is never logged.
+            mount: the prefix of all addresses; None: only what trusted proxies say.
         """
+        self._mount = mount or Mount()
         self._prompts = prompts or {}
         self._rest = rest
         self._default = default
@@ -84,7 +89,8 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        name = scope["path"][1:].partition("/")[0]
+        self._mount.place(scope)
+        name = path_of(scope)[1:].partition("/")[0]
         face = self._faces.get(name)
         if face is None:
             name, face = self._default, self._rest
@@ -109,7 +115,8 @@ class Application:
 
     def prompt(self, scope: Scope, body: bytes) -> PromptAnswer | None:
         """Return what may answer a request from memory; None: call the application."""
-        name = scope["path"][1:].partition("/")[0]
+        self._mount.place(scope)
+        name = path_of(scope)[1:].partition("/")[0]
         prompt = self._prompts.get(name)
         answer = None if prompt is None else prompt(scope, body)
         return None if answer is None else partial(self._counted, answer, name, scope["method"])

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from moorage.config import Settings
 from moorage.config.errors import ConfigError
+from moorage.config.prefixes import prefix_parse
 from moorage.core.ids import ConsumerId
 from moorage.faces.auth.local_first import LocalFirst
 from moorage.faces.auth.noauth2 import NoAuth2
@@ -17,6 +18,7 @@ from moorage.faces.dashboard.app import DashboardFace
 from moorage.faces.health import PATHS, HealthFace
 from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
+from moorage.faces.placement.routes import first_segments
 from moorage.faces.testing import testing_face
 from moorage.faces.v1.app import V1Face
 from moorage.faces.v1.in_process import InProcessApi
@@ -25,8 +27,10 @@ from moorage.faces.web import Authenticator, Limits, Prompt
 from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.fleet_metrics import FleetMetrics
+from moorage.serve.front_door import front_door
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import ServerMetrics
+from moorage.serve.mount import Mount
 from moorage.serve.pool_metrics import PoolMetrics
 from moorage.serve.reporter_metrics import ReporterMetrics
 from moorage.serve.stock_metrics import PastMetrics, StockMetrics
@@ -69,12 +73,7 @@ def compose(
     Raises:
         ConfigError: the settings need something that is not installed.
     """
-    limits = Limits(
-        body_bytes_max=settings.body_bytes_max,
-        bulk_bytes_max=settings.bulk_bytes_max,
-        query_bytes_max=settings.query_bytes_max,
-        query_parameters_max=settings.query_parameters_max,
-    )
+    limits = _limits(settings)
     authenticator = _authenticator(settings, service)
     placement = PlacementFace(
         service,
@@ -83,12 +82,7 @@ def compose(
         cors_origin=settings.cors_origin,
         limits=limits,
     )
-    metrics = ServerMetrics(service)
-    metrics.add(PoolMetrics(service.admission))
-    metrics.add(StockMetrics(service.chores.stock))
-    metrics.add(PastMetrics(service.admission.ended, service.chores.changelog))
-    metrics.add(FleetMetrics(service.fleet))
-    metrics.add(ReporterMetrics(service.reporters))
+    metrics = _metrics(service)
     health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     plain = settings.insecure_agents
@@ -107,11 +101,45 @@ def compose(
         recognize = TokenAuthenticator(service.access).recognize
         face = PromptFace(service, recognize, limits, plain_agents=plain)
         prompts["v1"] = face.prompt
-    application = Application(placement, faces, metrics.requests, access_log, prompts=prompts)
+    rest, mount = front_door(placement) if settings.ui else placement, _mount(settings, faces)
+    application = Application(
+        rest, faces, metrics.requests, access_log, prompts=prompts, mount=mount
+    )
     second = None
     if boskos is not None:
         second = boskos.application(limits, metrics.requests, access_log)
     return Composition(application, second, metrics, access_log)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        body_bytes_max=settings.body_bytes_max,
+        bulk_bytes_max=settings.bulk_bytes_max,
+        query_bytes_max=settings.query_bytes_max,
+        query_parameters_max=settings.query_parameters_max,
+    )
+
+
+def _metrics(service: Service) -> ServerMetrics:
+    metrics = ServerMetrics(service)
+    metrics.add(PoolMetrics(service.admission))
+    metrics.add(StockMetrics(service.chores.stock))
+    metrics.add(PastMetrics(service.admission.ended, service.chores.changelog))
+    metrics.add(FleetMetrics(service.fleet))
+    metrics.add(ReporterMetrics(service.reporters))
+    return metrics
+
+
+def _mount(settings: Settings, faces: dict[str, Face]) -> Mount:
+    """Return where the server is mounted. Raises ConfigError."""
+    prefix = prefix_parse(settings.path_prefix)
+    mount = Mount(prefix, {*faces, *first_segments()})
+    if mount.is_own(prefix):
+        raise ConfigError(
+            f"path_prefix: {prefix} begins as paths of Moorage itself; choose another, such as"
+            " /placement"
+        )
+    return mount
 
 
 def _metrics_text(

@@ -28,6 +28,7 @@ from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
+from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
 from moorage.serve.http.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.http.listening import Acceptor, ConnectionCounter
@@ -215,6 +216,9 @@ async def _serve(
         sys.stdout.write(
             f"moorage: serving {urls[0]} ({service.engine.name}, revision {revision})\n"
         )
+        if settings.ui:
+            here = _reachable(doors[0].address).url(scheme)
+            sys.stdout.write(pages_line(settings, files.token, here))
         sys.stdout.flush()
 
     for danger in exposure.warnings(settings, *(door.address for door in doors)):

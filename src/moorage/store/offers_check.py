@@ -11,6 +11,7 @@ from typing import NamedTuple
 from moorage.core.fleet.model import Agent, ManagedClass, Part, State
 from moorage.core.fleet.offers import offered, why_withheld
 from moorage.core.ids import AgentId, ProviderId
+from moorage.core.ledger.draining import is_drained
 from moorage.core.ledger.model import Inventory, Provider, Withheld
 from moorage.store.api import Damaged, Plan, Query, Row, Stream
 from moorage.store.fleet.rows import agent_from_row
@@ -75,7 +76,10 @@ def _agents_of(agents: Mapping[AgentId, Agent], held: Held) -> Iterator[str]:
 
 
 def _withheld(agents: Iterable[Agent], held: Held) -> Iterator[str]:
-    """Compare whether each provider is withheld with its agent's root, or with its parent."""
+    """Compare whether each provider is withheld with its agent's root, or with its parent.
+
+    What an operator has drained is withheld by itself.
+    """
     # Of a decommissioned agent's machine another one may speak.
     ordered = sorted(agents, key=lambda agent: agent.state is State.ACTIVE)
     reasons = {
@@ -88,6 +92,8 @@ def _withheld(agents: Iterable[Agent], held: Held) -> Iterator[str]:
         expected = None if reason is None else Withheld(reason, uuid)
         if expected is None and provider.parent is not None and provider.parent in held:
             expected = held[provider.parent][0].withheld
+        if uuid not in reasons and is_drained(provider):
+            expected = provider.withheld
         if provider.withheld != expected:
             yield f"provider {uuid}: withheld is {_text(provider.withheld)}, not {_text(expected)}"
         for name, inventory in inventories.items():

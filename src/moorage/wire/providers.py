@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from moorage.wire.dataclass import dataclass
+from moorage.wire.pages import PageAsked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,5 +58,84 @@ class ProviderPage:
     """
 
     providers: list[ProviderShown]
+    next: str | None
+    as_of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidersAsked(PageAsked):
+    """Which providers: those with the exact `name`, or whose UUID begins with `id_prefix`."""
+
+    name: str | None = None
+    id_prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainRequest:
+    """Why a provider is drained, resumed or deleted, for the audit trail and for others."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAsked:
+    """Why a provider is deleted, for the audit trail."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocated:
+    """What a consumer holds of a provider; `name` null: the provider was deleted meanwhile."""
+
+    provider: str
+    name: str | None
+    resources: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerShown:
+    """A consumer with all that it holds, by the name of the provider.
+
+    `type` null: it was created before consumers had types. `created_at` is when it got its first
+    allocation.
+    """
+
+    uuid: str
+    generation: int
+    project: str
+    user: str
+    type: str | None
+    allocations: list[Allocated]
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumersAsked(PageAsked):
+    """Which consumers: those that all the given values fit.
+
+    `type` "unknown" means those without one. `provider` is the UUID of one that they hold something
+    of. `older` is the least age in seconds. `id_prefix` is the beginning of the UUID.
+    """
+
+    project: str | None = None
+    user: str | None = None
+    type: str | None = None
+    provider: str | None = None
+    older: float | None = None
+    id_prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerPage:
+    """A page of consumers by UUID; `next` null: the last page.
+
+    A page may have fewer consumers than asked for, or none, although others follow: only so many
+    are looked at for one page. `as_of` is the cursor of the revision at which they were read, for
+    `/v1/watch`.
+    """
+
+    consumers: list[ConsumerShown]
     next: str | None
     as_of: str

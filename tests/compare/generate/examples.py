@@ -90,11 +90,7 @@ EXAMPLES: dict[str, list[Ask]] = {
     "Unknown names in queries": [
         find("resources=VCPU:1&resources1=CUSTOM_NOSUCH:1"),
     ],
-    "Mappings of the unsuffixed group": [
-        provider(),
-        offers(VCPU=4),
-        claim(mappings={"": []}),
-    ],
+    "Browsers at the root": [with_header(plain("GET", "/"), "Accept", "text/html")],
     "Empty provider names": [provider(), part("PUT", "", body={"name": ""})],
     "Duplicate keys": [
         provider(),

@@ -48,6 +48,21 @@ WRONG: list[Any] = [
     *("99999999-9999-4999-8999-999999999999", "not-a-uuid", PROVIDERS[0], CONSUMERS[0]),
     *([], {}, [None], {"a": 1}, [1, 1]),
 ]
+STRANGERS = [
+    "",
+    " ",
+    "-",
+    "é",
+    "a b",
+    "\n",
+    "mappings",
+    "vcpu",
+    "VCPU ",
+    "x" * 65,
+    PROVIDERS[0][:-1],
+]
+"""Names that match no pattern of a schema, or several."""
+
 WRONG_PIECES = ["x", "VCPU", "CUSTOM_NOSUCH", "not-a-uuid", "99999999-9999-4999-8999-999999999999"]
 WRONG_PAIRS = ["x=1", "limit=0", "limit=x", "name=", "uuid=x", "resources=", "member_of=", "a", "="]
 
@@ -131,11 +146,23 @@ class Sequence(Fuzzer):
         content = NOTHING if body is None else body()
         while wrong and content is not NOTHING and self._rarely(0.7):
             content = mutated(choice, content, tame)
+        if content is not NOTHING and self._rarely(0.06):
+            content = self._with_stranger(content)
         path, query = self._path(method, template, wrong), self._pieces(template, wrong)
         headers = self._said(content is not NOTHING, wrong)
         if wrong and self._rarely(0.03):
             method = choice.choice(["PATCH", "OPTIONS", "HEAD", "PUT", "POST", "DELETE", "GET"])
         return Ask(method, template, path, query, headers, content)
+
+    def _with_stranger(self, value: Any) -> Any:
+        """Return a body with a member of any name and value in one of its objects."""
+        if isinstance(value, dict):
+            inner = [key for key, part in value.items() if isinstance(part, dict)]
+            if inner and self._rarely(0.75):
+                key = self.choice.choice(inner)
+                return {**value, key: self._with_stranger(value[key])}
+            return {**value, self.choice.choice(STRANGERS): self.choice.choice(WRONG)}
+        return value
 
     def _dealt(self) -> tuple[str, str, Body]:
         """Return the next route from a shuffled deck, so that each route is used.

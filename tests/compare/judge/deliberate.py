@@ -13,7 +13,7 @@ from tests.compare.exchange import Exchange
 from tests.compare.generate.requests import NOTHING
 from tests.compare.judge.defects import DEFECTS
 from tests.compare.judge.differences import ABSENT, Difference
-from tests.compare.judge.reading import groups, keys_below, odd_uuids, odd_version, texts, words
+from tests.compare.judge.reading import groups, odd_uuids, odd_version, texts, words
 from tests.compare.judge.reasons import DETAIL, REFUSED, Deliberate
 
 TYPES_SINCE = 38
@@ -55,14 +55,12 @@ def _unknown_names(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
-def _unnamed_mappings(exchange: Exchange, difference: Difference) -> bool:
+def _browser(exchange: Exchange, difference: Difference) -> bool:
+    accept = dict(exchange.ask.headers).get("Accept", "")
     return (
-        exchange.ours.status == 400
-        and difference.aspect in REFUSED
-        and bool(
-            re.search(r"JSON does not validate: Expected .* at `.*mappings\[", exchange.our_detail)
-        )
-        and "" in keys_below(exchange.body, "mappings")
+        exchange.ask.path == "/"
+        and exchange.ours.status == 303
+        and accept.lower().startswith("text/html")
     )
 
 
@@ -284,7 +282,7 @@ def _long_bodies(exchange: Exchange, difference: Difference) -> bool:
 CHOICES = [
     Deliberate("UUID spellings", _other_spelling, forks=True),
     Deliberate("Unknown names in queries", _unknown_names),
-    Deliberate("Mappings of the unsuffixed group", _unnamed_mappings, forks=True),
+    Deliberate("Browsers at the root", _browser),
     Deliberate("Empty provider names", _empty_name, forks=True),
     Deliberate("Duplicate keys", _twice, forks=True),
     Deliberate("NUL characters", _nul, forks=True),

@@ -171,6 +171,8 @@ def test_optional_bodies() -> None:
         "POST /v1/tokens/{id}/rotate",
         "POST /v1/database/backup",
         "POST /v1/agents/{id}/drain",
+        "POST /v1/providers/{id}/drain",
+        "POST /v1/providers/{id}/resume",
         "POST /v1/pools/{name+}:slots/{slot}/drain",
         "POST /v1/agents/{id}/resume",
         "POST /v1/agents/{id}/expunge",

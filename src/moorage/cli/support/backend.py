@@ -1,44 +1,30 @@
-"""Administration: by the server that owns the database, or directly in the database.
+"""Administration by the server that owns the database, or directly in it, see `database.py`.
 
 Both ways take and return the same plain values, those of the native API.
 """
 
-import asyncio
 import os
-import pwd
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
-
-import msgspec
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
-from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
+from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
 from moorage.client.run.failures import exit_code_of
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.config import Settings
-from moorage.core.errors import Code, Error
 from moorage.core.limits import PAGE_MAX
 from moorage.serve.files import Files
-from moorage.service.access.audit import Actor
-from moorage.service.app import Service
-from moorage.service.chores import Retention
-from moorage.service.clock import SystemClock
-from moorage.service.native.audit import shown as entry_shown
-from moorage.service.native.tokens import create_token, replace, shown
-from moorage.store.api import Fatal, Locked, StoreError
-from moorage.store.open import copy
+from moorage.store.api import Fatal, StoreError
 from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
 
-T = TypeVar("T")
-
-KEEPING = Retention(ended_leases_hours=None)
-"""A command does not know how long its server keeps ended leases, so it deletes none."""
+if TYPE_CHECKING:
+    from moorage.cli.support.database import DatabaseBackend
 
 
 class ServerBackend:
@@ -92,6 +78,8 @@ class ServerBackend:
         if self._database is None:
             answer: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
             return answer
+        from moorage.store.open import copy  # deferred: it loads the engines
+
         path = os.path.abspath(target)
         noted = {"copied_to": path}
         self._ask("POST", "/v1/database/backup", noted)
@@ -134,99 +122,9 @@ def refusals_translated() -> Iterator[None]:
         raise Failure(exit_code_of(refusal), f"{refusal}{hint}", refusal.code) from None
 
 
-class DatabaseBackend:
-    """Opens the database itself, if no server uses it; a missing file is never created."""
-
-    def __init__(self, database_url: str) -> None:
-        self._database_url = database_url
-
-    def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
-        """See `command.Administration`."""
-        made = self._run(lambda service: create_token(service.access, wanted, local()))
-        answer: dict[str, Any] = msgspec.to_builtins(made)
-        return answer
-
-    def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
-        """See `command.Administration`."""
-        made = self._run(lambda service: replace(service.access, token_id, wanted, local()))
-        answer: dict[str, Any] = msgspec.to_builtins(made)
-        return answer
-
-    def token_list(self) -> list[dict[str, Any]]:
-        """See `command.Administration`."""
-        tokens = self._run(lambda service: service.access.list())
-        return [msgspec.to_builtins(shown(token)) for token in tokens]
-
-    def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
-        """See `command.Administration`."""
-        self._run(lambda service: service.token_ends.revoke(token_id, local(), leases=leases))
-
-    def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
-        """See `command.Administration`."""
-        rows, _ = self._run(lambda service: service.audit.page(None, limit, target))
-        return [msgspec.to_builtins(entry_shown(row)) for row in rows]
-
-    def backup(self, target: str) -> str:
-        """See `command.Administration`."""
-        path = os.path.abspath(target)
-        self._run(lambda service: service.operations.backup(path, by=local()))
-        return path
-
-    def check(self) -> list[str]:
-        """See `command.Administration`."""
-        return self._run(lambda service: service.operations.check())
-
-    def epoch_raise(self) -> dict[str, int]:
-        """See `command.Administration`."""
-        epoch, revision = self._run(lambda service: service.operations.epoch_raise(by=local()))
-        return {"epoch": epoch, "revision": revision}
-
-    def restored(self, source: str, kept: str | None) -> None:
-        """Record in the audit trail that the database was restored from the backup `source`."""
-        after = {"kept": kept}
-        self._run(
-            lambda service: service.audit.record(local(), "database.restore", source, after=after)
-        )
-
-    def _run(self, act: Callable[[Service], Awaitable[T]]) -> T:
-        self._check_there()
-        try:
-            return asyncio.run(self._with_service(act))
-        except Locked as error:
-            raise Failure(UNREACHABLE, f"{error}; its server does not answer") from None
-        except Error as error:
-            code = _exit_code(error.code)
-            raise Failure(code, error.message, error.code) from None
-        except StoreError as error:
-            raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
-
-    def _check_there(self) -> None:
-        """Raise Failure, 2, if there is no file: otherwise an empty ledger would be created."""
-        path = Files(self._database_url).database
-        if path is not None and not path.exists():
-            raise Failure(
-                USAGE,
-                f"there is no database at {path}; use --database, or change to its folder",
-            )
-
-    async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
-        service = await Service.open(
-            self._database_url, SystemClock(), on_fatal=_give_up, retention=KEEPING
-        )
-        try:
-            return await act(service)
-        finally:
-            await service.stop()
-
-
-def _exit_code(code: Code) -> int:
-    """Return the exit code of a refusal, the same as that of a server's."""
-    if code is Code.INVALID:
-        return USAGE
-    return NOT_FOUND if code.endswith("_not_found") else FAILED
-
-
-def find(settings: Settings, url: str | None, token: str | None) -> ServerBackend | DatabaseBackend:
+def find(
+    settings: Settings, url: str | None, token: str | None
+) -> "ServerBackend | DatabaseBackend":
     """Choose the target: the named server, else the announced one, else the database itself.
 
     Args:
@@ -243,7 +141,11 @@ def find(settings: Settings, url: str | None, token: str | None) -> ServerBacken
         found = _named(files, url, token) if url is not None else _announced(files, token)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
-    return found or DatabaseBackend(address_of(settings))
+    if found is not None:
+        return found
+    from moorage.cli.support.database import DatabaseBackend  # deferred: it loads the service
+
+    return DatabaseBackend(address_of(settings))
 
 
 def _named(files: Files, url: str, token: str | None) -> ServerBackend:
@@ -268,17 +170,3 @@ def _announced(files: Files, token: str | None) -> ServerBackend | None:
     beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else stored_token(files)
     transport = Transport(announced.url, token or beside, certificate=announced.certificate)
     return ServerBackend(transport, str(files.database)) if transport.reachable() else None
-
-
-def local() -> Actor:
-    """Return the local user, for audit rows: access to the database file permits everything."""
-    try:
-        who = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        who = str(os.getuid())
-    return Actor(who, None, "local")
-
-
-def _give_up(error: Exception) -> None:
-    """Exit at once: work that may be lost must not be reported as done."""
-    os._exit(FAILED)

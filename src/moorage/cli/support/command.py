@@ -15,6 +15,7 @@ from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
     from moorage.client.fleet import Fleet
+    from moorage.client.ledger import Ledger
     from moorage.client.reporting import Reporting
     from moorage.client.transport import Transport
     from moorage.wire.admin import RotationWanted, TokenWanted
@@ -158,6 +159,16 @@ def fleet_at_server() -> "Iterator[Fleet]":
 
     with refusals_translated():
         yield Fleet(server())
+
+
+@contextmanager
+def ledger_at_server() -> "Iterator[Ledger]":
+    """Yield access to the providers and consumers of the running command's server."""
+    from moorage.cli.support.backend import refusals_translated
+    from moorage.client.ledger import Ledger
+
+    with refusals_translated():
+        yield Ledger(server())
 
 
 @contextmanager

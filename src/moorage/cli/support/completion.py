@@ -41,6 +41,22 @@ def pools(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+def providers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer that server's providers by name; only the first ones of many."""
+    found = _asked(ctx, lambda server: _ledger(server).providers_page(None, NAMES_MAX).providers)
+    return [CompletionItem(one.name) for one in found if one.name.startswith(incomplete)]
+
+
+def consumers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer that server's consumers; only the first ones of many."""
+    found = _asked(ctx, lambda server: [*islice(_ledger(server).consumers(), NAMES_MAX)])
+    return [
+        CompletionItem(one.uuid, help=one.type or "-")
+        for one in found
+        if one.uuid.startswith(incomplete)
+    ]
+
+
 def leases(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer that server's leases and tickets that have not ended, each with its owner."""
     found = _asked(

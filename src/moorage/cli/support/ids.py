@@ -1,4 +1,7 @@
-"""Ids on the command line: a prefix is enough, if only one id begins with it."""
+"""Ids on the command line: a prefix is enough, if only one id begins with it.
+
+Providers also have names.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -6,10 +9,12 @@ from itertools import islice
 from moorage.cli.support.output import NOT_FOUND, USAGE, Failure
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
+from moorage.client.ledger import Ledger
 from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix
 from moorage.wire.admission import Lease
 from moorage.wire.fleet import Agent
 from moorage.wire.labels import holder_of
+from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderShown
 
 NAMED_MAX = 5
 """Candidates that are named for an ambiguous prefix."""
@@ -99,6 +104,47 @@ def token_id(tokens: Sequence[dict[str, str]], text: str, *, whole: bool = False
     return _only(text, found, whole=whole) if found else text
 
 
+def provider_named(ledger: Ledger, text: str) -> ProviderShown:
+    """Return the provider with this name, or else the only one whose UUID begins so.
+
+    Raises Failure: 7, there is none; 2, several begin so.
+    """
+    if named := ledger.providers_named(text):
+        return named[0]
+    wanted = text.lower()
+    found = ledger.providers_with(wanted, NAMED_MAX + 1) if is_prefix(wanted) else []
+    if not found:
+        raise Failure(
+            NOT_FOUND,
+            f"there is no provider with the name '{text}', and none whose UUID begins so"
+            " (at least 8 characters)",
+            "provider_not_found",
+        )
+    uuid = _only(text, [(one.uuid, one.name) for one in found])
+    return next(one for one in found if one.uuid == uuid)
+
+
+def consumer_with(ledger: Ledger, text: str) -> ConsumerShown:
+    """Return the only consumer whose UUID begins so. Raises Failure: 7, 2."""
+    wanted = text.lower()
+    if is_normal(wanted):
+        return ledger.consumer(wanted)
+    found: list[ConsumerShown] = []
+    if is_prefix(wanted):
+        for one in ledger.consumers(ConsumersAsked(id_prefix=wanted)):
+            found.append(one)
+            if len(found) > NAMED_MAX:
+                break
+    if not found:
+        raise Failure(
+            NOT_FOUND,
+            f"there is no consumer whose UUID begins with '{text}' (at least 8 characters)",
+            "allocations_not_found",
+        )
+    uuid = _only(text, [(one.uuid, one.type or "-") for one in found])
+    return next(one for one in found if one.uuid == uuid)
+
+
 def _check_askable(text: str) -> None:
     """Raise Failure: 7, the id has a slash, so it cannot even be asked for."""
     if "/" in text:
@@ -121,9 +167,10 @@ def _only(
     *,
     whole: bool = False,
 ) -> str:
-    """Return the only id. Raises Failure: 2, there are several, or it must be `whole`.
+    """Return the only id of those found; each has a text.
 
-    `why` says of several what they have in common, and what to do.
+    `why` says of several what they have in common, and what to do. Raises Failure: 2, there are
+    several, or it must be `whole`.
     """
     if len(found) == 1:
         only, whose = found[0]

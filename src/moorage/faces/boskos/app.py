@@ -8,7 +8,7 @@ from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.responses import Response, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
-from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
+from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send, path_of
 from moorage.service.access.audit import Actor
 from moorage.service.compat.boskos import Boskos
 
@@ -42,7 +42,7 @@ class BoskosFace:
         await answer_send(await self._answer(scope, receive), scope["method"], send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
-        method, path = scope["method"], scope["path"]
+        method, path = scope["method"], path_of(scope)
         if path == "*":
             return Response(400, more=((b"connection", b"close"),))
         answer = without_handler(scope, self._passwords)

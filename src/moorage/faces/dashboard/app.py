@@ -24,6 +24,7 @@ from moorage.faces.dashboard.assets import assets
 from moorage.faces.dashboard.assets import tag as assets_tag
 from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.navigation import navigation
+from moorage.faces.dashboard.outward import events_outward, headers_outward, page_outward
 from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.dashboard.rendering import (
     FORM_TOKEN_PLACE,
@@ -60,6 +61,7 @@ from moorage.faces.web import (
     headers_of,
     leaving,
     path_check,
+    path_of,
     query_parse,
     request_id_new,
 )
@@ -70,6 +72,7 @@ SIGN_IN = f"{ROOT}/sign-in"
 SIGN_OUT = f"{ROOT}/sign-out"
 STATIC = f"{ROOT}/static/"
 HTML = "text/html; charset=utf-8"
+HTML_HEADER = (b"content-type", HTML.encode())
 LAST_WORD = re.compile("[/:][^/:]*$")
 FOR_EVER = (b"cache-control", b"public, max-age=31536000, immutable")
 
@@ -105,9 +108,10 @@ class DashboardFace:
             answer = await self._answer(scope, receive)
         except Exception as error:
             answer = self._failed(scope, error, request_id[1].decode())
+        prefix = scope.get("root_path", "")
         if isinstance(answer, Stream):
             await stream_send(
-                answer,
+                replace(answer, pieces=events_outward(answer.pieces, prefix)),
                 [*head.SAFE, head.NO_STORE, request_id],
                 scope,
                 send,
@@ -115,6 +119,10 @@ class DashboardFace:
             )
             return
         status, headers, body = answer
+        if prefix:
+            headers = headers_outward(headers, prefix)
+            if HTML_HEADER in headers:
+                body = page_outward(body.decode(), prefix).encode()
         headers = head.with_length([*headers, request_id], body)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         if scope["method"] == "HEAD":
@@ -124,7 +132,7 @@ class DashboardFace:
     async def _answer(
         self, scope: Scope, receive: Receive
     ) -> Stream | tuple[int, head.Headers, bytes]:
-        path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = path_of(scope)
         path_check(path)
         headers = headers_of(scope)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
@@ -294,7 +302,8 @@ class DashboardFace:
         if method != "GET":
             raise RefusalError(HTTPStatus.UNAUTHORIZED, "Your session has ended: sign in again.")
         query = scope["query_string"].decode("latin-1")
-        back = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        back = scope["raw_path"].decode("latin-1").removeprefix(scope.get("root_path", ""))
+        back += f"?{query}" if query else ""
         if head.is_from_elsewhere(headers) and _is_own(back):
             # Browsers send no cookie with links of other sites, but with those of this page.
             text = self._templates.get("again.html").render(title="Moorage", address=back)
@@ -353,7 +362,7 @@ def _redirect(target: str) -> tuple[int, head.Headers, bytes]:
 
 def _back(scope: Scope) -> str:
     """Return the page whose form was refused: an action is one word below it. Empty: no form."""
-    path = LAST_WORD.sub("", scope["path"].removeprefix(scope.get("root_path", "")))
+    path = LAST_WORD.sub("", path_of(scope))
     return quote(path) if scope["method"] == "POST" and path.startswith(ROOT) else ""
 
 

@@ -48,9 +48,10 @@ def cookie_name(scope: Scope, headers: Mapping[str, str]) -> str:
 
     Browsers send cookies to every port of a host. So without TLS, where several servers may share
     one host, the name has the port that the browser sees: that of a proxy, if there is one.
+    With a prefix, the cookie is for its paths only, because others may belong to other servers.
     """
     if scope["scheme"] == "https":
-        return "__Host-moorage"
+        return "__Secure-moorage" if scope.get("root_path") else "__Host-moorage"
     port = PORT.search(headers.get("host", ""))
     return f"moorage-{port[1]}" if port else "moorage"
 
@@ -75,7 +76,9 @@ def cookie_set(scope: Scope, headers: Mapping[str, str], secret: str) -> tuple[b
 
     The server decides when the session ends; the cookie itself ends with the browser.
     """
-    parts = [f"{cookie_name(scope, headers)}={secret}", "Path=/", "HttpOnly", "SameSite=Strict"]
+    path = scope.get("root_path") or "/"
+    name = cookie_name(scope, headers)
+    parts = [f"{name}={secret}", f"Path={path}", "HttpOnly", "SameSite=Strict"]
     if scope["scheme"] == "https":
         parts.append("Secure")
     if not secret:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.responses import Response
-from moorage.faces.web import Scope
+from moorage.faces.web import Scope, path_of
 
 SAFE = "/$&+,:;=@-_.~"
 """Characters that Go does not escape in a path."""
@@ -26,16 +26,18 @@ def without_handler(scope: Scope, passwords: Passwords) -> Response | None:
     return (
         browser_refused(scope)
         or passwords.refused(scope)
-        or redirect(scope["method"], scope["path"], scope["query_string"])
+        or redirect(
+            scope["method"], path_of(scope), scope["query_string"], scope.get("root_path", "")
+        )
     )
 
 
-def redirect(method: str, path: str, query_string: bytes) -> Response | None:
-    """Return the redirect to a cleaned path; None if the path is clean."""
+def redirect(method: str, path: str, query_string: bytes, root: str = "") -> Response | None:
+    """Return the redirect to a cleaned path below `root`; None if the path is clean."""
     wanted = tidied(path)
     if wanted == path:
         return None
-    target = quote(wanted, safe=SAFE)
+    target = quote(root + wanted, safe=SAFE)
     if query_string:
         target += "?" + query_string.decode("latin-1")
     more = ((b"location", target.encode("latin-1")),)

@@ -27,7 +27,16 @@ from moorage.faces.golang.texts import (
     storable,
 )
 from moorage.faces.json_decoding import decoded
-from moorage.faces.web import RETRY_AFTER, Limits, Receive, RefusalError, Scope, Send, leaving
+from moorage.faces.web import (
+    RETRY_AFTER,
+    Limits,
+    Receive,
+    RefusalError,
+    Scope,
+    Send,
+    leaving,
+    path_of,
+)
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
 from moorage.wire.labels import DESCRIBING
 
@@ -79,20 +88,20 @@ class LeaseProxyFace:
         answer = without_handler(scope, self._passwords)
         if answer is not None:
             return answer
-        if scope["path"] not in (ACQUIRE, RELEASE):
+        if path_of(scope) not in (ACQUIRE, RELEASE):
             return refusal(404, "404 page not found")
         if scope["method"] != "POST":
             return refusal(405, f"Method {scope['method']} not allowed, POST requests only.")
         try:
             body = await body_of(scope, receive, self._limits)
             query = query_values(scope["query_string"])
-            if scope["path"] == ACQUIRE:
+            if path_of(scope) == ACQUIRE:
                 return await self._acquire(query, leaving(scope, receive))
             return await self._release(query, body)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
         except Exception:  # callers get an answer, as for any other failure
-            log.exception("%s failed", scope["path"])
+            log.exception("%s failed", path_of(scope))
             return refusal(500, "the server has erred; its log says how")
 
     async def _acquire(

@@ -32,6 +32,7 @@ from moorage.faces.web import (
     gone,
     headers_of,
     path_check,
+    path_of,
     query_parse,
     request_id_new,
 )
@@ -66,8 +67,7 @@ class RequestState:
     @property
     def path(self) -> str:
         """The path below the one that this face is mounted at."""
-        path: str = self.scope["path"]
-        return path.removeprefix(self.prefix)
+        return path_of(self.scope)
 
     def url(self, location: str) -> str:
         """Return the absolute form of a path of this API."""

@@ -280,6 +280,11 @@ def routes() -> tuple[Route, ...]:
     )
 
 
+def first_segments() -> frozenset[str]:
+    """Return the first segments of all paths."""
+    return frozenset(route.path[1:].partition("/")[0] for route in routes()) - {""}
+
+
 Key = tuple[int, tuple[str, ...]]
 """The number of segments of an address, and its fixed segments."""
 

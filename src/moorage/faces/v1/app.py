@@ -37,14 +37,15 @@ from moorage.faces.web import (
     headers_of,
     leaving,
     path_check,
+    path_of,
     query_parse,
     request_id_new,
 )
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
 
-PAGES_LINK = b'</ui>; rel="alternate"; type="text/html"'
-"""The header `Link` of answers if there are pages for people. Source: RFC 8288."""
+PAGES_LINK = '<{}/ui>; rel="alternate"; type="text/html"'
+"""The header `Link` of answers if there are pages for people, below a prefix. Source: RFC 8288."""
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
@@ -71,7 +72,7 @@ class V1Face:
         plain_agents: bool = False,
         pages: bool = False,
     ) -> None:
-        self._pages: Headers = [(b"link", PAGES_LINK)] if pages else []
+        self._pages = pages
         self._service = service
         self._authenticator = authenticator
         self._limits = limits
@@ -95,16 +96,21 @@ class V1Face:
                 return
             status, headers, body = answered(route, answer)
             if route.prompt is None:  # no person reads the answers to signs of life
-                headers = headers + self._pages
+                headers = headers + self._links(scope)
         except Exception as error:
             status, headers, body = _refused(error, request_id, scope)
         start, rest = messages_of(status, headers + head, body)
         await send(start)
         await send(rest)
 
+    def _links(self, scope: Scope) -> Headers:
+        if not self._pages:
+            return []
+        return [(b"link", PAGES_LINK.format(scope.get("root_path", "")).encode())]
+
     def _route(self, scope: Scope) -> tuple[Route, dict[str, str]]:
         path: str = scope["path"]
-        match = self._table.match(path.removeprefix(scope.get("root_path", "")))
+        match = self._table.match(path_of(scope))
         if match is None:
             raise ProblemError(
                 HTTPStatus.NOT_FOUND, problems.UNROUTED, "There is no route at this address."
@@ -160,6 +166,7 @@ class V1Face:
             query=query,
             parameters=parameters,
             body=body,
+            prefix=scope.get("root_path", ""),
             disconnected=leaving(scope, receive),
             still=partial(self._let_in, headers, client, route),
         )

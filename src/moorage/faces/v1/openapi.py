@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
 
@@ -31,6 +32,8 @@ from moorage.wire.changes import VALUES
 from moorage.wire.problems import Problem
 
 PATH = "/v1/openapi.json"
+SERVER = b'"url": "/"'
+"""The address of the server in the document; the first text of this form."""
 COMPONENTS = "#/components/schemas/{name}"
 
 _DESCRIPTION = (
@@ -45,6 +48,7 @@ _TAGS = {
     "database": "Backups and checks.",
     "audit": "The audit log.",
     "providers": "Resource providers.",
+    "consumers": "Who uses what.",
     "claims": "Allocations from providers that the server chooses.",
     "capacity": "How much of each resource class there is, is used, and is free.",
     "explain": "Why nothing is found.",
@@ -72,7 +76,7 @@ def route_of(routes: Iterable[Route]) -> Route:
     """Return the route that serves the document of these routes and itself."""
 
     async def answered(request: Request[None, None]) -> Raw:
-        return document
+        return Raw(_served(document, request.prefix)) if request.prefix else Raw(document)
 
     route = Route(
         method="GET",
@@ -82,8 +86,14 @@ def route_of(routes: Iterable[Route]) -> Route:
         handler=answered,
         answer=dict[str, Any],
     )
-    document = Raw(encoded([*routes, route]))
+    document = encoded([*routes, route])
     return route
+
+
+@lru_cache(maxsize=4)
+def _served(document: bytes, prefix: str) -> bytes:
+    """Return the document as a server below a prefix serves it."""
+    return document.replace(SERVER, b'"url": ' + msgspec.json.encode(prefix), 1)
 
 
 def encoded(routes: Iterable[Route]) -> bytes:
@@ -120,6 +130,7 @@ def _document(routes: list[Route]) -> dict[str, Any]:
             "description": _DESCRIPTION,
             "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
         },
+        "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
         "components": {

@@ -20,6 +20,7 @@ from moorage.faces.web import (
     Recognize,
     Scope,
     headers_of,
+    path_of,
     request_id_new,
 )
 from moorage.service.app import Service
@@ -59,7 +60,7 @@ class PromptFace:
         path: str = scope["path"]
         if path.rpartition("/")[2] not in self._ends or scope["query_string"]:
             return None
-        match = self._table.match(path.removeprefix(scope.get("root_path", "")))
+        match = self._table.match(path_of(scope))
         route = None if match is None else match.by_method.get(scope["method"])
         if match is None or route is None or route.prompt is None:
             return None

@@ -4,7 +4,7 @@ from moorage.faces.v1 import watch
 from moorage.faces.v1.admin import audit, database, tokens, whoami
 from moorage.faces.v1.admission import contents, leases, lines, owners, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
-from moorage.faces.v1.ledger import capacity, claims, explain, provider_pages, providers
+from moorage.faces.v1.ledger import capacity, claims, consumers, explain, provider_pages, providers
 from moorage.faces.v1.openapi import route_of
 from moorage.faces.v1.routing import Route
 
@@ -15,6 +15,7 @@ HANDLED: tuple[Route, ...] = (
     *audit.ROUTES,
     *provider_pages.ROUTES,
     *providers.ROUTES,
+    *consumers.ROUTES,
     *capacity.ROUTES,
     *claims.ROUTES,
     *explain.ROUTES,

@@ -38,6 +38,8 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
     query: list[tuple[str, str]]
     parameters: P
     body: B
+    prefix: str = ""
+    """The path that the server is mounted at."""
     disconnected: Callable[[], Awaitable[None]]
     """Returns when the caller has disconnected."""
     still: Callable[[], Awaitable[object]]

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 
 from moorage.client.run.printing import printable
 from moorage.client.transport import shown_url
-from moorage.integrations.answers import json_of, read_answer
+from moorage.integrations.answers import LongAnswerError, json_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import Connections
 from moorage.integrations.provisioning.start import HostSystemError
@@ -62,7 +62,7 @@ class IronicError(HostSystemError):
 
 
 class LongListError(IronicError):
-    """A list is longer than is read."""
+    """A list is longer than is read, or has more in it."""
 
 
 class NodeReader(Connections):
@@ -107,6 +107,7 @@ class NodeReader(Connections):
         *,
         sort: tuple[str, str] | None = None,
         limit: int = PAGE,
+        odd: bool = False,
     ) -> AsyncIterator[list[Node]]:
         """Yield the pages of a list of all nodes.
 
@@ -115,13 +116,15 @@ class NodeReader(Connections):
             sort: the field by which the nodes are sorted, and `asc` or `desc`; by default they are
                 in the order in which they were enrolled.
             limit: how many nodes a page has; Ironic may return fewer.
+            odd: also return nodes without a text as UUID; a text that says so is in its place. By
+                default a list with one is an error.
         """
         path, query = "/v1/nodes/detail", {"limit": str(limit)}
         if fields is not None and DETAILS.isdisjoint(fields):
             path, query = "/v1/nodes", {"fields": await self._known(fields), **query}
         if sort is not None:
             query |= {"sort_key": sort[0], "sort_dir": sort[1]}
-        async for page in self._pages(path, query, "nodes"):
+        async for page in self._pages(path, query, "nodes", odd=odd):
             yield page
 
     async def conductors(self) -> list[str]:
@@ -137,15 +140,20 @@ class NodeReader(Connections):
         return found
 
     async def _pages(
-        self, path: str, query: dict[str, str], member: str, key: str = "uuid"
+        self, path: str, query: dict[str, str], member: str, key: str = "uuid", *, odd: bool = False
     ) -> AsyncIterator[list[Mapping[str, Any]]]:
-        """Yield the entries of a list, page by page; each has a `key`, which is a text."""
+        """Yield the entries of a list, page by page; each has a `key`, which is a text.
+
+        `odd`: some of a page may have none. If no entry of it has one, this is not Ironic.
+        """
         markers: set[str] = set()
-        size = entries = 0
+        size = entries = nameless = 0
         for _ in range(PAGES_MAX):
             status, body = await self._ask("GET", f"{path}?{urlencode(query)}")
             page = self._object(status, body)
             found = page.get(member)
+            if odd and isinstance(found, list):
+                found, nameless = _named(found, key, nameless)
             if not isinstance(found, list) or not all(_is_entry(one, key) for one in found):
                 raise IronicError(f"{self.url} is not Ironic: its answer has no list of {member}")
             size, entries = size + len(body), entries + len(found)
@@ -237,6 +245,8 @@ class NodeReader(Connections):
                     self._version = None  # Ironic was replaced by an older one
                 self.answered_at = time_in(answer.headers.get("Date", ""))
                 return answer.status, await read_answer(answer)
+        except LongAnswerError as error:
+            raise LongListError(f"no answer from {self.url}: {reason_of(error)}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
 
@@ -313,6 +323,24 @@ def time_in(header: str) -> datetime | None:
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def _named(found: list[Any], key: str, before: int) -> tuple[list[Any], int]:
+    """Return the entries of a page; those without a text as key get one, if others have theirs.
+
+    Return also how many of the list have none, `before` this page included.
+    """
+    if not any(_is_entry(one, key) for one in found):
+        return found, before
+    named = []
+    for one in found:
+        if _is_entry(one, key):
+            named.append(one)
+            continue
+        before += 1
+        rest = one if isinstance(one, dict) else {}
+        named.append({**rest, key: f"without a {key}, number {before}"})
+    return named, before
 
 
 def _is_entry(one: Any, key: str) -> bool:

@@ -1,19 +1,21 @@
-"""Takes the client's address and scheme from the headers of trusted proxies.
+"""Takes the client's address, scheme and path prefix from the headers of trusted proxies.
 
 Anyone can send these headers, so only proxies in the setting `trusted_proxies` are trusted. Of the
 addresses in X-Forwarded-For, the last one that is not a trusted proxy's counts: the client may have
-forged those before it.
+forged those before it. Of several schemes or prefixes, the last one counts.
 """
 
 from functools import lru_cache
 from itertools import islice
 
 from moorage.config.addresses import Network
+from moorage.config.prefixes import prefix_of
 from moorage.faces.addresses import address_of
 from moorage.faces.web import Scope
 
 FORWARDED_FOR = b"x-forwarded-for"
 FORWARDED_PROTO = b"x-forwarded-proto"
+FORWARDED_PREFIX = b"x-forwarded-prefix"
 SCHEMES = frozenset({"http", "https"})
 
 HOPS_MAX = 32
@@ -33,7 +35,10 @@ class Proxies:
         return address is not None and any(address in network for network in self._networks)
 
     def believe(self, scope: Scope) -> None:
-        """Set `client` and `scheme` of a request from a trusted proxy to those of its client."""
+        """Set `client` and `scheme` of a request from a trusted proxy to those of its client.
+
+        `root_path` becomes the prefix that the client has used, if it is one.
+        """
         forwarded: list[bytes] = []
         schemes: list[bytes] = []
         for name, value in scope["headers"]:
@@ -41,6 +46,9 @@ class Proxies:
                 forwarded += value.split(b",")
             elif name == FORWARDED_PROTO:
                 schemes += value.split(b",")
+            elif name == FORWARDED_PREFIX:
+                prefix = prefix_of(value.rpartition(b",")[2].strip(b" \t").decode("latin-1"))
+                scope["root_path"] = prefix or ""
         client = self._client(forwarded)
         if client is not None:
             scope["client"] = (client, 0)

@@ -3,6 +3,9 @@
 Queries for providers, traits and candidates are answered by the index instead.
 """
 
+from msgspec import UNSET, Struct, UnsetType
+
+from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.service import errors
@@ -12,6 +15,41 @@ from moorage.store.ledger import reads as ledger_reads
 from moorage.store.ledger.reads import ProviderAllocation, Usages
 
 __all__ = ["LedgerQueries", "ProviderAllocation", "Usages"]
+
+
+UUID_LENGTH = 36
+
+LOOKED_AT_MAX = 2_000
+"""Consumers that are looked at for one page."""
+
+
+class ConsumerFilter(Struct, frozen=True, kw_only=True):
+    """Which consumers are meant; None: any."""
+
+    project_id: str | None = None
+    user_id: str | None = None
+    consumer_type: str | UnsetType | None = UNSET
+    """None: those without a type."""
+    provider: ProviderId | None = None
+    before: Instant | None = None
+    """They were created at this time or before."""
+    prefix: str = ""
+    """How their UUIDs begin."""
+
+    def is_beyond(self, consumer: Consumer) -> bool:
+        """Return whether neither it nor any later one begins so."""
+        return consumer.uuid[: len(self.prefix)] > self.prefix
+
+    def fits(self, consumer: Consumer) -> bool:
+        """Return whether a consumer is meant."""
+        return (
+            self.project_id in (None, consumer.project_id)
+            and self.user_id in (None, consumer.user_id)
+            and self.consumer_type in (UNSET, consumer.consumer_type)
+            and (self.provider is None or self.provider in consumer.allocations)
+            and (self.before is None or consumer.created_at <= self.before)
+            and consumer.uuid.startswith(self.prefix)
+        )
 
 
 class LedgerQueries:
@@ -34,19 +72,49 @@ class LedgerQueries:
             return await self._engine.read_aside(ledger_reads.provider_allocations_load(provider))
 
     async def providers_page(
-        self, cursor: str | None, limit: int
+        self, cursor: str | None, limit: int, prefix: str = ""
     ) -> tuple[list[ProviderId], str | None]:
         """Return providers in the order of their UUIDs, and the cursor of the next page or None.
 
-        Raises `Error`: INVALID for a wrong limit.
+        `prefix`: only those whose UUIDs begin so. Raises `Error`: INVALID for a wrong limit.
         """
         rows_max = rows_to_read(limit)
-        after = ProviderId(cursor or "")
+        after = ProviderId(max(cursor or "", _before(prefix)))
         with errors.translated():
             found = await self._engine.read(ledger_reads.providers_window(after, rows_max))
-        return page_of(found, limit, lambda uuid: uuid)
+        return page_of([one for one in found if one.startswith(prefix)], limit, lambda uuid: uuid)
+
+    async def consumers_page(
+        self, cursor: str | None, limit: int, wanted: ConsumerFilter
+    ) -> tuple[list[Consumer], str | None]:
+        """Return consumers in the order of their UUIDs, and the cursor of the next page or None.
+
+        At most `LOOKED_AT_MAX` are looked at, so that a page may be short although others follow.
+
+        Raises `Error`: INVALID for a wrong limit.
+        """
+        wanted_max = rows_to_read(limit) - 1
+        rows_max = max(LOOKED_AT_MAX, wanted_max + 1)
+        after = ConsumerId(max(cursor or "", _before(wanted.prefix)))
+        plan = ledger_reads.consumers_window(after, rows_max, wanted.provider, wanted.project_id)
+        with errors.translated():
+            seen = await self._engine.read_aside(plan)
+        found: list[Consumer] = []
+        for at, consumer in enumerate(seen):
+            if wanted.is_beyond(consumer):
+                return found, None
+            if wanted.fits(consumer):
+                found.append(consumer)
+                if len(found) == wanted_max and at + 1 < len(seen):
+                    return found, consumer.uuid
+        return found, seen[-1].uuid if len(seen) == rows_max else None
 
     async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
         """Sum the allocations of a project, or of one user in it, by consumer type and class."""
         with errors.translated():
             return await self._engine.read_aside(ledger_reads.usages_load(project_id, user_id))
+
+
+def _before(prefix: str) -> str:
+    """Return a text before all UUIDs that begin so, and after almost all that are less."""
+    return prefix[: UUID_LENGTH - 1]

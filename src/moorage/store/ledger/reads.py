@@ -82,6 +82,24 @@ def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]
     return [row[0] for row in rows]
 
 
+def consumers_window(
+    after: ConsumerId, rows_max: int, provider: ProviderId | None, project_id: str | None
+) -> Plan[list[Consumer]]:
+    """Load the consumers whose UUID comes after `after`, in order, at most `rows_max` of them.
+
+    Those that hold something of a provider; or else those of a project; or else all.
+    """
+    window = after, rows_max
+    if provider is not None:
+        query = Query("consumers_window_by_provider", (*window, provider))
+    elif project_id is not None:
+        query = Query("consumers_window_by_project", (*window, project_id))
+    else:
+        query = Query("consumers_window", window)
+    (rows,) = yield [query]
+    return [consumer_from_row(row) for row in rows]
+
+
 class PlaceRow(NamedTuple):
     """What a consumer holds on a provider.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,13 @@ from aiohttp import web
 from moorage.integrations.answers import ANSWER_BYTES_MAX
 from moorage.integrations.ironic import nodes as module
 from moorage.integrations.ironic.nodes import IronicError, NodeReader
+from moorage.integrations.ironic.report.mapping import (
+    FIELDS,
+    UnreadableNodeError,
+    reported,
+    uuid_of,
+)
+from moorage.integrations.ironic.report.remarks import NAME_LENGTH_MAX
 from tests.integrations.ironic.report.twisted import TwistedIronic
 from tests.integrations.ironic.report.world import CONDUCTORS, GROUP, World, logged, played, whole
 from tests.support.ironic_double.server import IronicDouble
@@ -65,6 +73,11 @@ ODD: dict[str, dict[str, Any]] = {
     "braces": {"uuid": "{6e0f3c52-0000-4000-8000-00000000000b}"},
     "no UUID": {"uuid": "\x1b]0;owned\x07\n" * 50},
     "a surrogate": {"uuid": "\ud800"},
+    "an empty UUID": {"uuid": ""},
+    "a UUID that is null": {"uuid": None},
+    "a UUID that is a number": {"uuid": 12},
+    "a UUID without dashes": {"uuid": "6e0f3c5200004000800000000000000c"},
+    "a URN": {"uuid": "urn:uuid:6e0f3c52-0000-4000-8000-00000000000d"},
     "a class that is a list": {"resource_class": ["baremetal"]},
     "a long class": {"resource_class": "x" * 300},
     "a state that is a number": {"provision_state": 1},
@@ -115,7 +128,104 @@ async def test_odd_nodes(it: World) -> None:
         assert await reporter.tick()
         (member,) = it.reporting.group(GROUP).members
         assert member.last_pass is not None
-        assert member.last_pass.refused["unreadable"] > 0
+        assert member.last_pass.refused["unreadable"] == len(ODD), "each is counted"
+        ironic.twist = None
+        await whole(reporter)
+        assert [await reporter.tick() for _ in range(2)] == [True, True]  # the second one says it
+        (member,) = it.reporting.group(GROUP).members
+        assert member.last_pass is not None
+        assert member.last_pass.refused == {}, "and none that is as it should be"
+
+
+ANYTHING: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 1.5, 10**30, "", " ", "x", "ä", "\ud800", "\x00", "\u202e"),
+    *("x" * 10_000, "x y-z", "CUSTOM_A", "OWNER_NOVA", [], {}, [[]], [None], ["CUSTOM_A"], ["a"]),
+    *(["CUSTOM_A"] * 200, {"a": {}}, "6E0F3C52-0000-4000-8000-00000000000A", ["HW_CPU_X86_AVX2"]),
+    *(["NO_SUCH_TRAIT"], ["OWNER_NOVA"], "2026-01-01", "9999-12-31T23:59:59+14:00"),
+)
+"""Values of any kind."""
+
+MEMBERS = ("uuid", *FIELDS, "name", "updated_at", "created_at", "properties", "extra", "owner")
+NODES = 30
+
+
+@played(NODES + 1)
+async def test_nodes_with_anything_in_them(it: World) -> None:
+    """No node stops a pass: each that is odd is counted and named, and a good one follows."""
+    chance = random.Random(39)
+    last = NODES + 1
+    async with (
+        TwistedIronic(it.double.url) as ironic,
+        it.reporter(ironic=ironic.url) as reporter,
+    ):
+        for turn in range(12):
+            changes = {
+                it.node(number).uuid: {
+                    name: chance.choice(ANYTHING) for name in chance.sample(MEMBERS, 1 + turn % 3)
+                }
+                for number in range(1, last)
+            }
+            seen: dict[str, Any] = {}
+
+            def twist(_: str, page: Any, changes: Any = changes, seen: Any = seen) -> Any:
+                if "nodes" not in page:
+                    return page
+                shown = [{**one, **changes.get(one["uuid"], {})} for one in page["nodes"]]
+                seen.update(zip((one["uuid"] for one in page["nodes"]), shown, strict=True))
+                return {**page, "nodes": shown}
+
+            ironic.twist = twist
+            for number in range(1, last + 1):
+                it.change(number, maintenance=turn % 2 == 0)
+            with logged() as lines:
+                assert await reporter.tick(), reporter.progress.trouble
+                await whole(reporter)
+                assert [await reporter.tick() for _ in range(2)] == [True, True]
+            assert it.reserved(last) == (turn % 2 == 0)
+            odd = {name_of(one, number) for number, one in enumerate(seen.values())} - {None}
+            progress = reporter.progress
+            assert progress.unreadable == len(odd), (turn, changes)
+            (member,) = it.reporting.group(GROUP).members
+            assert member.last_pass is not None
+            assert member.last_pass.refused.get("unreadable", 0) == len(odd)
+            assert member.last_pass.nodes == progress.own - progress.unclassed
+            assert all(line.isprintable() and len(line) < 400 for line in lines)
+
+
+def name_of(node: dict[str, Any], number: int) -> str | int | None:
+    """Return what tells a node apart of which nothing can be reported; None: something can be."""
+    text = node["uuid"]
+    if not isinstance(text, str):
+        return number
+    try:
+        reported(node)
+    except UnreadableNodeError:
+        return uuid_of(text) or text[:NAME_LENGTH_MAX]
+    return None
+
+
+@played(3)
+async def test_nodes_too_large_to_read_as_a_whole(it: World) -> None:
+    """Their properties are not needed: the nodes are read without them instead of never."""
+    async with (
+        TwistedIronic(it.double.url) as ironic,
+        it.reporter(ironic=ironic.url) as reporter,
+    ):
+        await whole(reporter)
+
+        def twist(path: str, page: Any) -> Any:
+            if "detail" not in path or len(page["nodes"]) <= 1:
+                return page
+            answer = web.Response(body=b" " * (ANSWER_BYTES_MAX + 1))
+            answer.enable_compression()
+            return answer
+
+        ironic.twist = twist
+        it.change(1, maintenance=True)
+        assert await reporter.tick(), reporter.progress.trouble
+        await reporter.read_all_done()
+        assert reporter.progress.full_trouble is None
+        assert it.reserved(1) == 1
 
 
 @played(3)

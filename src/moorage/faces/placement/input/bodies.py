@@ -4,11 +4,14 @@ msgspec decides; jsonschema only explains why (docs/decisions/0004).
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
+from moorage.core.ledger.requests import SUFFIX_PATTERN
+from moorage.core.texts import NAME_PATTERN
 from moorage.faces.json_decoding import json_decode
 from moorage.faces.placement.input.json_schemas import QUOTED
 from moorage.faces.placement.input.schema_errors import explanation
@@ -23,6 +26,11 @@ message is msgspec's, which names error and position at no extra cost."""
 
 MEMBERS = 1_000
 """Members of a long object that are checked at once, in a few milliseconds."""
+
+_SUFFIX = re.compile(SUFFIX_PATTERN)
+_CLASS = re.compile(NAME_PATTERN)
+_GENERATION = "resource_provider_generation"
+_AN_INVENTORY = {"total": 1}
 
 EXPLAINED_DEPTH_MAX = 16
 """The deepest body that is explained like this. Valid bodies are less deep, and formatting nested
@@ -108,11 +116,14 @@ def invalid(reason: str) -> ProblemError:
 
 
 def _second_look(value: Any, kind: type[T], length: int, reason: str) -> T:
-    """Accept a value that only msgspec refuses, not JSON Schema: 4.0 for an integer."""
+    """Accept a value that only msgspec refuses, not JSON Schema.
+
+    It may have 4.0 for an integer, or anything under a name that the schema does not describe.
+    """
     explained = _explained(value, kind, length)
     if explained is None:
         try:
-            return msgspec.convert(_with_integers(value), kind)
+            return msgspec.convert(_without_undescribed(_with_integers(value)), kind)
         except (msgspec.ValidationError, RecursionError):
             pass
     raise invalid(explained or reason)
@@ -146,6 +157,29 @@ def _with_integers(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _with_integers(item) for name, item in value.items()}
     return value
+
+
+def _without_undescribed(value: Any) -> Any:
+    """Return a body without what the original does not check: values under undescribed names.
+
+    There are two such places. Mappings are ignored, so those of no suffix are left out. Under a
+    name that no resource class can have, an inventory stands instead, so that the name is refused.
+    """
+    if not isinstance(value, dict):
+        return value
+    found = {}
+    for name, part in value.items():
+        if name == "mappings" and isinstance(part, dict) and part:
+            described = {suffix: of for suffix, of in part.items() if _SUFFIX.search(suffix)}
+            if described:
+                found[name] = described
+        elif name == "inventories" and isinstance(part, dict) and _GENERATION in value:
+            found[name] = {
+                one: of if _CLASS.search(one) else _AN_INVENTORY for one, of in part.items()
+            }
+        else:
+            found[name] = _without_undescribed(part)
+    return found
 
 
 def _malformed(body: bytes) -> str | None:

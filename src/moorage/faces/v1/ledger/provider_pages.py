@@ -1,24 +1,76 @@
-"""Lists of providers, page by page."""
+"""Providers: lists page by page, one of them, and what operators do with it."""
 
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Inventory, ProviderRecord
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.app import Service
+from moorage.service.ids import ids_with
+from moorage.service.ledger.operator_cases import ProviderDrain, ProviderRemove
+from moorage.service.native.bounds import uuid_of
 from moorage.service.native.encoding import time_of
-from moorage.wire.pages import PageAsked
-from moorage.wire.providers import InventoryShown, ProviderPage, ProviderShown
+from moorage.wire.providers import (
+    DeleteAsked,
+    DrainRequest,
+    InventoryShown,
+    ProviderPage,
+    ProvidersAsked,
+    ProviderShown,
+)
 
 
-async def page(request: Request[None, PageAsked]) -> ProviderPage:
+async def page(request: Request[None, ProvidersAsked]) -> ProviderPage:
     """Return a page of providers, ordered by UUID."""
     asked, service = request.parameters, request.service
+    prefix = "" if asked.id_prefix is None else ids_with(asked.id_prefix)[0]
     as_of = await service.watch.now()  # read first: later changes are then sent again by the watch
-    uuids, following = await service.reads.providers_page(asked.cursor, asked.limit)
-    fleet = await service.index.current()
+    following: str | None = None
+    if asked.name is None:
+        uuids, following = await service.reads.providers_page(asked.cursor, asked.limit, prefix)
+        fleet = await service.index.current()
+    else:
+        fleet = await service.index.current()
+        named = fleet.named(asked.name)
+        uuids = [] if named is None or not named.startswith(prefix) else [named]
     records = [record for uuid in uuids if (record := fleet.record(uuid)) is not None]
     return ProviderPage(
         providers=[shown(record) for record in records], next=following, as_of=str(as_of)
     )
 
+
+async def read(request: Request[None, None]) -> ProviderShown:
+    """Return one provider."""
+    return shown(await _record(request.service, _uuid(request.variables["id"])))
+
+
+async def drain(request: Request[DrainRequest, None]) -> ProviderShown:
+    """Place nothing new on a provider, and on all below it."""
+    return await _drained(request, True)
+
+
+async def resume(request: Request[DrainRequest, None]) -> ProviderShown:
+    """Use a drained provider again."""
+    return await _drained(request, False)
+
+
+async def _drained(request: Request[DrainRequest, None], drained: bool) -> ProviderShown:
+    uuid, service = _uuid(request.variables["id"]), request.service
+    await service.transactor.submit(
+        ProviderDrain(uuid, request.actor, request.body.reason, drained)
+    )
+    return shown(await _record(service, uuid))
+
+
+async def delete(request: Request[None, DeleteAsked]) -> None:
+    """Remove a provider that has neither children nor allocations."""
+    uuid = _uuid(request.variables["id"])
+    await request.service.transactor.submit(
+        ProviderRemove(uuid, request.actor, request.parameters.reason)
+    )
+
+
+_ONE = "/v1/providers/{id}"
 
 ROUTES = (
     Route(
@@ -27,10 +79,56 @@ ROUTES = (
         role=Role.READER,
         summary="List providers by UUID, with inventories, usages, traits and aggregates.",
         handler=page,
-        parameters=PageAsked,
+        parameters=ProvidersAsked,
         answer=ProviderPage,
     ),
+    Route(
+        method="GET",
+        path=_ONE,
+        role=Role.READER,
+        summary="Show a provider, with inventories, usages, traits and aggregates.",
+        handler=read,
+        answer=ProviderShown,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/drain",
+        role=Role.OPERATOR,
+        summary="Place nothing new on a provider and all below it; what is allocated stays.",
+        handler=drain,
+        body=DrainRequest,
+        answer=ProviderShown,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/resume",
+        role=Role.OPERATOR,
+        summary="Use a drained provider again.",
+        handler=resume,
+        body=DrainRequest,
+        answer=ProviderShown,
+    ),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        role=Role.OPERATOR,
+        summary="Delete a provider that has neither children nor allocations.",
+        handler=delete,
+        parameters=DeleteAsked,
+    ),
 )
+
+
+def _uuid(text: str) -> ProviderId:
+    return ProviderId(uuid_of(text, "A provider"))
+
+
+async def _record(service: Service, uuid: ProviderId) -> ProviderRecord:
+    """Return a provider. Raises PROVIDER_NOT_FOUND."""
+    record = (await service.index.current()).record(uuid)
+    if record is None:
+        raise Error(Code.PROVIDER_NOT_FOUND, f"No resource provider with uuid {uuid} found")
+    return record
 
 
 def shown(record: ProviderRecord) -> ProviderShown:

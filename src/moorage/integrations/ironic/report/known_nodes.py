@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from moorage.client.run.printing import printable
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import ENTRIES_MAX, IronicError, Node
 from moorage.integrations.ironic.report.mapping import (
@@ -10,14 +11,13 @@ from moorage.integrations.ironic.report.mapping import (
     reported,
     uuid_of,
 )
-from moorage.integrations.ironic.report.remarks import Remarks
+from moorage.integrations.ironic.report.remarks import NAME_LENGTH_MAX, Remarks
 from moorage.wire.reporting import NodeReported
 
 KNOWN_MAX = ENTRIES_MAX
 """Nodes that a reporter keeps in memory."""
 
-ODD = ""
-"""Stands for all nodes without a UUID among those that cannot be read."""
+UNREPORTED = "nothing is reported of it"
 
 NEVER = float("-inf")
 
@@ -34,6 +34,9 @@ class KnownNodes:
         """The nodes that Ironic does not know, until a report says so and is accepted."""
         self.unreadable: set[str] = set()
         """Nodes that are not as Ironic describes one."""
+        self.odd: dict[str, float] = {}
+        """Nodes whose UUID is not written as Ironic writes one, and when the reading began that
+        each was last in. Named by their UUID, if it is one, or else by what is in its place."""
         self._read_at: dict[str, float] = {}
         self._remarks = Remarks()
 
@@ -70,25 +73,36 @@ class KnownNodes:
         for node in nodes:
             uuid: str = node["uuid"]
             if uuid_of(uuid) != uuid:
-                self._mapped(uuid, node, ODD)
+                self._note_odd(uuid, node, began)
                 continue
             found.append(uuid)
             self.gone.discard(uuid)
             self._read_at[uuid] = began
             if newest or began >= self.changed_at.get(uuid, NEVER):
-                self.reports[uuid] = self._mapped(uuid, node, uuid)
-            if len(self.reports) > KNOWN_MAX:
+                self.reports[uuid] = self._mapped(uuid, node)
+            if len(self.reports) + len(self.odd) > KNOWN_MAX:
                 raise IronicError(f"Ironic has listed more than {KNOWN_MAX} nodes so far")
         self._remarks.say()
         return found
 
-    def _mapped(self, uuid: str, node: Node, counted: str) -> NodeReported | None:
+    def forget_odd(self, began: float) -> None:
+        """Forget the `odd` nodes that were in no reading since a time."""
+        self.odd = {name: at for name, at in self.odd.items() if at >= began}
+
+    def _note_odd(self, text: str, node: Node, began: float) -> None:
+        self.odd[uuid_of(text) or printable(text[:NAME_LENGTH_MAX])] = began
+        try:
+            reported(node)
+        except UnreadableNodeError as error:
+            self._remarks.note(text, f"{UNREPORTED}: {error}")
+
+    def _mapped(self, uuid: str, node: Node) -> NodeReported | None:
         """Return what to report of a node; None: nothing. What is wrong with it is remarked."""
-        self.unreadable.discard(counted)
+        self.unreadable.discard(uuid)
         try:
             report, remark = reported(node), remark_of(node)
         except UnreadableNodeError as error:
-            report, remark = None, f"nothing is reported of it: {error}"
-            self.unreadable.add(counted)
+            report, remark = None, f"{UNREPORTED}: {error}"
+            self.unreadable.add(uuid)
         self._remarks.note(uuid, remark)
         return report

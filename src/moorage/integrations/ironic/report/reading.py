@@ -89,7 +89,7 @@ class Reading:
             since -= OVERLAP
         found: list[Node] = []
         present: datetime | None = None
-        async for page in self._nodes.pages(None, sort=(name, "desc"), limit=PAGE):
+        async for page in self._nodes.pages(None, sort=(name, "desc"), limit=PAGE, odd=True):
             present = present or self._present()
             if page and not page[0].get(name) and await self._is_unordered(name):
                 raise UnorderedError("Ironic lists nodes that were never changed first")
@@ -143,13 +143,13 @@ class Reading:
         return least is not None and least.get(name) is not None
 
     async def _first(self, name: str, direction: str) -> Node | None:
-        async for page in self._nodes.pages(None, sort=(name, direction), limit=1):
+        async for page in self._nodes.pages(None, sort=(name, direction), limit=1, odd=True):
             return page[0] if page else None
         return None
 
     async def pages(self) -> AsyncIterator[list[Node]]:
         """Yield all nodes, page by page."""
-        async for page in self._nodes.pages(FIELDS):
+        async for page in self._nodes.pages(FIELDS, odd=True):
             yield page
 
     async def node(self, uuid: str) -> Node | None:

@@ -21,7 +21,7 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.clock import monotonic
 from moorage.integrations.ironic.nodes import IronicError, NodeReader
 from moorage.integrations.ironic.report.conductors import Conductors
-from moorage.integrations.ironic.report.known_nodes import ODD, KnownNodes
+from moorage.integrations.ironic.report.known_nodes import KnownNodes
 from moorage.integrations.ironic.report.mapping import uuid_of
 from moorage.integrations.ironic.report.membership import (
     FENCED,
@@ -181,7 +181,7 @@ class Reporter:
             with contextlib.suppress(asyncio.CancelledError, FencedError):
                 await signs
             await self.close()
-        refused = self._sender.refused or self._known.unreadable
+        refused = self._sender.refused or self._known.unreadable or self._known.odd
         return self.progress.full_trouble is None and not refused
 
     def read_all_soon(self) -> None:
@@ -305,15 +305,15 @@ class Reporter:
         """Read all nodes and report them; ask for those that are missing."""
         known = self._known
         before = {*known.reports, *known.gone}
-        known.unreadable.discard(ODD)
         seen: set[str] = set()
-        began = monotonic()
+        began = started = monotonic()
         async for page in self._reading.pages():
             self._sender.read_at = max(self._sender.read_at, began)
             uuids = known.remember(page, began)
             seen.update(uuid_of(node["uuid"]) or "" for node in page)
             self.progress.total.add(await self._sender.send(uuids, known.reports))
             began = monotonic()
+        known.forget_odd(started)
         ledger = await self._api.nodes(self._members.place.group)
         ghosts = {uuid for uuid, ghost in ledger.items() if ghost}
         missing = sorted({*before, *ledger} - seen)
@@ -353,10 +353,11 @@ class Reporter:
     def _count(self, tally: Tally) -> None:
         progress, members = self.progress, self._members
         reports = self._known.reports
-        own = [*filter(members.is_own, reports)]
-        progress.known, progress.own = len(reports), len(own)
-        progress.unreadable = sum(uuid in self._known.unreadable for uuid in own)
-        progress.unclassed = sum(reports[uuid] is None for uuid in own) - progress.unreadable
+        own, odd = [*filter(members.is_own, reports)], [*filter(members.is_own, self._known.odd)]
+        unreadable = sum(uuid in self._known.unreadable for uuid in own)
+        progress.known = len(reports) + len(self._known.odd)
+        progress.own, progress.unreadable = len(own) + len(odd), unreadable + len(odd)
+        progress.unclassed = sum(reports[uuid] is None for uuid in own) - unreadable
         progress.members = members.live
         progress.last = tally
         progress.total.add(tally)

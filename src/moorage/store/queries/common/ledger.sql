@@ -118,3 +118,16 @@ DELETE FROM trait;
 
 -- name: providers_window --
 SELECT uuid FROM provider WHERE uuid > $1 ORDER BY uuid LIMIT $2;
+
+-- name: consumers_window --
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
+FROM consumer WHERE uuid > $1 ORDER BY uuid LIMIT $2;
+
+-- name: consumers_window_by_project --
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
+FROM consumer WHERE project_id = $3 AND uuid > $1 ORDER BY uuid LIMIT $2;
+
+-- name: consumers_window_by_provider --
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
+FROM holder JOIN consumer ON consumer.uuid = holder.consumer
+WHERE holder.provider = $3 AND holder.consumer > $1 ORDER BY holder.consumer LIMIT $2;

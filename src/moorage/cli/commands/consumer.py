@@ -1,0 +1,95 @@
+"""`moorage consumer`: who uses what."""
+
+from itertools import islice
+
+import click
+import msgspec
+
+from moorage.cli.support import completion, ids
+from moorage.cli.support.command import administering, ledger_at_server, server_now
+from moorage.cli.support.durations import DurationType
+from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
+from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.tables import NOTHING, Column, show_rows
+from moorage.cli.support.views.cells import age_cell, id_cells, timed
+from moorage.cli.support.views.consumer_text import COLUMNS, resources_text, row
+from moorage.wire.providers import ConsumersAsked
+
+HELD = (Column("provider", least=12), Column("uuid", dropped=1), Column("holds", last=True))
+
+_ID = "c0000000-0000-4000-8000-000000000001"
+"""The consumer of the examples."""
+
+
+@click.group("consumer")
+def group() -> None:
+    """Look at consumers: instances, migrations and others that use providers."""
+
+
+@group.command(
+    "list",
+    epilog=example(
+        "moorage consumer list --provider r05-n04", "moorage consumer list --type MIGRATION"
+    ),
+)
+@administering
+@click.option("--provider", help="Only those that use this one: its name, or its UUID.")
+@click.option("--project", help="Only those of this project.")
+@click.option("--user", help="Only those of this user.")
+@click.option("--type", "kind", help="Only those of this type, such as INSTANCE; unknown: of none.")
+@click.option("--older", type=DurationType(), help="Only those created at least this long ago.")
+@click.option("--limit", type=WholeNumber(1, 1_000_000), help="At most so many; by default all.")
+@wide_option
+@json_option
+def list_(
+    provider: str | None,
+    project: str | None,
+    user: str | None,
+    kind: str | None,
+    older: float | None,
+    limit: int | None,
+    wide: bool,
+    as_json: bool,
+) -> None:
+    """Print consumers by UUID, with what each holds of which provider."""
+    with ledger_at_server() as ledger:
+        uuid = None if provider is None else ids.provider_named(ledger, provider).uuid
+        asked = ConsumersAsked(project=project, user=user, type=kind, provider=uuid, older=older)
+        found = [*islice(ledger.consumers(asked), limit)]
+    if as_json:
+        show_json(msgspec.to_builtins(found))
+        return
+    if not found:
+        say("moorage: no consumer is as you ask", err=True)
+    now, shown = server_now(), id_cells(one.uuid for one in found)
+    show_rows(COLUMNS, [row(one, shown[one.uuid], now) for one in found], wide=wide)
+
+
+@group.command(epilog=example(f"moorage consumer show {_ID}"))
+@administering
+@click.argument("text", metavar="ID", shell_complete=completion.consumers)
+@wide_option
+@json_option
+def show(text: str, wide: bool, as_json: bool) -> None:
+    """Print the consumer ID: whose it is, and what it holds."""
+    with ledger_at_server() as ledger:
+        one = ids.consumer_with(ledger, text)
+    if as_json:
+        show_json(msgspec.to_builtins(one))
+        return
+    now = server_now()
+    facts = {
+        "uuid": one.uuid,
+        "type": one.type or NOTHING,
+        "project": one.project,
+        "user": one.user,
+        "generation": str(one.generation),
+        "created": timed(age_cell(one.created_at, now), " ago"),
+        "changed": timed(age_cell(one.updated_at, now), " ago"),
+    }
+    show_table(["property", "value"], [[name, value] for name, value in facts.items()])
+    rows = [
+        [each.name or NOTHING, each.provider, resources_text(each.resources)]
+        for each in one.allocations
+    ]
+    show_rows(HELD, rows, wide=wide)

@@ -1,0 +1,67 @@
+"""Operators drain a provider: nothing new lands on it or below it until it is resumed.
+
+It is withheld, as a machine is whose agent is drained. So figures, traits and generations stay as
+they are, also if others write them later. What is allocated stays, and may be written again, shrink
+or move between consumers.
+"""
+
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import withholding
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.model import Provider
+from moorage.core.ledger.providers import find, subtree_of
+from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.texts import check_plain
+
+DRAINED = "drained"
+"""The reason why a provider is withheld begins so if an operator has drained it."""
+
+
+def is_drained(provider: Provider) -> bool:
+    """Return whether an operator has drained the provider itself, not one above it."""
+    withheld = provider.withheld
+    return (
+        withheld is not None
+        and withheld.by == provider.uuid
+        and withheld.reason.partition(":")[0] == DRAINED
+    )
+
+
+def drain(facts: Facts, uuid: ProviderId, reason: str) -> Changes:
+    """Withhold a provider and all below it.
+
+    Args:
+        facts: with its tree.
+        uuid: the provider.
+        reason: the operator's own words; may be empty.
+
+    Raises PROVIDER_NOT_FOUND, CLASS_MANAGED, INVALID.
+    """
+    _, subtree = _subtree(facts, uuid)
+    if len(reason) > DETAIL_LENGTH_MAX:
+        raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
+    check_plain("reason", reason)
+    return withholding.withhold(facts, subtree, f"{DRAINED}: {reason}" if reason else DRAINED)
+
+
+def resume(facts: Facts, uuid: ProviderId) -> Changes:
+    """Let a drained provider and all below it be offered again, unless one above is withheld.
+
+    What is not drained itself stays as it is. Raises PROVIDER_NOT_FOUND, CLASS_MANAGED.
+    """
+    provider, subtree = _subtree(facts, uuid)
+    return withholding.open_again(facts, subtree) if is_drained(provider) else Changes()
+
+
+def _subtree(facts: Facts, uuid: ProviderId) -> tuple[Provider, list[Provider]]:
+    """Return a provider and its subtree, itself first."""
+    provider = find(facts, uuid)
+    subtree = subtree_of(facts, provider)
+    agents = sorted({one.agent for one in subtree if one.agent is not None})
+    if agents:
+        raise Error(
+            Code.CLASS_MANAGED,
+            f"Agent {agents[0]} manages resource provider {uuid}: drain or resume the agent.",
+        )
+    return provider, subtree

@@ -1,0 +1,57 @@
+"""Leads people to the dashboard: by a line at the start, and browsers from `/`.
+
+Programs get the versions of Placement there.
+"""
+
+from http import HTTPStatus
+from pathlib import Path
+
+from moorage.config import Settings
+from moorage.config.prefixes import prefix_parse
+from moorage.faces.web import Receive, Scope, Send, headers_of, path_of
+from moorage.serve.app import Face
+
+HTML = "text/html"
+PAGES = "/ui"
+
+
+def front_door(placement: Face) -> Face:
+    """Return a face that redirects browsers at the root, and passes on everything else."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if path_of(scope) not in ("", "/") or not _is_browser(scope):
+            await placement(scope, receive, send)
+            return
+        target = scope.get("root_path", "") + PAGES
+        headers = [
+            (b"location", target.encode("ascii")),
+            (b"content-length", b"0"),
+            (b"cache-control", b"no-store"),
+            (b"vary", b"accept"),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        await send(
+            {"type": "http.response.start", "status": HTTPStatus.SEE_OTHER, "headers": headers}
+        )
+        await send({"type": "http.response.body", "body": b""})
+
+    return answer
+
+
+def _is_browser(scope: Scope) -> bool:
+    """Return whether a request asks for a page first: browsers do, and no client of Placement."""
+    if scope["method"] not in ("GET", "HEAD"):
+        return False
+    accept = headers_of(scope).get("accept", "").lower()
+    return accept.partition(",")[0].partition(";")[0].strip() == HTML
+
+
+def pages_line(settings: Settings, token_file: Path, url: str) -> str:
+    """Return the line that says where the dashboard is, and which token opens it."""
+    address = f"{url}{prefix_parse(settings.path_prefix)}/ui"
+    token = {
+        "token": f"the token in {token_file}" if token_file.exists() else "a token that can read",
+        "keystone": "a token of Keystone or Moorage",
+        "noauth2": "the token admin",
+    }[settings.auth]
+    return f"moorage: the dashboard is at {address}; sign in with {token}\n"

@@ -1,0 +1,58 @@
+"""The commands of docs/howto/operator-tasks.md, typed against a real server."""
+
+import re
+from pathlib import Path
+
+from tests.e2e.support.server import serve
+from tests.e2e.support.typed import ROOT, Step, play, steps_of
+
+PAGE = ROOT / "docs/howto/operator-tasks.md"
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+GAP = re.compile(r"\t|\s{2,}")
+REFUSED = "is in use"
+
+
+def all_steps() -> list[Step]:
+    """Return the commands of the whole page, in order."""
+    titles = re.findall(r"(?m)^## (.*)$", PAGE.read_text())
+    return [step for title in titles for step in steps_of(PAGE, title)]
+
+
+def beginning(folder: Path) -> list[Step]:
+    """Return the commands before the first section."""
+    page = folder / "page.md"
+    page.write_text("## Before\n" + PAGE.read_text().split("\n", 1)[1])
+    return steps_of(page, "Before")
+
+
+def cells(text: str) -> list[list[str]]:
+    """Return the cells of each line, without times."""
+    return [GAP.split(TIME.sub("TIME", line.strip())) for line in text.splitlines()]
+
+
+def test_each_command_says_what_the_page_shows(tmp_path: Path) -> None:
+    """In the order of the page, in one shell."""
+    steps = beginning(tmp_path) + all_steps()
+    assert len(steps) > 20
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, "--no-access-log") as server:
+        token = Path(f"{database}.token").read_text().strip()
+        environment = {
+            "PATH": f"{ROOT}/.venv/bin:{ROOT}/.venv-client/bin:/usr/bin:/bin",
+            "MOORAGE_URL": server.url,
+            "MOORAGE_TOKEN": token,
+            "OS_AUTH_TYPE": "admin_token",
+            "OS_ENDPOINT": server.url,
+            "OS_TOKEN": token,
+            "OS_PLACEMENT_API_VERSION": "1.39",
+        }
+        results = play(steps, tmp_path, environment)
+    assert len(results) == len(steps)
+    for step, (said, code) in zip(steps, results, strict=True):
+        assert (code != 0) == (REFUSED in said), (step.command, said)
+        if step.shown or step.command.startswith("moorage"):
+            shown = "\n".join(step.shown)
+            if not step.shown:  # a list that is empty here
+                assert code == 0, (step.command, said)
+                continue
+            assert cells(said) == cells(shown), (step.command, said)
