@@ -24,7 +24,9 @@ if TYPE_CHECKING:
         ConfigurationError,
         LeaseLostError,
         NotInTimeError,
+        RevokedError,
         TooManyLeasesError,
+        WithdrawnError,
     )
     from moorage.client.leasing.holding import Holding
     from moorage.client.ledger import Ledger
@@ -49,10 +51,12 @@ _MODULES = {
     "NotInTimeError": "leasing.errors",
     "RefusedError": "transport",
     "Reporting": "reporting",
+    "RevokedError": "leasing.errors",
     "TooManyLeasesError": "leasing.errors",
     "UndecodableError": "decoding",
     "UnreachableError": "transport",
     "Watch": "watch",
+    "WithdrawnError": "leasing.errors",
 }
 """The modules of the exported names: loaded at first use, because the single file has few."""
 
@@ -72,10 +76,12 @@ __all__ = [
     "NotInTimeError",
     "RefusedError",
     "Reporting",
+    "RevokedError",
     "TooManyLeasesError",
     "UndecodableError",
     "UnreachableError",
     "Watch",
+    "WithdrawnError",
 ]
 
 

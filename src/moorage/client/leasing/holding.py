@@ -10,7 +10,12 @@ from contextlib import suppress
 from types import TracebackType
 
 from moorage.client.leasing.at_exit import HELD
-from moorage.client.leasing.errors import LeaseLostError, NotInTimeError
+from moorage.client.leasing.errors import (
+    LeaseLostError,
+    NotInTimeError,
+    RevokedError,
+    WithdrawnError,
+)
 from moorage.client.leasing.options import RELEASE_SECONDS, HoldingOptions
 from moorage.client.run.api_types import Lease
 from moorage.client.run.clock import elapsed
@@ -21,6 +26,14 @@ from moorage.client.run.lease.renewer import FAILURES, Renewer, carry_through
 from moorage.client.transport import MoorageError, RefusedError, UnreachableError
 
 LOG = logging.getLogger("moorage.client")
+
+ERRORS = {
+    "timed_out": NotInTimeError,
+    "unreachable": UnreachableError,
+    "withdrawn": WithdrawnError,
+    "revoked": RevokedError,
+}
+"""The errors for callers by `NotGrantedError.why`."""
 
 FORKED = "this is a forked process; only process {pid}, which acquired the lease, can tell"
 
@@ -94,7 +107,8 @@ class Holding:
             NotInTimeError: it was not granted within `wait`; with a key, its place is kept.
             RefusedError: the server refuses; `code` says why.
             UnreachableError: no server answered for `unreachable_after`.
-            NotGrantedError: it was removed from the line.
+            WithdrawnError: its owner has withdrawn it while it waited.
+            RevokedError: an operator has removed it from the line.
         """
         with self._state:
             if self._acquiring is not None:
@@ -267,10 +281,9 @@ class Holding:
 
 def _typed(failure: NotGrantedError) -> MoorageError:
     """Return the error for callers."""
-    if failure.why == "timed_out":
-        return NotInTimeError(str(failure))
-    if failure.why == "unreachable":
-        return UnreachableError(str(failure))
+    kind = ERRORS.get(failure.why)
+    if kind is not None:
+        return kind(str(failure))
     cause = failure.__cause__
     return cause if isinstance(cause, RefusedError) else failure
 

@@ -13,6 +13,8 @@ CONFLICT = 4
 UNREACHABLE = 5
 NOT_PERMITTED = 6
 NOT_FOUND = 7
+WITHDRAWN = 8
+REVOKED = 9
 
 CODES = {
     FAILED: "failed",
@@ -22,6 +24,8 @@ CODES = {
     UNREACHABLE: "unreachable",
     NOT_PERMITTED: "not_permitted",
     NOT_FOUND: "not_found",
+    WITHDRAWN: "withdrawn",
+    REVOKED: "revoked",
 }
 """The meaning of exit codes, for programs."""
 

@@ -28,6 +28,9 @@ UNREACHABLE_SECONDS = 60.0
 MISTAKES = ("refused", "pool_unknown", "nested")
 """Reasons for having no lease where a later try would not help."""
 
+DECISIONS = ("withdrawn", "revoked")
+"""Reasons that somebody has decided: nothing runs after these."""
+
 
 class UsageError(Exception):
     """The arguments are wrong; the message is one line and says what to change."""
@@ -59,6 +62,8 @@ class RunRequest(NamedTuple):
 
     def forgives(self, why: str) -> bool:
         """Return whether the command runs without a lease after a failure for this reason."""
+        if why in DECISIONS:
+            return False
         return self.always or (self.best_effort and why not in MISTAKES)
 
 

@@ -38,6 +38,8 @@ from moorage.client.run.progress import Progress
 from moorage.client.run.terminal import Terminal
 from moorage.client.run.variables import LEASE_PREFIX
 
+REVOKED = 118
+WITHDRAWN = 119
 LOST = 120
 REFUSED = 121
 POOL_UNKNOWN = 122
@@ -52,6 +54,8 @@ EXIT_CODES = {
     "pool_unknown": POOL_UNKNOWN,
     "unreachable": UNREACHABLE,
     "timed_out": TIMED_OUT,
+    "withdrawn": WITHDRAWN,
+    "revoked": REVOKED,
 }
 
 DRY_RUN = "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease"

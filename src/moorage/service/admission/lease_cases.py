@@ -196,10 +196,14 @@ class LeaseRenew(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRelease(LeaseCase):
-    """Release a lease, or withdraw a ticket; `version` is that of the record, None: any."""
+    """Release a lease, or withdraw a ticket.
+
+    `who`: the caller by name, whom the clients hear of that wait with a ticket. `version` is that
+    of the record, None: any.
+    """
 
     proof: Proof
-    detail: str = ""
+    who: str = ""
     version: int | None = None
 
     def decide(self, world: World, when: When) -> Changes:
@@ -211,11 +215,15 @@ class LeaseRelease(LeaseCase):
             when.wall,
             self.lease,
             self.proof,
-            detail=self.detail,
+            detail=self._detail(before),
             version=self.version,
         )
         self.leave("lease.release", before, changes, when)
         return Changes(admission=changes)
+
+    def _detail(self, before: Lease | None) -> str:
+        waits = before is not None and before.state == "waiting"
+        return f"by {self.who}" if waits and self.who else ""
 
 
 @dataclass(slots=True)

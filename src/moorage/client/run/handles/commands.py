@@ -15,13 +15,23 @@ from moorage.client.run.failures import (
     CONFLICT,
     FAILED,
     NOT_GRANTED,
+    REVOKED,
     UNREACHABLE,
     USAGE,
+    WITHDRAWN,
     exit_code_of,
 )
 from moorage.client.run.handles.by_id import BY_HOLDER, over, release_by_id
-from moorage.client.run.handles.file import TTL_SECONDS, EntryKey, Handle, HandleEntry, HandleError
+from moorage.client.run.handles.file import (
+    TTL_SECONDS,
+    EntryKey,
+    Handle,
+    HandleEntry,
+    HandleError,
+    released_text,
+)
 from moorage.client.run.handles.renewals import Renewals, refresh
+from moorage.client.run.lease import acquire
 from moorage.client.run.lease.acquire import Acquiring, NotGrantedError
 from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
 from moorage.client.run.lease.renewer import FAILURES, GONE, carry_through, give_back
@@ -36,7 +46,12 @@ UNKNOWN = "unknown to the server: it ended longer ago than leases are kept, or i
 NOTHING_THERE = ("lease_not_found", "pool_unknown", "units_above_limit", "queue_full", "invalid")
 """Codes of refusals that prove that the server has neither a lease nor a ticket for the request."""
 
-WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
+WHY_CODES = {
+    "pool_unknown": USAGE,
+    "unreachable": UNREACHABLE,
+    "withdrawn": WITHDRAWN,
+    "revoked": REVOKED,
+}
 
 Words = Mapping[str, Any]
 
@@ -119,7 +134,7 @@ def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: 
         kept = handle.change(keys.entry, keys.entry.granted(grant.lease))
     if not kept:
         give_back(leases, grant.lease, timeout)
-        raise NotGrantedError("withdrawn", f"another process has released {handle.path}")
+        raise NotGrantedError(acquire.WITHDRAWN, released_text(handle))
 
 
 def attempted(leases: Leases, entry: HandleEntry) -> Lease:

@@ -26,6 +26,10 @@ QUEUE_FULL_STATUS = 429
 TROUBLE_STATUS = 500
 """From this status on the server itself has failed, and a retry may succeed."""
 
+WITHDRAWN, REVOKED = "withdrawn", "revoked"
+BY_OWNER = frozenset(("withdrawn", "released", "retried"))
+"""Causes of an end that the owner wanted: whoever waits for this lease must not ask again."""
+
 CONFIRM_PART = 10
 """A lease that may be older than its TTL divided by this is renewed before it is used."""
 
@@ -35,7 +39,7 @@ T = TypeVar("T")
 class NotGrantedError(MoorageError):
     """No lease was granted.
 
-    `why` is refused, pool_unknown, nested, unreachable, timed_out or withdrawn.
+    `why` is refused, pool_unknown, nested, unreachable, timed_out, withdrawn or revoked.
     """
 
     def __init__(self, why: str, message: str) -> None:
@@ -137,9 +141,8 @@ class Acquiring:
                 lease = self._look(lease, 0.0)
             elif lease.state == "waiting":
                 lease = self._look(lease, self._left(lease))
-            elif lease.cause == "revoked":
-                raise NotGrantedError("refused", f"removed from the line: {lease.end}")
             else:
+                check_end(lease)
                 lease = self._again(lease)
 
     def _first_answer(self) -> Lease:
@@ -149,7 +152,10 @@ class Acquiring:
             self._persist(self._check)
         self._ungranted = elapsed()
         lease = self._attempt(self._ask if self._first is None else self._first)
-        if lease.state == "ended":  # the lease of an earlier attempt with the same key
+        if lease.state == "ended":
+            if self._keys.fresh:
+                check_end(lease)
+            # Otherwise it is the lease of an earlier attempt with the same key.
             lease = self._again(lease)
         return lease
 
@@ -283,6 +289,16 @@ class Acquiring:
         if left <= 0:
             raise NotGrantedError("timed_out", f"not granted in time: {self.trouble}")
         self._stopped.wait(min(seconds, left))
+
+
+def check_end(lease: Lease) -> None:
+    """Raise NotGrantedError if somebody has ended a ticket, or its lease, on purpose."""
+    if lease.cause == "revoked":
+        raise NotGrantedError(REVOKED, f"removed from the line: {lease.end}")
+    if lease.cause in BY_OWNER:
+        raise NotGrantedError(
+            WITHDRAWN, f"ticket {lease.id} was withdrawn {lease.detail or 'by its owner'}"
+        )
 
 
 class _EndedError(Exception):

@@ -104,7 +104,11 @@ async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
     lease, wanted = await _lease(request), request.parameters
     view = await request.service.admission.release(
-        lease, _proof(request, wanted.token), _stead(request), version=wanted.record_version
+        lease,
+        _proof(request, wanted.token),
+        _stead(request),
+        version=wanted.record_version,
+        who=request.actor.who,
     )
     return lease_shown(request, view)
 
