@@ -19,7 +19,7 @@ from moorage.cli.support.options import address_of
 from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
 from moorage.client.run.failures import exit_code_of
-from moorage.client.transport import RefusedError, Transport, UnreachableError
+from moorage.client.transport import RefusedError, Token, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.errors import Code, Error
 from moorage.core.limits import PAGE_MAX
@@ -225,7 +225,7 @@ def _exit_code(code: Code) -> int:
     return NOT_FOUND if code.endswith("_not_found") else FAILED
 
 
-def find(settings: Settings, url: str | None, token: str | None) -> ServerBackend | DatabaseBackend:
+def find(settings: Settings, url: str | None, token: Token) -> ServerBackend | DatabaseBackend:
     """Choose the target: the named server, else the announced one, else the database itself.
 
     Args:
@@ -245,7 +245,7 @@ def find(settings: Settings, url: str | None, token: str | None) -> ServerBacken
     return found or DatabaseBackend(address_of(settings))
 
 
-def _named(files: Files, url: str, token: str | None) -> ServerBackend:
+def _named(files: Files, url: str, token: Token) -> ServerBackend:
     """Return access to the named server."""
     try:
         announced = files.announced(with_token=token is not None)
@@ -257,7 +257,7 @@ def _named(files: Files, url: str, token: str | None) -> ServerBackend:
     return ServerBackend(Transport(url, secret), str(files.database) if here else None)
 
 
-def _announced(files: Files, token: str | None) -> ServerBackend | None:
+def _announced(files: Files, token: Token) -> ServerBackend | None:
     """Return access to the announced server; None if there is none or it does not answer."""
     announced = files.announced(with_token=token is not None)
     if announced is None:
@@ -265,7 +265,9 @@ def _announced(files: Files, token: str | None) -> ServerBackend | None:
             stored_token(files)  # raises for an invalid token, also without a server
         return None
     beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else stored_token(files)
-    transport = Transport(announced.url, token or beside, certificate=announced.certificate)
+    transport = Transport(
+        announced.url, token or beside, certificate=announced.certificate, environ={}
+    )
     return ServerBackend(transport, str(files.database)) if transport.reachable() else None
 
 

@@ -27,7 +27,7 @@ from moorage.client.transport import MoorageError, RefusedError, UnreachableErro
 
 LOG = logging.getLogger("moorage.client")
 
-ERRORS = {
+ERRORS: dict[str, Callable[[str], MoorageError]] = {
     "timed_out": NotInTimeError,
     "unreachable": UnreachableError,
     "withdrawn": WithdrawnError,

@@ -15,6 +15,7 @@ NOT_PERMITTED = 6
 NOT_FOUND = 7
 WITHDRAWN = 8
 REVOKED = 9
+ABANDONED = 10
 
 CODES = {
     FAILED: "failed",
@@ -26,6 +27,7 @@ CODES = {
     NOT_FOUND: "not_found",
     WITHDRAWN: "withdrawn",
     REVOKED: "revoked",
+    ABANDONED: "abandoned",
 }
 """The meaning of exit codes, for programs."""
 

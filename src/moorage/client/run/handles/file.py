@@ -102,6 +102,10 @@ class Handle:
         except (AttributeError, KeyError, TypeError, ValueError):
             raise HandleError(f"{self.path} is not a file of leases") from None
 
+    def has(self, entry: HandleEntry) -> bool:
+        """Return whether an entry is still in the file: its lease was not released since."""
+        return any(one.key == entry.key for one in self.entries())
+
     def put(self, entry: HandleEntry) -> None:
         """Add an entry."""
         self._write([*self.entries(), entry])

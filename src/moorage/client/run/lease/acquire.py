@@ -26,7 +26,7 @@ QUEUE_FULL_STATUS = 429
 TROUBLE_STATUS = 500
 """From this status on the server itself has failed, and a retry may succeed."""
 
-WITHDRAWN, REVOKED = "withdrawn", "revoked"
+WITHDRAWN, REVOKED, ABANDONED = "withdrawn", "revoked", "abandoned"
 BY_OWNER = frozenset(("withdrawn", "released", "retried"))
 """Causes of an end that the owner wanted: whoever waits for this lease must not ask again."""
 
@@ -39,7 +39,8 @@ T = TypeVar("T")
 class NotGrantedError(MoorageError):
     """No lease was granted.
 
-    `why` is refused, pool_unknown, nested, unreachable, timed_out, withdrawn or revoked.
+    `why` is refused, pool_unknown, nested, unreachable, timed_out, withdrawn,
+    revoked or abandoned.
     """
 
     def __init__(self, why: str, message: str) -> None:
@@ -272,7 +273,8 @@ class Acquiring:
             raise _EndedError(str(refusal))
         if refusal.status == QUEUE_FULL_STATUS:
             self.trouble = str(refusal)
-        elif refusal.status >= TROUBLE_STATUS:
+        elif refusal.status >= TROUBLE_STATUS or (refusal.token_may_change and self.lease):
+            # A ticket does not end because the file of the token is not written yet.
             self.trouble = str(refusal)
             self._bear(since)
         else:

@@ -144,7 +144,7 @@ class Leases:
         try:
             return self._transport.request(method, path, body, seconds_max=seconds_max)
         except RefusedError as refusal:
-            if refusal.status == UNAUTHORIZED:
+            if refusal.status == UNAUTHORIZED and not refusal.token_may_change:
                 refusal.args = (f"{refusal}; set one with MOORAGE_TOKEN or --token-file",)
             raise
 
