@@ -86,10 +86,7 @@ def refused_token(token: Token | Callable[[], str]) -> str:
         return "requires a token"
     if isinstance(token, FileValue):
         return f"does not accept the token in {token.path}"
-    return (
-        "does not accept this token, and only a token in a file (--token-file, MOORAGE_TOKEN_FILE)"
-        " is read again when it has changed"
-    )
+    return "does not accept this token"
 
 
 class Transport:

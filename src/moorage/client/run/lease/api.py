@@ -15,6 +15,12 @@ WAIT_SECONDS_MAX = 20.0
 """The longest poll: many proxies close a silent connection after 30 seconds."""
 
 
+HINT = (
+    "set one with MOORAGE_TOKEN or --token-file (one in a file, also of MOORAGE_TOKEN_FILE, is read"
+    " again when it has changed; others are not)"
+)
+
+
 class Requests(Protocol):
     """Sends requests: a Transport, or an object that selects one for each request."""
 
@@ -145,7 +151,7 @@ class Leases:
             return self._transport.request(method, path, body, seconds_max=seconds_max)
         except RefusedError as refusal:
             if refusal.status == UNAUTHORIZED and not refusal.token_may_change:
-                refusal.args = (f"{refusal}; set one with MOORAGE_TOKEN or --token-file",)
+                refusal.args = (f"{refusal}; {HINT}",)
             raise
 
 
