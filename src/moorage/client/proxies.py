@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 PROXY_PORT = 1080
 """The port of a proxy whose address has none, as in curl."""
 
+PROXY_PASSWORD = "a user and a password in its variable, as in http://USER:PASSWORD@HOST:PORT"
 ANY = "*"
 BITS = {socket.AF_INET: 32, socket.AF_INET6: 128}
 

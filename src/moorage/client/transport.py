@@ -9,14 +9,14 @@ import http.client
 import json
 import os
 import re
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Union
 from urllib.parse import SplitResult, urlsplit
 
-from moorage.client.proxies import bracketed, proxy_for
+from moorage.client.proxies import PROXY_PASSWORD, bracketed, proxy_for
+from moorage.client.tls import PinnedConnection, tls_context
 from moorage.client.tokens import FileValue
 
 Token = Union[str, FileValue[str], None]
@@ -27,7 +27,6 @@ SECONDS_MAX = 60.0
 
 ANSWER_BYTES_MAX = 256 << 20
 """Bytes in an answer; Moorage never sends more."""
-
 
 LINE_BYTES_MAX = 32 << 20
 """Bytes in one line of a stream."""
@@ -44,11 +43,6 @@ NO_SUCH_METHOD = 405
 OUR_UNROUTED = "unrouted"
 UNROUTED = (OUR_UNROUTED, "unknown")
 """Codes of a 404 for an unknown path: from Moorage, and from another server."""
-
-PEM_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-
-X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
-"""OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python has a name for it only since 3.10."""
 
 
 class MoorageError(Exception):
@@ -134,7 +128,7 @@ class Transport:
         """The time of the newest answer by the server's clock, to the second; None: unknown."""
         self.pages: str | None = None
         """The address of the server's pages for people, by its newest answer; None: it has none."""
-        self._tls = _context(certificate) if parts.scheme == "https" else None
+        self._tls = tls_context(certificate) if parts.scheme == "https" else None
         variables = os.environ if environ is None else environ
         self._proxy = proxy_for(parts.scheme, self._host, variables)
 
@@ -221,10 +215,7 @@ class Transport:
                 refusal.token_may_change = isinstance(self._token, FileValue)
                 refusal.args = (f"the server {refused_token(self._token)}",)
             elif status == PROXY_UNAUTHORIZED and self._proxy is not None:
-                refusal.args = (
-                    f"{self._proxy.shown} requires a user and a password in its variable, as in"
-                    " http://USER:PASSWORD@HOST:PORT",
-                )
+                refusal.args = (f"{self._proxy.shown} requires {PROXY_PASSWORD}",)
             elif status in (NOT_FOUND, NO_SUCH_METHOD) and refusal.code in UNROUTED:
                 asked = f"http{'s' if self._tls else ''}://{self._place}{self._prefix}"
                 place = path.partition("?")[0]
@@ -244,7 +235,7 @@ class Transport:
 
     @property
     def _where(self) -> str:
-        host = f"{self._host}:{self._port}" if self._port else self._host
+        host = self._place
         return host if self._proxy is None else f"{host} by {self._proxy.shown}"
 
     def reachable(self) -> bool:
@@ -290,34 +281,12 @@ class Transport:
             connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
         else:
             try:
-                connection = _Pinned(host, port, timeout, self._certificate)
+                connection = PinnedConnection(host, port, timeout, self._certificate)
             except (OSError, ValueError) as error:
                 raise UnreachableError(f"cannot connect to {self._where}: {error}") from error
         if proxy is not None:
             connection.set_tunnel(self._host, self._port, proxy.headers)
         return connection
-
-
-class _Pinned(http.client.HTTPSConnection):
-    """A connection that accepts only a server with one of the certificates in a file.
-
-    A certificate that is signed by one of them is not enough: the file may contain an authority's
-    certificate, and host names are not checked, so the token could go to another of its servers.
-    """
-
-    def __init__(self, host: str, port: int | None, timeout: float, file: str) -> None:
-        super().__init__(host, port, timeout=timeout, context=_context(file))
-        self._file = file
-        self._pinned = _certificates(file)
-
-    def connect(self) -> None:
-        """Connect. Raises OSError: the server presents another certificate."""
-        super().connect()
-        if self.sock.getpeercert(binary_form=True) not in self._pinned:
-            self.close()
-            raise ssl.SSLCertVerificationError(
-                f"the server does not show the certificate in {self._file}"
-            )
 
 
 def token_of(text: str, source: str) -> str:
@@ -375,20 +344,6 @@ def _parts(url: str) -> SplitResult:
     if parts.scheme not in ("http", "https") or not named or not sendable:
         raise ValueError(f"{shown_url(url)!r} is not the URL of a server (http://HOST:PORT)")
     return parts
-
-
-def _context(certificate: str | None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=certificate)
-    if certificate is not None:
-        context.check_hostname = False
-        context.verify_flags |= X509_PARTIAL_CHAIN
-    return context
-
-
-def _certificates(file: str) -> list[bytes]:
-    """Return the certificates in a PEM file. Raises OSError, ValueError."""
-    with open(file, encoding="latin-1") as opened:  # may contain other text between them
-        return [ssl.PEM_cert_to_DER_cert(one) for one in PEM_CERTIFICATE.findall(opened.read())]
 
 
 def _whole(response: http.client.HTTPResponse, most: int) -> bytes:

@@ -38,7 +38,8 @@ class ReportApi(NativeApi):
         except RefusedError as refusal:
             if refusal.status == HTTPStatus.UNAUTHORIZED:
                 refusal.args = (
-                    f"{self._url} {refused_token(self._token)}; set one with --token-file",
+                    f"{self._url} {refused_token(self._token)}; set one with --token-file or"
+                    " MOORAGE_TOKEN",
                 )
             elif refusal.status == HTTPStatus.NOT_FOUND and refusal.code in UNROUTED:
                 refusal.args = (f"{self._url} is not a Moorage server: check MOORAGE_URL or --url",)

@@ -1,13 +1,21 @@
 """A ticket that somebody has withdrawn or revoked raises its own error, and nobody asks again."""
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
 from moorage.client import AsyncClient, Client, NotGrantedError, RevokedError, WithdrawnError
-from tests.client.leasing.pools import in_thread, leases, pool_made, waiting
+from tests.client.leasing.pools import in_thread, leases, pool_made, serving, waiting
 
 SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """A server on one database: these rules are the client's."""
+    with serving("sqlite", tmp_path_factory.mktemp("leasing")) as where:
+        yield where
 
 
 @pytest.mark.parametrize("key", [None, "mine"])

@@ -16,7 +16,7 @@ OLDEST = (3, 9)
 NO_OLDEST = (
     "not run on Python 3.9, which this machine does not have: make oldest-python provides it"
 )
-NAMES = ("__init__", "commands", "main", "proxies", "tokens", "transport")
+NAMES = ("__init__", "commands", "main", "proxies", "tls", "tokens", "transport")
 SUFFIXES = (".py", ".sh")
 
 

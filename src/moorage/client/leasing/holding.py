@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
+from moorage.client.leasing.around import enter, leases_here, leave
 from moorage.client.leasing.at_exit import HELD
 from moorage.client.leasing.errors import (
     LeaseLostError,
@@ -22,6 +23,7 @@ from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Acquiring, Grant, NotGrantedError
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import IdempotencyKeys, OwnKey, StandingKey
+from moorage.client.run.lease.nesting import NESTED, OwnLeases, check_own, leases_around
 from moorage.client.run.lease.renewer import FAILURES, Renewer, carry_through
 from moorage.client.transport import MoorageError, RefusedError, UnreachableError
 
@@ -61,6 +63,8 @@ class Holding:
         self._outcome: tuple[str, str] | None = None
         self._reason: str | None = None
         """Why it was lost, once it is released."""
+        self.around: list[str] | None = None
+        """The leases around it; None: those around the caller of `acquire`."""
 
     @property
     def id(self) -> str:
@@ -115,17 +119,26 @@ class Holding:
                 raise RuntimeError("this lease was used before: call client.lease() for each one")
             self._pid, key = os.getpid(), self._options.key
             self._keys = OwnKey() if key is None else StandingKey(key)
+            around = leases_here() if self.around is None else self.around
+            own = OwnLeases([*leases_around(os.environ), *around], _beside(self))
             self._acquiring = Acquiring(
-                self._leases, self._options.wish, self._keys, self._options.patience
+                self._leases,
+                self._options.wish,
+                self._keys,
+                self._options.patience,
+                waits=lambda ticket: check_own(
+                    self._leases, self._options.wish, ticket, own, LOG.warning
+                ),
             )
         try:
             self._hold(self._grant(self._acquiring))
         except NotGrantedError as failure:
-            self._withdraw(self._acquiring)
+            self._withdraw(self._acquiring, stays=failure.why != NESTED)
             raise _typed(failure) from None
         except BaseException:  # also KeyboardInterrupt: leave no ticket behind
             self._withdraw(self._acquiring)
             raise
+        enter(self)
         return self
 
     def release(self) -> None:
@@ -182,6 +195,11 @@ class Holding:
         self.end(error)
 
     @property
+    def is_held(self) -> bool:
+        """See `around.Held`."""
+        return self._held
+
+    @property
     def _forked(self) -> bool:
         """Whether another process acquires or has acquired it: this one is its forked child."""
         return self._pid not in (None, os.getpid())
@@ -233,6 +251,7 @@ class Holding:
             self._reason = None if keeper is None else keeper.lost
             self._held = False
         HELD.discard(self)
+        leave(self)
         if keeper is not None:
             keeper.close()
         calls: dict[str, Callable[[float], object]] = {}
@@ -245,11 +264,11 @@ class Holding:
             )
         return calls
 
-    def _withdraw(self, acquiring: Acquiring) -> None:
+    def _withdraw(self, acquiring: Acquiring, stays: bool = True) -> None:
         """Leave no lease and no ticket behind, if the server answers in time.
 
         With a key of the caller, both stay as they are: the next attempt continues, or already does
-        while this one still waits for an answer.
+        while this one still waits for an answer. Unless it never `stays`.
         """
         acquiring.stop()
         if self._forked or not acquiring.uncertain:
@@ -260,7 +279,7 @@ class Holding:
             HELD.discard(self)
             if self._keeper is not None:
                 self._keeper.close()
-        if self._options.key is not None:
+        if self._options.key is not None and stays:
             return
         (trouble,) = carry_through([lambda left: self._leave(acquiring, left)], RELEASE_SECONDS)
         if trouble is not None:
@@ -277,6 +296,11 @@ class Holding:
     def _log(self, action: str, trouble: Exception) -> None:
         name = "" if self._granted is None else f" {self._granted.id}"
         LOG.warning("cannot %s lease%s, which ends by its TTL: %s", action, name, trouble)
+
+
+def _beside(held: Holding) -> list[str]:
+    """Return the other leases of this process: of other threads and tasks."""
+    return [one.id for one in [*HELD] if isinstance(one, Holding) and one is not held]
 
 
 def _typed(failure: NotGrantedError) -> MoorageError:

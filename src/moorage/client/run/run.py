@@ -17,7 +17,9 @@ from moorage.client.run.lease.nesting import (
     SHARE,
     WAIT,
     NestedError,
+    OwnLeases,
     check_nesting,
+    check_own,
     covers,
     leases_around,
 )
@@ -121,8 +123,12 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
         if order.nested != WAIT:
             check_nesting(leases, order.wish, os.environ)
 
+    def waits(ticket: Lease) -> None:
+        own = OwnLeases(leases_around(os.environ))
+        check_own(leases, order.wish, ticket, own, acquiring.notes.append)
+
     try:
-        acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check)
+        acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check, waits=waits)
         grant = await_grant(acquiring, notices, signals, order.release_timeout)
     except InterruptedWaitError as interrupted:
         notices.say(f"{interrupted.text}, the command was not run")

@@ -25,6 +25,7 @@ from moorage.client.run.lease.acquire import (
     NotGrantedError,
 )
 from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
+from moorage.client.run.lease.nesting import OwnLeases, check_own, leases_around
 from moorage.client.run.lease.renewer import FAILURES, GONE, give_back
 from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
 from moorage.client.run.parse import duration_of, patience_of, server_of, starters_of, wish_of
@@ -93,7 +94,14 @@ def _get(this: Attempt, keys: EntryKey) -> HandleEntry:
     handle, leases, words, notices, _, signals = this
     before, timeout = keys.entry, this.timeout
     patience = patience_of(words)
-    acquiring = Acquiring(leases, before.wish, keys, patience, lambda: attempted(leases, before))
+
+    def waits(ticket: Lease) -> None:
+        own = OwnLeases(leases_around(os.environ))
+        check_own(leases, before.wish, ticket, own, acquiring.notes.append)
+
+    acquiring = Acquiring(
+        leases, before.wish, keys, patience, lambda: attempted(leases, before), waits=waits
+    )
 
     def check() -> None:
         this.check()

@@ -80,6 +80,7 @@ class Acquiring:
         patience: Patience,
         first: Callable[[], Lease] | None = None,
         check: Callable[[], None] | None = None,
+        waits: Callable[[Lease], None] | None = None,
     ) -> None:
         """Prepare the request.
 
@@ -90,6 +91,8 @@ class Acquiring:
             patience: how long to keep trying.
             first: sends the first request, if that is not the plain request with the key.
             check: called before the first request, with the same retries; may raise
+                NotGrantedError.
+            waits: called once with the ticket, if the request has to wait; may raise
                 NotGrantedError.
         """
         self.wish = wish
@@ -103,6 +106,7 @@ class Acquiring:
         self._patience = patience
         self._first = first
         self._check = check
+        self._waits = waits
         self._stopped = threading.Event()
         self._sent = self._reported_at = self.began
         self._lost = False
@@ -141,6 +145,9 @@ class Acquiring:
                     return grant
                 lease = self._look(lease, 0.0)
             elif lease.state == "waiting":
+                waits, self._waits = self._waits, None
+                if waits is not None:
+                    waits(lease)
                 lease = self._look(lease, self._left(lease))
             else:
                 check_end(lease)

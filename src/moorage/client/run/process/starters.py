@@ -96,6 +96,17 @@ def ancestors() -> list[int]:
     return found
 
 
+def lineage() -> list[int]:
+    """Return all ancestors, from the parent on, as far as the system tells."""
+    found: list[int] = []
+    pid = os.getppid()
+    while pid > 1 and len(found) < ANCESTORS_MAX:
+        found.append(pid)
+        status = _status(pid)
+        pid = 0 if status is None else int(status[1])
+    return found
+
+
 def _status(pid: int) -> list[str] | None:
     """Return what Linux says of a process after its name: state, parent, group and so on."""
     try:
