@@ -61,7 +61,7 @@ def bracketed(host: str) -> str:
 def _variable(scheme: str, environ: Mapping[str, str]) -> str | None:
     """Return the variable that names the proxy; an empty one counts as none.
 
-    Not HTTP_PROXY: whoever calls a CGI program could set it, with the header `Proxy`.
+    Not HTTP_PROXY: callers of a CGI program could set it, with the header `Proxy`.
     """
     own = f"{scheme}_proxy"
     names = (own, *(() if scheme == "http" else (own.upper(),)), "all_proxy", "ALL_PROXY")

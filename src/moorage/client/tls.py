@@ -40,7 +40,7 @@ class PinnedConnection(http.client.HTTPSConnection):
 
 def tls_context(certificate: str | None) -> ssl.SSLContext:
     """Return how to speak TLS; `certificate`: as of `Transport`. Raises OSError, ValueError."""
-    context = ssl.create_defaulttls_context(cafile=certificate)
+    context = ssl.create_default_context(cafile=certificate)
     if certificate is not None:
         context.check_hostname = False
         context.verify_flags |= X509_PARTIAL_CHAIN

@@ -186,8 +186,7 @@ class Transport:
     def _headers(self, accept: str) -> dict[str, str]:
         headers = {"Accept": accept}
         if self._token is not None:
-            token = self._token if isinstance(self._token, str) else self._token()
-            headers[TOKEN_HEADER] = token
+            headers[TOKEN_HEADER] = self._token if isinstance(self._token, str) else self._token()
         return headers
 
     def _for_proxy(self) -> dict[str, str]:
@@ -235,8 +234,7 @@ class Transport:
 
     @property
     def _where(self) -> str:
-        host = self._place
-        return host if self._proxy is None else f"{host} by {self._proxy.shown}"
+        return self._place if self._proxy is None else f"{self._place} by {self._proxy.shown}"
 
     def reachable(self) -> bool:
         """Return whether a server answers, with any status."""

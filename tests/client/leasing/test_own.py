@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from moorage.client import AsyncClient, Client, NotGrantedError
+from moorage.client import AsyncClient, Client, Holding, NotGrantedError
 from tests.client.leasing.pools import in_thread, leases, pool_made, serving, waiting
 from tests.client.single import BARE, ROOT
 
@@ -29,6 +29,13 @@ def refused_for(lease_id: str, call: Callable[[], object]) -> None:
     with pytest.raises(NotGrantedError, match=f"your own lease {lease_id} holds") as nested:
         call()
     assert nested.value.why == "nested"
+
+
+def got(results: list[object]) -> Holding:
+    """Return the lease that a thread has acquired."""
+    (held,) = results
+    assert isinstance(held, Holding), held
+    return held
 
 
 def live(client: Client, pool: str) -> int:
@@ -74,8 +81,7 @@ def test_what_fits_goes_on(client: Client) -> None:
         waiting(client, pool)
         other.release()
         thread.join(SECONDS)
-        assert not isinstance(results[0], Exception)
-        results[0].release()  # type: ignore[attr-defined]
+        got(results).release()
 
 
 def in_other_context(client: Client, pool: str) -> "Releasing":
@@ -98,7 +104,7 @@ class Releasing:
 
     def release(self) -> None:
         """Release it."""
-        self._results[0].release()  # type: ignore[attr-defined]
+        got(self._results).release()
 
 
 def test_a_hold_ends_by_itself(client: Client, caplog: pytest.LogCaptureFixture) -> None:
@@ -124,8 +130,7 @@ def test_another_thread(client: Client, caplog: pytest.LogCaptureFixture) -> Non
             while f"your own lease {outer.id} holds" not in caplog.text:
                 assert not told.wait(0.05)
         thread.join(SECONDS)
-    assert not isinstance(results[0], Exception)
-    results[0].release()  # type: ignore[attr-defined]
+    got(results).release()
 
 
 def test_tasks(served: tuple[str, str], client: Client) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,17 @@ class Port:
             "LEASE_PROXY_SERVER_URL": proxy,
         }
 
+    def moorage(self, *words: str) -> str:
+        """Run a command that succeeds; return its errors."""
+        return subprocess.run(
+            single.command(*words),
+            env=self.variables,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+
     def started(self, shell: str, script: str, **more: str) -> single.Started:
         """Start a script in its own session."""
         return single.Started(
@@ -111,12 +123,12 @@ def test_a_wait_ends_with_its_shell(port: Port, shell: str, number: signal.Signa
         holder.communicate("\n", SECONDS)
         for name, one, session in zip(scripts, shells, sessions, strict=True):
             assert one.wait(SECONDS) == -number, name
-            eventually(lambda members=session: True if all(map(gone, members)) else None)  # type: ignore[misc]
+            eventually(partial(all_gone, session))
     assert port.harbour.leases(pool) == []
 
 
 def test_a_wait_without_a_shell(port: Port) -> None:
-    """A control: with `--with 0` the wait goes on, and its lease is for whoever has the file."""
+    """A control: with `--with 0` the wait goes on, and its lease is for those who have the file."""
     pool = port.harbour.pool()
     with port.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
@@ -132,10 +144,7 @@ def test_a_wait_without_a_shell(port: Port) -> None:
 def test_a_retry_ends_with_its_shell(port: Port) -> None:
     """The ticket that was to replace the lease goes."""
     pool = port.harbour.pool()
-    where = {"env": port.variables, "cwd": port.folder}
-    subprocess.run(
-        ["moorage", "lease", "acquire", "-p", pool, "--handle", "h"], check=True, **where
-    )  # type: ignore[call-overload]
+    port.moorage("lease", "acquire", "-p", pool, "--handle", "h")
     port.harbour.admission.release(port.harbour.leases(pool)[0].id)
     with port.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
@@ -168,7 +177,7 @@ def test_a_handle_that_nobody_reads(port: Port, command: str) -> None:
 
 
 def test_a_file_that_is_removed(port: Port) -> None:
-    """Whoever removes the file, with or without `lease release`, ends the wait."""
+    """Removing the file, with or without `lease release`, ends the wait."""
     pool, handle = port.harbour.pool(), port.folder / "h"
     with port.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
@@ -194,10 +203,8 @@ LOOPS = {
 def test_a_loop_ends_with_its_shell(port: Port, shell: str) -> None:
     """It renews nothing after its script was killed; one that works for nobody goes on."""
     pool = port.harbour.pool(limit=len(LOOPS))
-    where = {"env": port.variables, "cwd": port.folder}
     for name in map(str, range(len(LOOPS))):
-        words = ["moorage", "lease", "acquire", "-p", pool, "--handle", name]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, **where)  # type: ignore[call-overload]
+        port.moorage("lease", "acquire", "-p", pool, "--handle", name)
     before = {one.id: one.expires_at for one in port.harbour.leases(pool)}
 
     def all_are_renewed() -> bool | None:
@@ -213,9 +220,14 @@ def test_a_loop_ends_with_its_shell(port: Port, shell: str) -> None:
         members = [looping(one.pid) for one in shells]
         for one in shells:
             one.kill()
-        eventually(lambda: True if all(map(gone, members[:-1])) else None)
+        eventually(partial(all_gone, members[:-1]))
         assert not gone(members[-1])
         os.kill(members[-1], signal.SIGTERM)
+
+
+def all_gone(processes: list[int]) -> bool | None:
+    """Return whether all of these have ended."""
+    return True if all(map(gone, processes)) else None
 
 
 def looping(session: int) -> int:
@@ -230,11 +242,7 @@ def looping(session: int) -> int:
 def test_a_loop_has_an_end(port: Port) -> None:
     """After `--for` it stops, and says so; the lease stays as it is."""
     pool = port.harbour.pool()
-    where = {"env": port.variables, "cwd": port.folder, "text": True, "capture_output": True}
-    subprocess.run(
-        ["moorage", "lease", "acquire", "-p", pool, "--handle", "h"], check=True, **where
-    )  # type: ignore[call-overload]
-    words = ["moorage", "lease", "renew", "--loop", "--for", "1s", "--handle", "h"]
-    done = subprocess.run(words, check=False, **where)  # type: ignore[call-overload]
-    assert (done.returncode, "1s of renewing is over (--for)" in done.stderr) == (0, True)
+    port.moorage("lease", "acquire", "-p", pool, "--handle", "h")
+    said = port.moorage("lease", "renew", "--loop", "--for", "1s", "--handle", "h")
+    assert "1s of renewing is over (--for)" in said
     assert len(port.harbour.leases(pool)) == 1

@@ -37,7 +37,7 @@ def test_a_withdrawn_run_ends(port: Harbour, options: tuple[str, ...]) -> None:
 
 
 def test_a_revoked_run_ends(port: Harbour) -> None:
-    """The operator's reason is told, and the code is another one."""
+    """The message has the operator's reason, and the code is another one."""
     pool = port.pool()
     with port.started("run", "-p", pool, "--", *WAITING) as holder:
         line(holder)

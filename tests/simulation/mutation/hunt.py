@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters or metal3.
+provisioning, reporters, metal3 or client.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -21,6 +21,7 @@ from tests.simulation.fleet.simulation import FleetSimulation
 from tests.simulation.metal3.simulation import Metal3Simulation
 from tests.simulation.mutation.bug import (
     AGENT,
+    CLIENT,
     FLEET,
     METAL3,
     PROVISIONING,
@@ -41,7 +42,15 @@ SEEDS = {
     REPORTERS: 150,
     METAL3: 200,
 }
-AGENT_TESTS = ("tests/client/agent", "tests/service/fleet")
+TESTS = {
+    AGENT: ("tests/client/agent", "tests/service/fleet"),
+    CLIENT: (
+        *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),
+        *("tests/client/test_proxies.py", "tests/client/leasing/test_own.py"),
+        *(f"tests/e2e/run/test_{name}.py" for name in ("withdrawn", "outlived")),
+    ),
+}
+"""The tests that find a bug, the fastest first."""
 
 
 def run(what: str, seed: int) -> None:
@@ -79,16 +88,16 @@ def hunt(what: str) -> str:
     return ""
 
 
-def tested() -> str:
-    """Run the tests of the agent and of the service behind it; return how one has failed."""
-    outcome = pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *AGENT_TESTS])
+def tested(what: str) -> str:
+    """Run the tests of the agent, or of what waits for leases; return how one has failed."""
+    outcome = pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *TESTS[what]])
     return "" if outcome is pytest.ExitCode.OK else f"the tests end with {outcome!r}"
 
 
 def main(what: str) -> int:
     """Hunt, and print what was caught."""
     logging.disable(logging.CRITICAL)
-    caught = tested() if what == AGENT else hunt(what)
+    caught = tested(what) if what in TESTS else hunt(what)
     if caught:
         sys.stdout.write(f"{caught}\n")
     return 1 if caught else 0

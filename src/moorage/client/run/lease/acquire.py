@@ -28,7 +28,7 @@ TROUBLE_STATUS = 500
 
 WITHDRAWN, REVOKED, ABANDONED = "withdrawn", "revoked", "abandoned"
 BY_OWNER = frozenset(("withdrawn", "released", "retried"))
-"""Causes of an end that the owner wanted: whoever waits for this lease must not ask again."""
+"""Causes of an end that the owner wanted: clients that wait for this lease must not ask again."""
 
 CONFIRM_PART = 10
 """A lease that may be older than its TTL divided by this is renewed before it is used."""
