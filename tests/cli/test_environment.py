@@ -7,7 +7,12 @@ import pytest
 
 from moorage.cli.support.environment import KNOWN, misspelt
 from moorage.client.run import labels
-from moorage.client.run.parse import REQUIRE_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE
+from moorage.client.run.parse import (
+    REQUIRE_VARIABLE,
+    TOKEN_FILE_VARIABLE,
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
+)
 from moorage.client.run.variables import READ, nearly
 from moorage.config import FIELDS
 from tests.cli.command import moorage, refusal
@@ -75,7 +80,8 @@ def test_known_variables_are_not_reported() -> None:
     assert nearly(dict.fromkeys(known, "1")) == []
     assert misspelt({"MOORAGE_PORTS": "1", "MOORAGE_LEASE_IDS": "1"}) != []
     assert {f"MOORAGE_{name.upper()}" for name in FIELDS} < KNOWN
-    assert {URL_VARIABLE, TOKEN_VARIABLE, REQUIRE_VARIABLE, labels.VARIABLE} == set(READ)
+    own = {URL_VARIABLE, TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, REQUIRE_VARIABLE, labels.VARIABLE}
+    assert own == set(READ)
 
 
 def test_every_variable_in_the_sources_is_known() -> None:

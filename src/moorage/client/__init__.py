@@ -3,10 +3,11 @@
 `Client` in `client.py` is what Python programs use, `AsyncClient` the same for asyncio; `leasing/`
 has their leases. `ledger.py`, `admission.py` with `slots.py`, `fleet.py` and `reporting.py` are the
 typed native API. `watch.py` follows all changes; `transport.py` sends requests and classifies
-failures, `decoding.py` converts answers to the dataclasses of `wire`, on old Pythons with
-`old_hints.py`; `run/` runs commands that need a lease, `agent/` reports what a machine has.
-`main.py` is the command line of both as a single file, from the table in `commands.py`. Standard
-library only, Python 3.9 or later; may import: `wire`, never the server.
+failures, with `tokens.py`, `proxies.py` and `tls.py`; `decoding.py` converts answers to the
+dataclasses of `wire`, on old Pythons with `old_hints.py`; `run/` runs commands that need a lease,
+`agent/` reports what a machine has. `main.py` is the command line of both as a single file, from
+the table in `commands.py`. Standard library only, Python 3.9 or later; may import: `wire`, never
+the server.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
         ConfigurationError,
         LeaseLostError,
         NotInTimeError,
+        RevokedError,
         TooManyLeasesError,
+        WithdrawnError,
     )
     from moorage.client.leasing.holding import Holding
     from moorage.client.ledger import Ledger
@@ -49,10 +52,12 @@ _MODULES = {
     "NotInTimeError": "leasing.errors",
     "RefusedError": "transport",
     "Reporting": "reporting",
+    "RevokedError": "leasing.errors",
     "TooManyLeasesError": "leasing.errors",
     "UndecodableError": "decoding",
     "UnreachableError": "transport",
     "Watch": "watch",
+    "WithdrawnError": "leasing.errors",
 }
 """The modules of the exported names: loaded at first use, because the single file has few."""
 
@@ -72,10 +77,12 @@ __all__ = [
     "NotInTimeError",
     "RefusedError",
     "Reporting",
+    "RevokedError",
     "TooManyLeasesError",
     "UndecodableError",
     "UnreachableError",
     "Watch",
+    "WithdrawnError",
 ]
 
 

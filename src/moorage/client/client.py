@@ -17,12 +17,11 @@ from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
 from moorage.client.run.labels import is_on
 from moorage.client.run.lease.api import Leases
-from moorage.client.run.parse import REQUIRE_VARIABLE
+from moorage.client.run.parse import REQUIRE_VARIABLE, token_of_environment
 from moorage.client.run.variables import nearly
-from moorage.client.transport import SECONDS_MAX, Transport, token_of
+from moorage.client.transport import SECONDS_MAX, Token, Transport, token_in, token_of
 
 URL_VARIABLE = "MOORAGE_URL"
-TOKEN_VARIABLE = "MOORAGE_TOKEN"
 
 
 class Client:
@@ -37,6 +36,7 @@ class Client:
         url: str | None = None,
         token: str | None = None,
         *,
+        token_file: str | None = None,
         certificate: str | None = None,
         seconds_max: float = SECONDS_MAX,
     ) -> None:
@@ -48,7 +48,9 @@ class Client:
 
         Args:
             url: the server's, `http://HOST:PORT`; by default that in `MOORAGE_URL`.
-            token: sent with each request; by default that in `MOORAGE_TOKEN`, if any.
+            token: sent with each request; by default that in `MOORAGE_TOKEN`, or else in the file
+                that `MOORAGE_TOKEN_FILE` names, if any.
+            token_file: a file with the token, which is read again whenever it has changed.
             certificate: a PEM file; trust only this certificate of the server.
             seconds_max: the longest wait for an answer.
 
@@ -59,7 +61,12 @@ class Client:
         url = url or os.environ.get(URL_VARIABLE)
         try:
             transport = (
-                Transport(url, _token(token), certificate=certificate, seconds_max=seconds_max)
+                Transport(
+                    url,
+                    _token(token, token_file),
+                    certificate=certificate,
+                    seconds_max=seconds_max,
+                )
                 if url
                 else cast(Transport, NoServer(_unset()))
             )
@@ -118,6 +125,7 @@ class AsyncClient:
         url: str | None = None,
         token: str | None = None,
         *,
+        token_file: str | None = None,
         certificate: str | None = None,
         leases_max: int = LEASES_MAX,
     ) -> None:
@@ -125,7 +133,7 @@ class AsyncClient:
 
         A lease that waits needs one thread, one that is held needs two.
         """
-        self.client = Client(url, token, certificate=certificate)
+        self.client = Client(url, token, token_file=token_file, certificate=certificate)
         self._places = Places(leases_max)
 
     @taking(options_of)
@@ -147,8 +155,10 @@ def _unset() -> str:
     return text
 
 
-def _token(given: str | None) -> str | None:
+def _token(given: str | None, file: str | None) -> Token:
+    """Return the token. Raises OSError, ValueError."""
+    if given is not None and file is not None:
+        raise ValueError("token and token_file exclude each other: pass one of them")
     if given is not None:
         return token_of(given, "token")
-    found = os.environ.get(TOKEN_VARIABLE)
-    return token_of(found, TOKEN_VARIABLE) if found else None
+    return token_in(file) if file is not None else token_of_environment(os.environ)

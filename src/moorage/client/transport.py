@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
-import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Union
 from urllib.parse import SplitResult, urlsplit
+
+from moorage.client.proxies import PROXY_PASSWORD, bracketed, proxy_for
+from moorage.client.tls import PinnedConnection, tls_context
+from moorage.client.tokens import FileValue
+
+Token = Union[str, FileValue[str], None]
+"""A token, or the file that has it; None: none is sent."""
 
 SECONDS_MAX = 60.0
 """How long to wait for the server, by default."""
 
 ANSWER_BYTES_MAX = 256 << 20
 """Bytes in an answer; Moorage never sends more."""
-
 
 LINE_BYTES_MAX = 32 << 20
 """Bytes in one line of a stream."""
@@ -29,17 +35,14 @@ PAGES = "/ui"
 PAGES_LINK = re.compile(f"<[^>]*{PAGES}>;")
 """How the header `Link` begins if the server has pages for people; it has the server's prefix."""
 
+TOKEN_HEADER = "X-Auth-Token"
 UNAUTHORIZED = 401
+PROXY_UNAUTHORIZED = 407
 NOT_FOUND = 404
 NO_SUCH_METHOD = 405
 OUR_UNROUTED = "unrouted"
 UNROUTED = (OUR_UNROUTED, "unknown")
 """Codes of a 404 for an unknown path: from Moorage, and from another server."""
-
-PEM_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-
-X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
-"""OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python has a name for it only since 3.10."""
 
 
 class MoorageError(Exception):
@@ -58,6 +61,8 @@ class RefusedError(MoorageError):
     """
 
     retry_after: float | None = None
+    token_may_change = False
+    """Whether the token is in a file, which may have another one soon."""
 
     def __init__(
         self, status: int, code: str, message: str, request_id: str, oldest: str | None = None
@@ -69,31 +74,45 @@ class RefusedError(MoorageError):
         self.oldest = oldest
 
 
+def refused_token(token: Token | Callable[[], str]) -> str:
+    """Return what a server does that has refused a token."""
+    if token is None:
+        return "requires a token"
+    if isinstance(token, FileValue):
+        return f"does not accept the token in {token.path}"
+    return "does not accept this token"
+
+
 class Transport:
     """Sends requests to one server, each on a new connection."""
 
     def __init__(
         self,
         url: str,
-        token: str | None,
+        token: Token,
         *,
         certificate: str | None = None,
         seconds_max: float = SECONDS_MAX,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare requests to a server; does not connect.
 
         Args:
             url: the server's, `http://HOST:PORT` or `https://HOST:PORT`, with a path prefix if any.
-            token: sent as `X-Auth-Token`; see `token_of`.
+            token: sent as `X-Auth-Token`; see `token_of`. That of a file is read again whenever
+                the file has changed, and when the server does not accept it.
             certificate: a PEM file; trust only a server that presents exactly this certificate (or
                 one of several), whatever its name. It is read again for each connection, because
                 it may be renewed. By default the system's certificate authorities are trusted.
             seconds_max: longest wait for the server.
             answer_bytes_max: a longer answer counts as none.
+            environ: the variables that name proxies, see `proxies`; by default those of the
+                process. Empty: the server is asked directly.
 
         Raises:
-            ValueError: the URL or the token is not valid, or the certificate cannot be parsed.
+            ValueError: the URL or the token is not valid, the certificate cannot be parsed, or the
+                proxy cannot be used.
         """
         parts = _parts(url)
         self.url = shown_url(url)
@@ -101,7 +120,7 @@ class Transport:
         self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path.rstrip("/")
-        self._token = None if token is None else token_of(token, "what was given")
+        self._token = token_of(token, "what was given") if isinstance(token, str) else token
         self._seconds_max = seconds_max
         self._answer_bytes_max = answer_bytes_max
         self._certificate = certificate
@@ -109,7 +128,9 @@ class Transport:
         """The time of the newest answer by the server's clock, to the second; None: unknown."""
         self.pages: str | None = None
         """The address of the server's pages for people, by its newest answer; None: it has none."""
-        self._tls = _context(certificate) if parts.scheme == "https" else None
+        self._tls = tls_context(certificate) if parts.scheme == "https" else None
+        variables = os.environ if environ is None else environ
+        self._proxy = proxy_for(parts.scheme, self._host, variables)
 
     def request(
         self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
@@ -127,7 +148,17 @@ class Transport:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
-        return self._judged(path, *self._exchange(method, path, data, headers, seconds_max))
+        answer = self._exchange(method, path, data, headers, seconds_max)
+        if answer[0] == UNAUTHORIZED and self._has_newer(headers):
+            answer = self._exchange(method, path, data, headers, seconds_max)
+        return self._judged(path, *answer)
+
+    def _has_newer(self, headers: dict[str, str]) -> bool:
+        """Put the token into headers that its file has now; return whether it is another one."""
+        if not isinstance(self._token, FileValue):
+            return False
+        before, headers[TOKEN_HEADER] = headers.get(TOKEN_HEADER), self._token(again=True)
+        return headers[TOKEN_HEADER] != before
 
     def lines(self, path: str, accept: str, headers: Mapping[str, str]) -> Iterator[bytes]:
         """Send a GET; yield the lines of a streamed answer as they arrive, until it ends.
@@ -136,12 +167,13 @@ class Transport:
             UnreachableError: there was no answer, or the connection was lost.
             RefusedError: the status is not 2xx.
         """
+        sent = self._headers(accept)
         connection = self._connection()
         try:
-            connection.request(
-                "GET", f"{self._prefix}{path}", None, {**self._headers(accept), **headers}
-            )
-            response = connection.getresponse()
+            response = self._streamed(connection, path, {**sent, **headers})
+            if response.status == UNAUTHORIZED and self._has_newer(sent):
+                connection.close()
+                response = self._streamed(connection, path, {**sent, **headers})
             if response.status != 200:
                 self._judged(path, response.status, _whole(response, self._answer_bytes_max))
             while line := response.readline(LINE_BYTES_MAX):
@@ -154,8 +186,24 @@ class Transport:
     def _headers(self, accept: str) -> dict[str, str]:
         headers = {"Accept": accept}
         if self._token is not None:
-            headers["X-Auth-Token"] = self._token
+            headers[TOKEN_HEADER] = self._token if isinstance(self._token, str) else self._token()
         return headers
+
+    def _for_proxy(self) -> dict[str, str]:
+        """Return the headers for the proxy, if it gets the request itself."""
+        return {} if self._proxy is None or self._tls is not None else self._proxy.headers
+
+    def _streamed(
+        self, connection: http.client.HTTPConnection, path: str, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        connection.request("GET", self._target(path), None, {**headers, **self._for_proxy()})
+        return connection.getresponse()
+
+    def _target(self, path: str) -> str:
+        """Return what to ask for: a proxy gets the whole address, unless it only makes a tunnel."""
+        if self._proxy is None or self._tls is not None:
+            return f"{self._prefix}{path}"
+        return f"http://{self._place}{self._prefix}{path}"
 
     def _judged(self, path: str, status: int, raw: bytes, retry_after: str | None = None) -> Any:
         """Return the decoded answer. Raises UnreachableError, RefusedError."""
@@ -163,10 +211,12 @@ class Transport:
             return _decoded(status, raw, retry_after)
         except RefusedError as refusal:
             if status == UNAUTHORIZED:
-                known = "requires a token" if self._token is None else "does not accept this token"
-                refusal.args = (f"the server {known}",)
+                refusal.token_may_change = isinstance(self._token, FileValue)
+                refusal.args = (f"the server {refused_token(self._token)}",)
+            elif status == PROXY_UNAUTHORIZED and self._proxy is not None:
+                refusal.args = (f"{self._proxy.shown} requires {PROXY_PASSWORD}",)
             elif status in (NOT_FOUND, NO_SUCH_METHOD) and refusal.code in UNROUTED:
-                asked = f"http{'s' if self._tls else ''}://{self._where}{self._prefix}"
+                asked = f"http{'s' if self._tls else ''}://{self._place}{self._prefix}"
                 place = path.partition("?")[0]
                 said = f"{asked} is not a Moorage server ({status} for {place})"
                 if refusal.code == OUR_UNROUTED and not self._prefix:
@@ -178,8 +228,13 @@ class Transport:
             raise
 
     @property
+    def _place(self) -> str:
+        host = bracketed(self._host)
+        return f"{host}:{self._port}" if self._port else host
+
+    @property
     def _where(self) -> str:
-        return f"{self._host}:{self._port}" if self._port else self._host
+        return self._place if self._proxy is None else f"{self._place} by {self._proxy.shown}"
 
     def reachable(self) -> bool:
         """Return whether a server answers, with any status."""
@@ -200,7 +255,8 @@ class Transport:
         """Return status, body and `Retry-After` of the answer."""
         connection = self._connection(seconds_max)
         try:
-            connection.request(method, f"{self._prefix}{path}", data, headers)
+            sent = {**headers, **self._for_proxy()}
+            connection.request(method, self._target(path), data, sent)
             response = connection.getresponse()
             raw = _whole(response, self._answer_bytes_max)
             self.server_time = _time(response.getheader("Date")) or self.server_time
@@ -214,38 +270,21 @@ class Transport:
 
     def _connection(self, seconds_max: float | None = None) -> http.client.HTTPConnection:
         timeout = self._seconds_max if seconds_max is None else seconds_max
+        proxy = self._proxy
+        host, port = (self._host, self._port) if proxy is None else (proxy.host, proxy.port)
         if self._tls is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+            return http.client.HTTPConnection(host, port, timeout=timeout)
+        connection: http.client.HTTPSConnection
         if self._certificate is None:
-            return http.client.HTTPSConnection(
-                self._host, self._port, timeout=timeout, context=self._tls
-            )
-        try:
-            return _Pinned(self._host, self._port, timeout, self._certificate)
-        except (OSError, ValueError) as error:
-            raise UnreachableError(f"cannot connect to {self._where}: {error}") from error
-
-
-class _Pinned(http.client.HTTPSConnection):
-    """A connection that accepts only a server with one of the certificates in a file.
-
-    A certificate that is signed by one of them is not enough: the file may contain an authority's
-    certificate, and host names are not checked, so the token could go to another of its servers.
-    """
-
-    def __init__(self, host: str, port: int | None, timeout: float, file: str) -> None:
-        super().__init__(host, port, timeout=timeout, context=_context(file))
-        self._file = file
-        self._pinned = _certificates(file)
-
-    def connect(self) -> None:
-        """Connect. Raises OSError: the server presents another certificate."""
-        super().connect()
-        if self.sock.getpeercert(binary_form=True) not in self._pinned:
-            self.close()
-            raise ssl.SSLCertVerificationError(
-                f"the server does not show the certificate in {self._file}"
-            )
+            connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
+        else:
+            try:
+                connection = PinnedConnection(host, port, timeout, self._certificate)
+            except (OSError, ValueError) as error:
+                raise UnreachableError(f"cannot connect to {self._where}: {error}") from error
+        if proxy is not None:
+            connection.set_tunnel(self._host, self._port, proxy.headers)
+        return connection
 
 
 def token_of(text: str, source: str) -> str:
@@ -267,6 +306,11 @@ def token_of(text: str, source: str) -> str:
             f"{source} is not a token: a token is one word of visible ASCII characters on one line"
         )
     return token
+
+
+def token_in(path: str) -> FileValue[str]:
+    """Return the token in a file, as it is whenever it is sent. Raises OSError, ValueError."""
+    return FileValue(path, lambda text: token_of(text, path))
 
 
 def server_url(url: str) -> str:
@@ -298,20 +342,6 @@ def _parts(url: str) -> SplitResult:
     if parts.scheme not in ("http", "https") or not named or not sendable:
         raise ValueError(f"{shown_url(url)!r} is not the URL of a server (http://HOST:PORT)")
     return parts
-
-
-def _context(certificate: str | None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=certificate)
-    if certificate is not None:
-        context.check_hostname = False
-        context.verify_flags |= X509_PARTIAL_CHAIN
-    return context
-
-
-def _certificates(file: str) -> list[bytes]:
-    """Return the certificates in a PEM file. Raises OSError, ValueError."""
-    with open(file, encoding="latin-1") as opened:  # may contain other text between them
-        return [ssl.PEM_cert_to_DER_cert(one) for one in PEM_CERTIFICATE.findall(opened.read())]
 
 
 def _whole(response: http.client.HTTPResponse, most: int) -> bytes:

@@ -4,6 +4,7 @@ Connections stay open between requests.
 """
 
 from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
@@ -12,7 +13,14 @@ import aiohttp
 import msgspec
 
 from moorage.client.decoding import decode
-from moorage.client.transport import ANSWER_BYTES_MAX, UnreachableError, refusal_of, shown_url
+from moorage.client.tokens import FileValue
+from moorage.client.transport import (
+    ANSWER_BYTES_MAX,
+    TOKEN_HEADER,
+    UnreachableError,
+    refusal_of,
+    shown_url,
+)
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of
 from moorage.wire.pages import PAGE_MAX
@@ -56,7 +64,7 @@ class NativeApi:
     def _headers(self, body: Any) -> dict[str, str]:
         headers = {} if body is None else {"Content-Type": "application/json"}
         if (token := self._token) is not None:
-            headers["X-Auth-Token"] = token if isinstance(token, str) else token()
+            headers[TOKEN_HEADER] = token if isinstance(token, str) else token()
         return headers
 
     async def __aexit__(
@@ -92,21 +100,39 @@ class NativeApi:
         address = f"{self._url}{path}?{urlencode(given)}" if given else f"{self._url}{path}"
         seconds = SECONDS_MAX + float(given.get("wait", 0.0))
         session = self._waiting if "wait" in given else self._session
+        headers = self._headers(body)
+        status, content = await self._answer(session, method, address, body, headers, seconds)
+        if status == HTTPStatus.UNAUTHORIZED and isinstance(self._token, FileValue):
+            before, headers[TOKEN_HEADER] = headers[TOKEN_HEADER], self._token(again=True)
+            if headers[TOKEN_HEADER] != before:
+                status, content = await self._answer(
+                    session, method, address, body, headers, seconds
+                )
+        if not 200 <= status < 300:
+            raise refusal_of(status, content if isinstance(content, dict) else {})
+        return content
+
+    async def _answer(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        address: str,
+        body: Any,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, Any]:
+        """Send a request once; return status and content. Raises UnreachableError."""
         try:
             async with session.request(
                 method,
                 address,
                 data=None if body is None else msgspec.json.encode(body),
-                headers=self._headers(body),
+                headers=headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds),
             ) as answer:
                 sent = await read_answer(answer, ANSWER_BYTES_MAX)
-                content = json_of(sent, VALUES_MAX) if sent.strip() else None
-                status = answer.status
+                return answer.status, json_of(sent, VALUES_MAX) if sent.strip() else None
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
             reason = f"no answer from {shown_url(self._url)}: {reason_of(error)}"
             raise UnreachableError(reason) from error
-        if not 200 <= status < 300:
-            raise refusal_of(status, content if isinstance(content, dict) else {})
-        return content

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from moorage.client.transport import UNROUTED, RefusedError
+from moorage.client.transport import UNROUTED, RefusedError, refused_token
 from moorage.integrations.native_api import NativeApi
 from moorage.wire.providers import ProviderPage, ProviderShown
 from moorage.wire.reporting import (
@@ -37,8 +37,10 @@ class ReportApi(NativeApi):
             return await super()._content(method, path, body, **query)
         except RefusedError as refusal:
             if refusal.status == HTTPStatus.UNAUTHORIZED:
-                known = "requires a token" if self._token is None else "does not accept this token"
-                refusal.args = (f"{self._url} {known}; set one with --token-file or MOORAGE_TOKEN",)
+                refusal.args = (
+                    f"{self._url} {refused_token(self._token)}; set one with --token-file or"
+                    " MOORAGE_TOKEN",
+                )
             elif refusal.status == HTTPStatus.NOT_FOUND and refusal.code in UNROUTED:
                 refusal.args = (f"{self._url} is not a Moorage server: check MOORAGE_URL or --url",)
             raise

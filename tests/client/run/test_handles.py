@@ -9,6 +9,7 @@ import pytest
 
 from moorage.client.run.api_types import LeaseRequest, lease_of
 from moorage.client.run.handles.file import EntryKey, Handle, HandleEntry, HandleError
+from moorage.client.run.lease.acquire import NotGrantedError
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, OwnKey, write_private
 from moorage.client.run.locks import lock_path, locked
 from tests.client.run.test_words import lease_json
@@ -171,7 +172,8 @@ def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> Non
     assert (entry.key, entry.id, entry.wish) == (keys.current(), None, WISH)
     keys.spend()
     assert handle.entries() == []
-    assert not keys.renew(), "a released lease must not be requested again"
+    with pytest.raises(NotGrantedError, match="another process has released"):
+        keys.renew()  # a released lease must not be requested again
     assert not Path(handle.path).exists()
 
 

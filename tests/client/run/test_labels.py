@@ -8,7 +8,7 @@ import pytest
 
 from moorage.client.run import labels
 from moorage.client.run.api_types import LeaseRequest
-from moorage.client.run.handles.commands import _like
+from moorage.client.run.handles.acquiring import _like
 from moorage.client.run.handles.file import Handle, HandleEntry
 from moorage.client.run.labels import found_labels, is_on, joined
 from moorage.client.run.parse import UsageError, wish_of

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from moorage.client.main import main
-from moorage.client.run.handles import commands
+from moorage.client.run.handles import acquiring
 from moorage.client.run.handles.file import Handle, HandleEntry
 from tests.e2e.run.test_run import WAITING
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
@@ -110,7 +110,7 @@ def test_the_script_finds_a_retry_with_another_key(
             handle.change(entry, entry._replace(key=str(uuid4()), retrying=True))
         return handle.entries()
 
-    monkeypatch.setattr(commands, "_begun", anew)
+    monkeypatch.setattr(acquiring, "_begun", anew)
     script = Script(port, tmp_path, port.pool(limit=9))
     with script.relay:
         script.relay.lost_answers = {2}  # the lease of the first retry

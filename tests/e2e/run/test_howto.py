@@ -1,6 +1,7 @@
 """The scripts of the how-to about installations, as the page shows them."""
 
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from moorage.wire.admission import PoolWanted
 from tests.client import single
 from tests.client.single import ROOT
-from tests.e2e.support.carried import SECONDS, Harbour, harbour
+from tests.e2e.run.test_run import WAITING
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
 
-BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(bash|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 INSTALLER = """#!/bin/bash
 echo "$1 $MOORAGE_LEASE_POOL" >> "$LOG"
@@ -43,9 +45,10 @@ def job(port: Harbour, tmp_path: Path) -> dict[str, str]:
     return {**single.BARE, **port.where(), **own}
 
 
-def blocks() -> list[str]:
-    """Return the scripts of the page in order: attempts, acquire, release, trap."""
-    return BLOCK.findall((ROOT / "docs/howto/openshift-install.md").read_text())
+def blocks(language: str = "bash") -> list[str]:
+    """Return the scripts of the page in order: attempts, acquire, release, trap; of sh: trap."""
+    page = (ROOT / "docs/howto/openshift-install.md").read_text()
+    return [script for written, script in BLOCK.findall(page) if written == language]
 
 
 def shell(script: str, job: dict[str, str]) -> tuple[int, str]:
@@ -61,6 +64,99 @@ def shell(script: str, job: dict[str, str]) -> tuple[int, str]:
         check=False,
     )
     return done.returncode, done.stdout
+
+
+POINT = """
+point() {{ echo "point $1"; [ "$1" != "$AT" ] || read -r line; }}
+prepare_next_steps() {{ :; }}
+handle=$SHARED_DIR/$NAME
+set -eu
+{script}
+"""
+SHELLS = {"bash": ("bash", 3), "sh": ("dash", 0)}
+"""The interpreter of each language of the page, and which of its scripts sets traps."""
+
+
+def points() -> list[tuple[str, str]]:
+    """Return between which lines of which script a signal comes; after the acquire, also in it."""
+    return [
+        (language, at)
+        for language, (_, number) in SHELLS.items()
+        for at in (
+            *map(str, range(len(blocks(language)[number].splitlines()) + 1)),
+            "start",
+            "wait",
+        )
+    ]
+
+
+@pytest.mark.parametrize(("language", "at"), points())
+def test_a_signal_at_any_point(port: Harbour, job: dict[str, str], language: str, at: str) -> None:
+    """Only the shell gets TERM: it ends, and neither a lease nor a ticket nor a process is left."""
+    pool, (shell_name, number) = port.pool(), SHELLS[language]
+    lines = blocks(language)[number].replace("install/azure", pool).splitlines()
+    marked = [f"point {place}\n{line}" for place, line in enumerate(lines)]
+    script = POINT.format(script="\n".join([*marked, f"point {len(lines)}"]))
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        if at not in ("start", "wait"):
+            holder.communicate("\n", SECONDS)
+        with single.Started(
+            [shell_name, "-c", script],
+            env={**job, "AT": at, "NAME": "h"},
+            cwd=job["dir"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as script_run:
+            reach(port, script_run, pool, at)
+            script_run.send_signal(signal.SIGTERM)
+            assert script_run.wait(SECONDS) in (-signal.SIGTERM, 128 + signal.SIGTERM)
+            eventually(lambda: None if single.session_of(script_run.pid) else True)
+        if at in ("start", "wait"):
+            holder.communicate("\n", SECONDS)
+    assert port.leases(pool) == []
+
+
+def test_the_old_order_leaks(port: Harbour, job: dict[str, str]) -> None:
+    """The control: a signal between an acquire and a later trap leaves the lease behind."""
+    pool = port.pool()
+    first, trap, acquire = blocks()[3].replace("install/azure", pool).splitlines()
+    script = POINT.format(script="\n".join([first, acquire, "point 0", trap]))
+    with single.Started(
+        ["bash", "-c", script],
+        env={**job, "AT": "0", "NAME": "h"},
+        cwd=job["dir"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as script_run:
+        reach(port, script_run, pool, "0")
+        script_run.send_signal(signal.SIGTERM)
+        script_run.wait(SECONDS)
+    assert len(port.leases(pool)) == 1
+
+
+def reach(port: Harbour, script: subprocess.Popen[str], pool: str, at: str) -> None:
+    """Return when a script has come to a point."""
+    if at == "wait":
+        port.waiting(pool)
+    elif at == "start":
+        eventually(lambda: True if any(map(acquires, single.session_of(script.pid))) else None)
+    else:
+        while line(script) != f"point {at}\n":
+            pass
+
+
+def acquires(process: int) -> bool:
+    """Return whether a process is the acquire, of which at first nothing has run."""
+    try:
+        return b"acquire" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 def test_the_attempts(port: Harbour, job: dict[str, str]) -> None:

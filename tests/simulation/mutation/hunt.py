@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings or roots.
+provisioning, reporters, metal3, spellings, roots or client.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -21,6 +21,7 @@ from tests.simulation.fleet.simulation import FleetSimulation
 from tests.simulation.metal3.simulation import Metal3Simulation
 from tests.simulation.mutation.bug import (
     AGENT,
+    CLIENT,
     FLEET,
     METAL3,
     PROVISIONING,
@@ -50,7 +51,13 @@ TESTS = {
         "tests/integrations/ironic/test_states.py",
     ),
     ROOTS: ("tests/core/fleet/test_roots.py", "tests/service/fleet/test_successors.py"),
+    CLIENT: (
+        *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),
+        *("tests/client/test_proxies.py", "tests/client/leasing/test_own.py"),
+        *(f"tests/e2e/run/test_{name}.py" for name in ("withdrawn", "outlived")),
+    ),
 }
+"""The tests that find a bug, the fastest first."""
 
 
 def run(what: str, seed: int) -> None:

@@ -16,13 +16,17 @@ from pathlib import Path
 
 from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
 from tests.simulation.mutation.bug import Bug
+from tests.simulation.mutation.client_bugs import CLIENT_BUGS
 from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
 from tests.simulation.mutation.gate_bugs import GATE_BUGS
 from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
 from tests.simulation.mutation.reporter_bugs import REPORTER_BUGS
 
-BUGS = (*ADMISSION_BUGS, *FLEET_BUGS, *PROVISIONING_BUGS, *REPORTER_BUGS, *METAL3_BUGS, *GATE_BUGS)
+BUGS = (
+    *(*ADMISSION_BUGS, *FLEET_BUGS, *PROVISIONING_BUGS, *REPORTER_BUGS, *METAL3_BUGS),
+    *(*GATE_BUGS, *CLIENT_BUGS),
+)
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 900
 """Longer than any bug takes to be caught; an endless loop counts as caught, too."""
@@ -41,7 +45,7 @@ def broken(bug: Bug) -> str:
 def planted(folder: Path, bug: Bug) -> Path:
     """Return a copy of the tree with this bug in it."""
     tree = folder / f"{BUGS.index(bug)}"
-    for name in ("src", "tests", "contrib"):
+    for name in ("src", "tests", "contrib", "scripts"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tree)
     (tree / bug.path).write_text(broken(bug))

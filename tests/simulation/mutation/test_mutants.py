@@ -4,6 +4,7 @@ import pytest
 
 from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
 from tests.simulation.mutation.bug import Bug
+from tests.simulation.mutation.client_bugs import CLIENT_BUGS
 from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
 from tests.simulation.mutation.gate_bugs import GATE_BUGS
 from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
@@ -21,7 +22,8 @@ def test_bugs_can_be_planted(bug: Bug) -> None:
 
 
 def test_every_invariant_has_a_bug() -> None:
-    """Those of admission, of the fleet, of provisioning, of reporters, and of metal3."""
+    """Of admission, the fleet, provisioning, reporters, metal3, and of what waits for leases."""
+    assert {bug.invariant for bug in CLIENT_BUGS} == {f"C{n}" for n in range(1, 7)}
     assert {bug.invariant for bug in ADMISSION_BUGS} == {f"I{n}" for n in range(1, 21)}
     numbered = {bug.invariant for bug in FLEET_BUGS} - {"brake"}
     assert numbered == {f"F{n}" for n in range(1, 21)}

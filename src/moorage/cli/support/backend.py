@@ -15,7 +15,7 @@ from moorage.cli.support.options import address_of
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
 from moorage.client.run.failures import exit_code_of
-from moorage.client.transport import RefusedError, Transport, UnreachableError
+from moorage.client.transport import RefusedError, Token, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.limits import PAGE_MAX
 from moorage.serve.files import Files
@@ -122,9 +122,7 @@ def refusals_translated() -> Iterator[None]:
         raise Failure(exit_code_of(refusal), f"{refusal}{hint}", refusal.code) from None
 
 
-def find(
-    settings: Settings, url: str | None, token: str | None
-) -> "ServerBackend | DatabaseBackend":
+def find(settings: Settings, url: str | None, token: Token) -> "ServerBackend | DatabaseBackend":
     """Choose the target: the named server, else the announced one, else the database itself.
 
     Args:
@@ -148,7 +146,7 @@ def find(
     return DatabaseBackend(address_of(settings))
 
 
-def _named(files: Files, url: str, token: str | None) -> ServerBackend:
+def _named(files: Files, url: str, token: Token) -> ServerBackend:
     """Return access to the named server."""
     try:
         announced = files.announced(with_token=token is not None)
@@ -160,7 +158,7 @@ def _named(files: Files, url: str, token: str | None) -> ServerBackend:
     return ServerBackend(Transport(url, secret), str(files.database) if here else None)
 
 
-def _announced(files: Files, token: str | None) -> ServerBackend | None:
+def _announced(files: Files, token: Token) -> ServerBackend | None:
     """Return access to the announced server; None if there is none or it does not answer."""
     announced = files.announced(with_token=token is not None)
     if announced is None:
@@ -168,5 +166,7 @@ def _announced(files: Files, token: str | None) -> ServerBackend | None:
             stored_token(files)  # raises for an invalid token, also without a server
         return None
     beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else stored_token(files)
-    transport = Transport(announced.url, token or beside, certificate=announced.certificate)
+    transport = Transport(
+        announced.url, token or beside, certificate=announced.certificate, environ={}
+    )
     return ServerBackend(transport, str(files.database)) if transport.reachable() else None

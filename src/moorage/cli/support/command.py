@@ -78,9 +78,9 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
         **options: Any,
     ) -> None:
         settings = load({"database": database}, config_file).settings
-        token = token_given(token, click.get_current_context().get_parameter_source("token"))
         context = click.get_current_context()
-        context.obj = (settings, url, token)
+        given = token_given(token, context.get_parameter_source("token"))
+        context.obj = (settings, url, given)
         _check_given(context)
         command(*args, **options)
 

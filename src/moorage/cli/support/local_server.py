@@ -7,14 +7,14 @@ requests go to the next one that starts.
 from typing import Any
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
-from moorage.client.transport import Transport, UnreachableError
+from moorage.client.transport import Token, Transport, UnreachableError
 from moorage.serve.files import Announcement, Files
 
 
 class LocalServer:
     """Sends each request to the server that is announced next to the database at that moment."""
 
-    def __init__(self, files: Files, token: str | None) -> None:
+    def __init__(self, files: Files, token: Token) -> None:
         """Create access; `token` is by default the one next to the database.
 
         Raises:
@@ -50,7 +50,7 @@ class LocalServer:
             beside = NOAUTH2_TOKEN if found.auth == "noauth2" else stored_token(self._files)
             token = self._token or beside
             try:
-                transport = Transport(found.url, token, certificate=found.certificate)
+                transport = Transport(found.url, token, certificate=found.certificate, environ={})
             except (OSError, ValueError) as error:
                 raise UnreachableError(f"cannot connect to {found.url}: {error}") from None
             self._known = (found, transport)

@@ -86,7 +86,8 @@ def token_to_use(words: dict[str, Any]) -> "str | FileValue[str] | None":
     """
     own = {name: words.pop(name) for name in ("token", "token_file")}
     try:
-        return token_in(own["token_file"]) if own["token_file"] else token_named(own)
+        named = token_named(own)
+        return named if named is None or isinstance(named, str) else token_in(named.path)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
 

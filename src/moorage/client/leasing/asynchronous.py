@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar
 
+from moorage.client.leasing.around import enter, leases_here, leave
 from moorage.client.leasing.dry_run import NoServer, holding
 from moorage.client.leasing.errors import LeaseLostError, TooManyLeasesError
 from moorage.client.leasing.options import HoldingOptions
@@ -93,6 +94,7 @@ class AsyncHolding:
         """See `Holding.acquire`."""
         self._places.take()
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._holding.around = leases_here()
         try:
             try:
                 await asyncio.shield(_begun(self._holding.acquire))
@@ -104,6 +106,7 @@ class AsyncHolding:
         except BaseException:
             self._places.leave()
             raise
+        enter(self._holding)
         self._inside = True
         return self
 
@@ -115,6 +118,7 @@ class AsyncHolding:
     ) -> None:
         """Release it. Raises LeaseLostError: it was lost, and the block raised no other error."""
         self._inside = False
+        leave(self._holding)
         ours = self._cancelled and isinstance(error, asyncio.CancelledError)
         reason = self._holding.lost
         try:

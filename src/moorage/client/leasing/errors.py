@@ -20,6 +20,23 @@ class NotInTimeError(NotGrantedError):
         super().__init__("timed_out", message)
 
 
+class WithdrawnError(NotGrantedError):
+    """The owner has withdrawn the ticket while it waited, with `moorage lease release` or so.
+
+    Do not ask again: somebody has decided that this is not to start.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("withdrawn", message)
+
+
+class RevokedError(NotGrantedError):
+    """An operator has removed the ticket from the line; the message says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("revoked", message)
+
+
 class LeaseLostError(MoorageError):
     """The lease ended before it was released, or may have: others may have its units now.
 

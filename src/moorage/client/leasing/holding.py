@@ -9,18 +9,33 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
+from moorage.client.leasing.around import enter, leases_here, leave
 from moorage.client.leasing.at_exit import HELD
-from moorage.client.leasing.errors import LeaseLostError, NotInTimeError
+from moorage.client.leasing.errors import (
+    LeaseLostError,
+    NotInTimeError,
+    RevokedError,
+    WithdrawnError,
+)
 from moorage.client.leasing.options import RELEASE_SECONDS, HoldingOptions
 from moorage.client.run.api_types import Lease
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Acquiring, Grant, NotGrantedError
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import IdempotencyKeys, OwnKey, StandingKey
+from moorage.client.run.lease.nesting import NESTED, OwnLeases, check_own, leases_around
 from moorage.client.run.lease.renewer import FAILURES, Renewer, carry_through
 from moorage.client.transport import MoorageError, RefusedError, UnreachableError
 
 LOG = logging.getLogger("moorage.client")
+
+ERRORS: dict[str, Callable[[str], MoorageError]] = {
+    "timed_out": NotInTimeError,
+    "unreachable": UnreachableError,
+    "withdrawn": WithdrawnError,
+    "revoked": RevokedError,
+}
+"""The errors for callers by `NotGrantedError.why`."""
 
 FORKED = "this is a forked process; only process {pid}, which acquired the lease, can tell"
 
@@ -48,6 +63,8 @@ class Holding:
         self._outcome: tuple[str, str] | None = None
         self._reason: str | None = None
         """Why it was lost, once it is released."""
+        self.around: list[str] | None = None
+        """The leases around it; None: those around the caller of `acquire`."""
 
     @property
     def id(self) -> str:
@@ -94,24 +111,35 @@ class Holding:
             NotInTimeError: it was not granted within `wait`; with a key, its place is kept.
             RefusedError: the server refuses; `code` says why.
             UnreachableError: no server answered for `unreachable_after`.
-            NotGrantedError: it was removed from the line.
+            WithdrawnError: its owner has withdrawn it while it waited.
+            RevokedError: an operator has removed it from the line.
         """
         with self._state:
             if self._acquiring is not None:
                 raise RuntimeError("this lease was used before: call client.lease() for each one")
             self._pid, key = os.getpid(), self._options.key
             self._keys = OwnKey() if key is None else StandingKey(key)
+            around = leases_here() if self.around is None else self.around
+            own = OwnLeases([*leases_around(os.environ), *around], _beside(self))
             self._acquiring = Acquiring(
-                self._leases, self._options.wish, self._keys, self._options.patience
+                self._leases,
+                self._options.wish,
+                self._keys,
+                self._options.patience,
+                waits=lambda ticket: check_own(
+                    self._leases, self._options.wish, ticket, own, LOG.warning
+                ),
             )
         try:
             self._hold(self._grant(self._acquiring))
         except NotGrantedError as failure:
-            self._withdraw(self._acquiring, gave_up=failure.why == "timed_out")
+            gave_up = failure.why == "timed_out"
+            self._withdraw(self._acquiring, gave_up=gave_up, stays=failure.why != NESTED)
             raise _typed(failure) from None
         except BaseException:  # also KeyboardInterrupt: leave no ticket behind
             self._withdraw(self._acquiring)
             raise
+        enter(self)
         return self
 
     def release(self) -> None:
@@ -168,6 +196,11 @@ class Holding:
         self.end(error)
 
     @property
+    def is_held(self) -> bool:
+        """See `around.Held`."""
+        return self._held
+
+    @property
     def _forked(self) -> bool:
         """Whether another process acquires or has acquired it: this one is its forked child."""
         return self._pid not in (None, os.getpid())
@@ -219,6 +252,7 @@ class Holding:
             self._reason = None if keeper is None else keeper.lost
             self._held = False
         HELD.discard(self)
+        leave(self)
         if keeper is not None:
             keeper.close()
         calls: dict[str, Callable[[float], object]] = {}
@@ -231,13 +265,13 @@ class Holding:
             )
         return calls
 
-    def _withdraw(self, acquiring: Acquiring, *, gave_up: bool = False) -> None:
+    def _withdraw(self, acquiring: Acquiring, *, gave_up: bool = False, stays: bool = True) -> None:
         """Leave no lease and no ticket behind, if the server answers in time.
 
         `gave_up`: the longest wait is over.
 
         With a key of the caller, both stay as they are: the next attempt continues, or already does
-        while this one still waits for an answer.
+        while this one still waits for an answer. Unless it never `stays`.
         """
         acquiring.stop()
         if self._forked or not acquiring.uncertain:
@@ -248,7 +282,7 @@ class Holding:
             HELD.discard(self)
             if self._keeper is not None:
                 self._keeper.close()
-        if self._options.key is not None:
+        if self._options.key is not None and stays:
             return
         leave = [lambda left: self._leave(acquiring, left, gave_up)]
         (trouble,) = carry_through(leave, RELEASE_SECONDS)
@@ -271,12 +305,16 @@ class Holding:
         LOG.warning("cannot %s lease%s, which ends by its TTL: %s", action, name, trouble)
 
 
+def _beside(held: Holding) -> list[str]:
+    """Return the other leases of this process: of other threads and tasks."""
+    return [one.id for one in [*HELD] if isinstance(one, Holding) and one is not held]
+
+
 def _typed(failure: NotGrantedError) -> MoorageError:
     """Return the error for callers."""
-    if failure.why == "timed_out":
-        return NotInTimeError(str(failure))
-    if failure.why == "unreachable":
-        return UnreachableError(str(failure))
+    kind = ERRORS.get(failure.why)
+    if kind is not None:
+        return kind(str(failure))
     cause = failure.__cause__
     return cause if isinstance(cause, RefusedError) else failure
 

@@ -2,7 +2,8 @@
 
 Start with `run.py`: `moorage run` from end to end. `lease/` acquires, renews and releases the
 lease, `process/` runs the command. `handles/` stores leases in files, under `locks.py`; `shell.py`
-prints code for bash, with `client.sh` and `trap.sh`, and `lease_proxy.py` is the Python in it.
+prints code for bash, with `client.sh` and `trap.sh`. `lease_proxy.py` is the Python in it, with
+`lease_proxy_exchange.py`, which sends its requests, and `lease_proxy_files.py`, which keeps names.
 `parse.py` and `durations.py` parse the command line by the tables in `options.py` and
 `variables.py`, and `labels.py` finds what describes the caller. `progress.py` shows the progress on
 the terminal (`terminal.py`, `printing.py`), `failures.py` reports errors as JSON. `api_types.py`

@@ -110,6 +110,8 @@ class Lease(NamedTuple):
     cause: str | None
     detail: str
     waiting: Waiting | None
+    owner: str = ""
+    labels: dict[str, str] = {}  # noqa: RUF012 # it is never changed
 
     @property
     def slot_names(self) -> list[str]:
@@ -146,6 +148,8 @@ def lease_of(values: Any) -> Lease:
             cause=values["cause"],
             detail=str(values["detail"]),
             waiting=None if waiting is None else _waiting(waiting),
+            owner=str(values.get("owner", "")),
+            labels={str(name): str(value) for name, value in values.get("labels", {}).items()},
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = misfit_text(error)

@@ -17,7 +17,7 @@
 # $MOORAGE_LABELS is 0. Only Moorage's lease proxy reads them.
 
 function _lease__python() {
-    python3 -c @PYTHON@ "${BASHPID:-$$}" "$@"
+    python3 -c @PYTHON@ "$$,${BASHPID:-$$}" "$@"
 }
 export -f _lease__python
 

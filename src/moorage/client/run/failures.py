@@ -13,6 +13,9 @@ CONFLICT = 4
 UNREACHABLE = 5
 NOT_PERMITTED = 6
 NOT_FOUND = 7
+WITHDRAWN = 8
+REVOKED = 9
+ABANDONED = 10
 
 CODES = {
     FAILED: "failed",
@@ -22,6 +25,9 @@ CODES = {
     UNREACHABLE: "unreachable",
     NOT_PERMITTED: "not_permitted",
     NOT_FOUND: "not_found",
+    WITHDRAWN: "withdrawn",
+    REVOKED: "revoked",
+    ABANDONED: "abandoned",
 }
 """The meaning of exit codes, for programs."""
 

@@ -7,30 +7,45 @@ output contains only the result. Needs only Python 3.9.
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import http.client
 import json
 import os
 import random
 import re
+import signal
 import sys
-import tempfile
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable
-from typing import TextIO
-from urllib.parse import quote, unquote, urlencode
+from contextlib import suppress
+from urllib.parse import urlencode
 
 from moorage.client.run.labels import describing
+from moorage.client.run.lease_proxy_exchange import Exchange
+from moorage.client.run.lease_proxy_files import (
+    FailedError,
+    forgotten,
+    kept,
+    rewritten,
+    say,
+    shared_path,
+)
+from moorage.client.run.process.starters import LOOK_SECONDS, Starters, ancestors
 
 URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
 TRIES = 6
 PAUSE_SECONDS = 10.0
-CALLER: list[int] = []
+SHELL: list[int] = []
 """The process id of the calling shell."""
 
+CALLER: list[Starters] = []
+"""The processes with which this one ends: the shells that have called it."""
+
+STDOUT = 1
+STOPPED: list[BaseException] = []
+"""What has ended the wait for an answer that came all the same."""
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 BUSY = (429, 502, 503, 504)
 """Statuses after which a retry may succeed; before a 500, the proxy has retried enough itself."""
 
@@ -45,12 +60,19 @@ FAILING = re.compile(r"Failed to release lease (\S+): ")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-class FailedError(Exception):
-    """The function failed; `code` is its exit code."""
+class _InterruptedError(BaseException):
+    """A signal is to end this process; `number` is its number."""
 
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def _interrupt(number: int, _: object) -> None:
+    """React to a signal: whatever is acquired is given back on the way out; a second one kills."""
+    for one in ENDING:
+        signal.signal(one, signal.SIG_DFL)
+    raise _InterruptedError(number)
 
 
 class NotReleasedError(FailedError):
@@ -64,17 +86,22 @@ class NotReleasedError(FailedError):
 def main(arguments: list[str]) -> int:
     """Execute one function; return its exit code.
 
-    The arguments are the process id of the calling shell, the function, and its arguments.
+    The arguments are the process ids of the script and of the calling shell, the function, and its
+    arguments.
     """
-    shell, function, *rest = arguments
-    CALLER.append(int(shell))
+    shells, function, *rest = arguments
+    pids = [int(pid) for pid in shells.split(",")]
+    SHELL[:] = pids[-1:]
+    CALLER[:] = [Starters([*ancestors(), *pids], STDOUT if function == "acquire" else None)]
     try:
         FUNCTIONS[function](_options(rest))
+    except _InterruptedError as interrupted:
+        return 128 + interrupted.number
     except FailedError as failure:
-        _say(str(failure))
+        say(str(failure))
         return failure.code
     except OSError as error:
-        _say(str(error))
+        say(str(error))
         return 1
     return 0
 
@@ -107,7 +134,7 @@ def acquire(options: dict[str, str]) -> None:
     if not URL:
         sys.stdout.write("LEASE_PROXY_SERVER_URL-not-set-dry-run-mode\n")
         return
-    shared = _shared() if scope == "test" else None
+    shared = shared_path() if scope == "test" else None
     _pause(random.uniform(0, _seconds(jitter)))
     labels = {f"label.{name}": value for name, value in _labels().items()}
     query = urlencode({"type": kind, "count": count, **labels})
@@ -119,13 +146,28 @@ def acquire(options: dict[str, str]) -> None:
     names = [str(name) for name in json.loads(answer)["names"]]
     if not names:
         return
+    handle = ""
     try:
-        handle = _kept(kind, names, shared)
-    except OSError:
-        _released(names)
-        _forgotten(names)
+        handle = kept(kind, names, shared)
+        _check()
+        sys.stdout.write(handle)
+        sys.stdout.flush()
+    except BaseException:
+        _given_back(names, handle)
         raise
-    sys.stdout.write(handle)
+
+
+def _given_back(names: list[str], handle: str) -> None:
+    """Release what nobody knows of: it was not stored, or its handle could not be printed."""
+    CALLER.clear()  # neither the shell nor its signal matters to this
+    STOPPED.clear()
+    _released(names)
+    forgotten(names)
+    for path in (handle, f"{handle}.lock") if handle else ():
+        with suppress(OSError):
+            os.unlink(path)
+    with suppress(OSError, ValueError):  # else Python tries to print it again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
 
 
 def release(options: dict[str, str]) -> None:
@@ -148,13 +190,13 @@ def release(options: dict[str, str]) -> None:
         try:
             _released(wanted)
         except NotReleasedError as failure:
-            _forgotten(failure.done)
+            forgotten(failure.done)
             raise
-        _forgotten(wanted)
+        forgotten(wanted)
     elif ways == ["handle"]:
         _release_handle(options["handle"])
     elif options["scope"] == "test":
-        _release_file(_shared(), handle=False)
+        _release_file(shared_path(), handle=False)
     else:
         raise FailedError("lease names are required")
 
@@ -182,29 +224,9 @@ FUNCTIONS = {"acquire": acquire, "release": release, "cat": cat}
 def _labels() -> dict[str, str]:
     """Return the labels that say who asks; other proxies than Moorage's ignore them."""
     try:
-        return dict(describing(os.environ, CALLER[0]))
+        return dict(describing(os.environ, SHELL[0]))
     except ValueError as error:
         raise FailedError(str(error)) from None
-
-
-def _shared() -> str:
-    folder = os.environ.get("SHARED_DIR", "")
-    if not folder:
-        raise FailedError("$SHARED_DIR is empty")
-    return os.path.join(folder, "leases")
-
-
-def _kept(kind: str, names: list[str], shared: str | None) -> str:
-    """Store the names in files; return the handle."""
-    if shared is not None:
-        with open(shared, "a", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write("".join(f"{name}\n" for name in names))
-    descriptor, handle = tempfile.mkstemp(prefix=f"{quote(kind, safe='')}-")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write("\n".join(names))
-    with open(f"{handle}.lock", "w", encoding="utf-8"):
-        return handle
 
 
 def _release_handle(handle: str) -> None:
@@ -228,51 +250,15 @@ def _release_file(path: str, handle: bool) -> None:
         try:
             _released(names)
         except NotReleasedError as failure:
-            _rewritten(file, names, failure.done)
+            rewritten(file, names, failure.done)
             if handle:
-                _forgotten(failure.done)
+                forgotten(failure.done)
             raise
         if not handle:
             file.truncate(0)
             return
         os.unlink(path)
-    _forgotten(names)
-
-
-def _forgotten(names: list[str]) -> None:
-    """Remove released names from the list of this test's leases.
-
-    The next lease of such a slot has the same name, and a release of the whole test would release
-    that lease. Removes only one line per name: another step may just have acquired it again.
-    """
-    folder = os.environ.get("SHARED_DIR", "")
-    path = os.path.join(folder, "leases")
-    if not folder or not os.path.isfile(path):
-        return
-    try:
-        with open(path, "r+", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            _rewritten(file, file.read().split(), names)
-    except OSError as error:  # the names are released anyway
-        _say(f"{path}: {error}")
-
-
-def _rewritten(file: TextIO, names: list[str], gone: list[str]) -> None:
-    """Write these names to a file, except one line for each name in `gone`."""
-    left = [*names]
-    for name in gone:
-        if name in left:
-            left.remove(name)
-    file.seek(0)
-    file.write("".join(f"{name}\n" for name in left))
-    file.truncate()
-
-
-def _say(text: str) -> None:
-    """Print lines on standard error, escaped as in `printing.py`, which is not available here."""
-    for line in text.splitlines():
-        shown = (one if one.isprintable() else ascii(one)[1:-1] for one in line)
-        sys.stderr.write(f"{''.join(shown)}\n")
+    forgotten(names)
 
 
 def _released(names: list[str]) -> None:
@@ -310,29 +296,7 @@ def _released(names: list[str]) -> None:
         left.remove(failing[1])
     if failures:
         raise NotReleasedError(f'Failed to release "{",".join(names)}": {failures[0]}', done)
-    _say(f"{','.join(names)} released")
-
-
-class _Stays(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would send the password to another server, and change POST to GET."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Return None, so that urllib returns the redirect itself as the answer."""
-
-
-OPENER = urllib.request.build_opener(_Stays)
-
-
-def _proxy() -> tuple[str, dict[str, str]]:
-    """Return the URL without user and password, and the header for these, as curl sends it."""
-    scheme, _, rest = URL.partition("://")
-    place, slash, path = rest.partition("/")
-    pair, at, host = place.rpartition("@")
-    if not at:
-        return URL, {}
-    user, _, password = pair.partition(":")
-    basic = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-    return f"{scheme}://{host}{slash}{path}", {"Authorization": f"Basic {basic}"}
+    say(f"{','.join(names)} released")
 
 
 def _post(
@@ -345,27 +309,30 @@ def _post(
 
     `heed` is called with each refusal; the body is built again for each try.
     """
-    url, headers = _proxy()
-    if body is not None:
-        headers["Content-Type"] = "application/json"
+    headers = {} if body is None else {"Content-Type": "application/json"}
     said = ""
     for attempt in range(TRIES):
         if attempt:
-            _say(f"lease proxy: {said}; trying again")
+            say(f"lease proxy: {said}; trying again")
             _pause(PAUSE_SECONDS)
         data = b"" if body is None else body()
-        request = urllib.request.Request(f"{url}{path}", data, headers, method="POST")
         try:
-            with OPENER.open(request, timeout=seconds_max) as response:
-                return response.status, response.read().decode()
-        except urllib.error.HTTPError as refused:
-            said = f"{refused.code} {refused.read().decode(errors='replace').strip()}"
-            if heed is not None:
-                heed(said)
-            if refused.code not in BUSY:
-                return refused.code, said
+            exchange = Exchange(URL, path, data, headers, seconds_max)
+            status, text, stopped = exchange.result(_check)
+        except ValueError as error:
+            raise FailedError(f"LEASE_PROXY_SERVER_URL: {error}") from None
         except (OSError, http.client.HTTPException) as error:
             said = str(error)
+            continue
+        if stopped is not None:
+            STOPPED.append(stopped)
+        if 200 <= status < 300:
+            return status, text
+        said = f"{status} {text.strip()}"
+        if heed is not None:
+            heed(said)
+        if status not in BUSY:
+            return status, said
     raise FailedError(f"no answer from the lease proxy: {said}")
 
 
@@ -373,10 +340,18 @@ def _pause(seconds: float) -> None:
     """Wait. Raises FailedError: the calling shell has ended."""
     left = seconds
     while left > 0:
-        if os.getppid() not in CALLER and os.getpid() not in CALLER:
-            raise FailedError("the calling shell has gone")
-        threading.Event().wait(min(left, 1.0))
-        left -= 1.0
+        _check()
+        threading.Event().wait(min(left, LOOK_SECONDS))
+        left -= LOOK_SECONDS
+
+
+def _check() -> None:
+    """Raise FailedError if the calling shell has ended, or nobody reads what it acquires."""
+    if STOPPED:
+        raise STOPPED[0]
+    why = None if not CALLER else CALLER[0].gone()
+    if why is not None:
+        raise FailedError(f"the calling shell has gone: {why}")
 
 
 def _seconds(text: str) -> float:
@@ -387,4 +362,7 @@ def _seconds(text: str) -> float:
 
 
 if __name__ == "__main__":
+    for ending in ENDING:
+        if signal.getsignal(ending) is not signal.SIG_IGN:
+            signal.signal(ending, _interrupt)
     sys.exit(main(sys.argv[1:]))

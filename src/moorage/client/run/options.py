@@ -140,22 +140,35 @@ RUN = (
     ),
     *SERVER,
 )
+WITH = Option(
+    "--with",
+    "End with this process, such as $$ in a shell; by default with those that started this command;"
+    " 0: with none.",
+    "PID",
+)
 ACQUIRE = (
     HANDLE,
     *WISH,
     *PATIENCE,
     Option("--another", "Acquire one more lease in the same file, even if it has an equal one."),
     RELEASE_TIMEOUT,
+    WITH,
     JSON,
     *SERVER,
 )
 RENEW = (
     HANDLE,
-    Option("--loop", "Keep renewing until a signal arrives or the file is removed."),
+    Option(
+        "--loop",
+        "Keep renewing until the script ends that started this, a signal arrives, or the file is"
+        " removed.",
+    ),
+    WITH,
+    Option("--for", "Longest time to renew with --loop; a day by default.", "TIME"),
     JSON,
     *SERVER,
 )
-RETRY = (HANDLE, *PATIENCE, RELEASE_TIMEOUT, JSON, *SERVER)
+RETRY = (HANDLE, *PATIENCE, RELEASE_TIMEOUT, WITH, JSON, *SERVER)
 RELEASE = (
     Option("LEASE_ID", "Id of the lease, instead of a file.", "ID", optional=True),
     HANDLE,

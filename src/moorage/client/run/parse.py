@@ -12,10 +12,12 @@ from moorage.client.run.labels import describing, is_on
 from moorage.client.run.lease.acquire import Patience
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.nesting import REFUSE
-from moorage.client.transport import Transport, token_of
+from moorage.client.run.process.starters import Starters
+from moorage.client.transport import Token, Transport, token_in, token_of
 
 URL_VARIABLE = "MOORAGE_URL"
 TOKEN_VARIABLE = "MOORAGE_TOKEN"
+TOKEN_FILE_VARIABLE = "MOORAGE_TOKEN_FILE"
 REQUIRE_VARIABLE = "MOORAGE_REQUIRE"
 
 TTL_SECONDS = 600.0
@@ -25,8 +27,12 @@ Never longer than its pools permit.
 """
 
 UNREACHABLE_SECONDS = 60.0
+PID_DIGITS_MAX = 10
 MISTAKES = ("refused", "pool_unknown", "nested")
 """Reasons for having no lease where a later try would not help."""
+
+DECISIONS = ("withdrawn", "revoked")
+"""Reasons that somebody has decided: nothing runs after these."""
 
 
 class UsageError(Exception):
@@ -63,7 +69,7 @@ class RunRequest(NamedTuple):
 
         `paused`: it waited for a pool that an operator has paused.
         """
-        if paused and self.unless_paused:
+        if why in DECISIONS or (paused and self.unless_paused):
             return False
         return self.always or (self.best_effort and why not in MISTAKES)
 
@@ -222,6 +228,23 @@ def server_of(words: Mapping[str, Any]) -> Leases | None:
         raise UsageError(str(error)) from None
 
 
+def starters_of(words: Mapping[str, Any], output: int | None = None) -> Starters:
+    """Return the processes with which a command ends: of `--with`, or else those that started it.
+
+    Args:
+        words: the arguments.
+        output: a file descriptor whose reader must live, too.
+
+    Raises UsageError.
+    """
+    text = words["with"]
+    if text is None:
+        return Starters(output=output)
+    if not (text.isascii() and text.isdigit() and len(text) < PID_DIGITS_MAX):
+        raise UsageError(f"--with: {text!r} is not the number of a process, such as $$ in a shell")
+    return Starters([int(text)] if int(text) else [], output)
+
+
 def is_required() -> bool:
     """Return whether the environment requires a server. Raises UsageError."""
     try:
@@ -230,14 +253,18 @@ def is_required() -> bool:
         raise UsageError(str(error)) from None
 
 
-def token_named(words: Mapping[str, Any]) -> str | None:
+def token_named(words: Mapping[str, Any]) -> Token:
     """Return the token for the server; None if none is given. Raises OSError, ValueError."""
-    path: str | None = words["token_file"]
-    if path:
-        # Invalid UTF-8 becomes characters that `token_of` refuses.
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return token_of(file.read(), path)
+    if words["token_file"]:
+        return token_in(words["token_file"])
     if words["token"]:
         return token_of(words["token"], "--token")
-    token = os.environ.get(TOKEN_VARIABLE)
-    return token_of(token, TOKEN_VARIABLE) if token else None
+    return token_of_environment(os.environ)
+
+
+def token_of_environment(environ: Mapping[str, str]) -> Token:
+    """Return the token of the variables; None if none is set. Raises OSError, ValueError."""
+    token, path = environ.get(TOKEN_VARIABLE), environ.get(TOKEN_FILE_VARIABLE)
+    if token:
+        return token_of(token, TOKEN_VARIABLE)
+    return token_in(path) if path else None

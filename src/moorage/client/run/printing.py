@@ -7,9 +7,12 @@ characters that are not printable are shown as Python escapes: `\x1b`.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 
@@ -45,7 +48,9 @@ def print_result(text: str, shown: dict[str, Any], words: Mapping[str, Any]) -> 
 
 
 def write(text: str) -> None:
-    """Print a line, or several, at once."""
+    """Print a line, or several, at once. Raises OSError, ValueError: standard output is closed."""
+    if sys.stdout is None:  # the shell has closed it
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -57,3 +62,11 @@ def misfit_text(error: Exception) -> str:
     if isinstance(error, AttributeError):
         return "a value in it has the wrong form"
     return printable(str(error))
+
+
+def drop_output() -> None:
+    """Forget what could not be printed: Python would try it again, and fail, when it ends."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -17,7 +17,9 @@ from moorage.client.run.lease.nesting import (
     SHARE,
     WAIT,
     NestedError,
+    OwnLeases,
     check_nesting,
+    check_own,
     covers,
     leases_around,
 )
@@ -38,6 +40,8 @@ from moorage.client.run.progress import Progress
 from moorage.client.run.terminal import Terminal
 from moorage.client.run.variables import LEASE_PREFIX
 
+REVOKED = 118
+WITHDRAWN = 119
 LOST = 120
 REFUSED = 121
 POOL_UNKNOWN = 122
@@ -52,6 +56,8 @@ EXIT_CODES = {
     "pool_unknown": POOL_UNKNOWN,
     "unreachable": UNREACHABLE,
     "timed_out": TIMED_OUT,
+    "withdrawn": WITHDRAWN,
+    "revoked": REVOKED,
 }
 
 PAUSED = "paused"
@@ -123,7 +129,11 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
         if order.nested != WAIT:
             check_nesting(leases, order.wish, os.environ)
 
-    acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check)
+    def waits(ticket: Lease) -> None:
+        own = OwnLeases(leases_around(os.environ))
+        check_own(leases, order.wish, ticket, own, acquiring.notes.append)
+
+    acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check, waits=waits)
     try:
         grant = await_grant(acquiring, notices, signals, order.release_timeout)
     except InterruptedWaitError as interrupted:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 import shlex
 from collections.abc import Sequence
 
 PACKAGE = "moorage.client.run"
 FUTURE = "from __future__ import annotations\n"
-LABELS_IMPORT = "from moorage.client.run.labels import "
+CONTAINED = (
+    ("moorage.client", "proxies.py"),
+    (PACKAGE, "labels.py"),
+    (PACKAGE, "process/starters.py"),
+    (PACKAGE, "lease_proxy_exchange.py"),
+    (PACKAGE, "lease_proxy_files.py"),
+    (PACKAGE, "lease_proxy.py"),
+)
+"""The files that the functions consist of, each after those that it imports.
+
+They become one text, so no name may be in two of them.
+"""
+
+OUR_IMPORT = re.compile(r"^from moorage\.[^(\n]*(\([^)]*\))?\n", re.MULTILINE)
 PYTHON_MARK = "@PYTHON@"
 COMMAND_MARK = "@COMMAND@"
 SIGNALS_MARK = "@SIGNALS@"
@@ -16,11 +30,10 @@ SIGNALS_MARK = "@SIGNALS@"
 
 def client_text() -> str:
     """Return the functions for lease proxies; they need only bash and python3, no other file."""
-    # One text cannot import the other, so the first stands in place of its import.
-    python = _file("lease_proxy.py").replace(FUTURE, "", 1)
-    labels = next(line for line in python.splitlines() if line.startswith(LABELS_IMPORT))
-    python = _file("labels.py") + "\n\n" + python.replace(f"{labels}\n", "", 1)
-    return _file("client.sh").replace(PYTHON_MARK, shlex.quote(python))
+    # One text cannot import the others, so these stand in place of their imports.
+    texts = [_file(name, package).replace(FUTURE, "", 1) for package, name in CONTAINED]
+    python = OUR_IMPORT.sub("", "\n\n".join(texts))
+    return _file("client.sh").replace(PYTHON_MARK, shlex.quote(f"{FUTURE}{python}"))
 
 
 def trap_text(us: Sequence[str], handle: str, signals: Sequence[str]) -> str:
@@ -36,7 +49,7 @@ def trap_text(us: Sequence[str], handle: str, signals: Sequence[str]) -> str:
     return text.replace(SIGNALS_MARK, shlex.join(signals))
 
 
-def _file(name: str) -> str:
-    data = pkgutil.get_data(PACKAGE, name)
+def _file(name: str, package: str = PACKAGE) -> str:
+    data = pkgutil.get_data(package, name)
     assert data is not None
     return data.decode()

@@ -10,6 +10,7 @@ PREFIX = "MOORAGE_"
 READ = {
     "MOORAGE_URL": "the server, http://HOST:PORT",
     "MOORAGE_TOKEN": "the token to send to it",
+    "MOORAGE_TOKEN_FILE": "a file with that token, which is read again when it has changed",
     "MOORAGE_REQUIRE": "1 or yes: fail if no server is set, instead of running without a lease",
     "MOORAGE_LABELS": "0 or no: send no labels of host, user, process, command and CI job",
 }

@@ -200,13 +200,14 @@ class LeaseRenew(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRelease(LeaseCase):
-    """Release a lease, or withdraw a ticket; `version` is that of the record, None: any.
+    """Release a lease, or withdraw a ticket.
 
-    `gave_up`: the client of a ticket has waited for as long as it would.
+    `who`: the caller by name, whom the clients hear of that wait with a ticket. `version` is that
+    of the record, None: any. `gave_up`: the client of a ticket has waited for as long as it would.
     """
 
     proof: Proof
-    detail: str = ""
+    who: str = ""
     version: int | None = None
     gave_up: bool = False
 
@@ -220,11 +221,15 @@ class LeaseRelease(LeaseCase):
             self.lease,
             self.proof,
             "gave_up" if self.gave_up else "released",
-            detail=self.detail,
+            detail=self._detail(before),
             version=self.version,
         )
         self.leave("lease.release", before, changes, when)
         return Changes(admission=changes)
+
+    def _detail(self, before: Lease | None) -> str:
+        waits = before is not None and before.state == "waiting"
+        return f"by {self.who}" if waits and self.who else ""
 
 
 @dataclass(slots=True)

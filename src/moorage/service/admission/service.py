@@ -243,13 +243,16 @@ class Admission:
         *,
         version: int | None = None,
         gave_up: bool = False,
+        who: str = "",
     ) -> LeaseView:
         """Release a lease, or withdraw a ticket; repeating it returns the ended lease.
+
+        `who` is the caller by name, for the clients that wait with the ticket.
 
         Here and below, `instead` is the caller acting on behalf of the holder, for the audit row;
         `version` is the version that the record must have, None: any.
         """
-        case = lease_cases.LeaseRelease(lease, proof, version=version, gave_up=gave_up, by=instead)
+        case = lease_cases.LeaseRelease(lease, proof, who, version, gave_up, by=instead)
         return await self._done(case)
 
     async def record(

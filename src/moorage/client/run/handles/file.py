@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, LeaseRequest
+from moorage.client.run.lease.acquire import WITHDRAWN, NotGrantedError
 from moorage.client.run.lease.idempotency_keys import write_private
 from moorage.client.run.locks import lock_path, locked
 
@@ -101,6 +102,10 @@ class Handle:
         except (AttributeError, KeyError, TypeError, ValueError):
             raise HandleError(f"{self.path} is not a file of leases") from None
 
+    def has(self, entry: HandleEntry) -> bool:
+        """Return whether an entry is still in the file: its lease was not released since."""
+        return any(one.key == entry.key for one in self.entries())
+
     def put(self, entry: HandleEntry) -> None:
         """Add an entry."""
         self._write([*self.entries(), entry])
@@ -138,6 +143,8 @@ class Handle:
 class EntryKey:
     """The key of an entry, see `Keys`; a new key is in the file before it is used."""
 
+    fresh = False
+
     def __init__(self, handle: Handle, entry: HandleEntry) -> None:
         self._handle = handle
         self.entry = entry
@@ -147,11 +154,11 @@ class EntryKey:
         return self.entry.key
 
     def renew(self) -> bool:
-        """See `Keys`."""
+        """See `Keys`. Raises NotGrantedError: the entry was removed, so nobody wants a lease."""
         fresh = HandleEntry(str(uuid4()), self.entry.wish)
         with self._handle.locked():
             if not self._handle.change(self.entry, fresh):
-                return False
+                raise NotGrantedError(WITHDRAWN, released_text(self._handle))
         self.entry = fresh
         return True
 
@@ -159,6 +166,11 @@ class EntryKey:
         """See `Keys`."""
         with self._handle.locked():
             self._handle.drop(self.entry)
+
+
+def released_text(handle: Handle) -> str:
+    """Return the message that another process has taken a lease out of its file."""
+    return f"another process has released {handle.path}"
 
 
 def _entry(values: Any) -> HandleEntry:

@@ -26,6 +26,10 @@ QUEUE_FULL_STATUS = 429
 TROUBLE_STATUS = 500
 """From this status on the server itself has failed, and a retry may succeed."""
 
+WITHDRAWN, REVOKED, ABANDONED = "withdrawn", "revoked", "abandoned"
+BY_OWNER = frozenset(("withdrawn", "released", "retried"))
+"""Causes of an end that the owner wanted: clients that wait for this lease must not ask again."""
+
 CONFIRM_PART = 10
 """A lease that may be older than its TTL divided by this is renewed before it is used."""
 
@@ -35,7 +39,8 @@ T = TypeVar("T")
 class NotGrantedError(MoorageError):
     """No lease was granted.
 
-    `why` is refused, pool_unknown, nested, unreachable, timed_out or withdrawn.
+    `why` is refused, pool_unknown, nested, unreachable, timed_out, withdrawn,
+    revoked or abandoned.
     """
 
     def __init__(self, why: str, message: str) -> None:
@@ -75,6 +80,7 @@ class Acquiring:
         patience: Patience,
         first: Callable[[], Lease] | None = None,
         check: Callable[[], None] | None = None,
+        waits: Callable[[Lease], None] | None = None,
     ) -> None:
         """Prepare the request.
 
@@ -85,6 +91,8 @@ class Acquiring:
             patience: how long to keep trying.
             first: sends the first request, if that is not the plain request with the key.
             check: called before the first request, with the same retries; may raise
+                NotGrantedError.
+            waits: called once with the ticket, if the request has to wait; may raise
                 NotGrantedError.
         """
         self.wish = wish
@@ -98,6 +106,7 @@ class Acquiring:
         self._patience = patience
         self._first = first
         self._check = check
+        self._waits = waits
         self._stopped = threading.Event()
         self._sent = self._reported_at = self.began
         self._lost = False
@@ -136,10 +145,12 @@ class Acquiring:
                     return grant
                 lease = self._look(lease, 0.0)
             elif lease.state == "waiting":
+                waits, self._waits = self._waits, None
+                if waits is not None:
+                    waits(lease)
                 lease = self._look(lease, self._left(lease))
-            elif lease.cause == "revoked":
-                raise NotGrantedError("refused", f"removed from the line: {lease.end}")
             else:
+                check_end(lease)
                 lease = self._again(lease)
 
     def _first_answer(self) -> Lease:
@@ -149,7 +160,10 @@ class Acquiring:
             self._persist(self._check)
         self._ungranted = elapsed()
         lease = self._attempt(self._ask if self._first is None else self._first)
-        if lease.state == "ended":  # the lease of an earlier attempt with the same key
+        if lease.state == "ended":
+            if self._keys.fresh:
+                check_end(lease)
+            # Otherwise it is the lease of an earlier attempt with the same key.
             lease = self._again(lease)
         return lease
 
@@ -266,7 +280,8 @@ class Acquiring:
             raise _EndedError(str(refusal))
         if refusal.status == QUEUE_FULL_STATUS:
             self.trouble = str(refusal)
-        elif refusal.status >= TROUBLE_STATUS:
+        elif refusal.status >= TROUBLE_STATUS or (refusal.token_may_change and self.lease):
+            # A ticket does not end because the file of the token is not written yet.
             self.trouble = str(refusal)
             self._bear(since)
         else:
@@ -283,6 +298,16 @@ class Acquiring:
         if left <= 0:
             raise NotGrantedError("timed_out", f"not granted in time: {self.trouble}")
         self._stopped.wait(min(seconds, left))
+
+
+def check_end(lease: Lease) -> None:
+    """Raise NotGrantedError if somebody has ended a ticket, or its lease, on purpose."""
+    if lease.cause == "revoked":
+        raise NotGrantedError(REVOKED, f"removed from the line: {lease.end}")
+    if lease.cause in BY_OWNER:
+        raise NotGrantedError(
+            WITHDRAWN, f"ticket {lease.id} was withdrawn {lease.detail or 'by its owner'}"
+        )
 
 
 class _EndedError(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, lease_of
 from moorage.client.run.printing import misfit_text
@@ -16,6 +16,12 @@ WAIT_SECONDS_MAX = 20.0
 """The longest poll: many proxies close a silent connection after 30 seconds."""
 
 BAD_REQUEST = 400
+
+
+HINT = (
+    "set one with MOORAGE_TOKEN or --token-file (one in a file, also of MOORAGE_TOKEN_FILE, is read"
+    " again when it has changed; others are not)"
+)
 
 
 class Requests(Protocol):
@@ -96,6 +102,26 @@ class Leases:
                 ) from error
         return found
 
+    def held_here(self, pool: str, host: str, most: int) -> list[Lease]:
+        """Return the caller's granted leases of a pool with this label `host`, on one page."""
+        query = urlencode(
+            {"pool": pool, "state": "granted", "mine": "true", "label": f"host={host}"}
+        )
+        answer = self._answer("GET", f"/v1/leases?{query}&limit={most}", None, ANSWER_SECONDS)
+        try:
+            return [lease_of(one) for one in answer["leases"]]
+        except (KeyError, TypeError) as error:
+            raise StrangeAnswerError(f"the response has no leases: {error!r}") from error
+
+    def units_of(self, pool: str) -> tuple[int, int | None]:
+        """Return how many units of a pool can be granted at once: in all, and to one owner."""
+        found = self._answer("GET", f"/v1/pools/{quote(pool)}", None, ANSWER_SECONDS)
+        try:
+            quota = found.get("quota")
+            return int(found["units"]), None if quota is None else int(quota)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StrangeAnswerError(f"the response is not a pool: {error!r}") from error
+
     def look(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease; while it is a waiting ticket, wait for a change."""
         return self._lease("GET", f"{_path(lease_id)}?wait={wait:g}", None, wait + ANSWER_SECONDS)
@@ -160,8 +186,8 @@ class Leases:
         try:
             return self._transport.request(method, path, body, seconds_max=seconds_max)
         except RefusedError as refusal:
-            if refusal.status == UNAUTHORIZED:
-                refusal.args = (f"{refusal}; set one with MOORAGE_TOKEN or --token-file",)
+            if refusal.status == UNAUTHORIZED and not refusal.token_may_change:
+                refusal.args = (f"{refusal}; {HINT}",)
             raise
 
 

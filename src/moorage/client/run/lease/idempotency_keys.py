@@ -15,7 +15,12 @@ from moorage.client.run.locks import lock_path
 
 
 class IdempotencyKeys(Protocol):
-    """The key of the current attempt."""
+    """The key of the current attempt.
+
+    `fresh`: no earlier process can have used it, so what it gives belongs to this attempt.
+    """
+
+    fresh: bool
 
     def current(self) -> str:
         """Return the key: the same each time, with `FileKey` even after a crash."""
@@ -32,6 +37,8 @@ class IdempotencyKeys(Protocol):
 
 class OwnKey:
     """A key in memory. If the process dies, its lease ends by its TTL."""
+
+    fresh = True
 
     def __init__(self) -> None:
         self._key = str(uuid4())
@@ -51,6 +58,8 @@ class OwnKey:
 
 class GivenKey:
     """A key that the caller has chosen."""
+
+    fresh = False
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -81,6 +90,8 @@ class FileKey:
     Use it in a block of `locks.locked`: two processes with the same key would share one lease.
     Every method raises OSError.
     """
+
+    fresh = False
 
     def __init__(self, path: str) -> None:
         self._path = path

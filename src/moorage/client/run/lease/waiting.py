@@ -38,9 +38,15 @@ class InterruptedWaitError(Exception):
 
 
 def await_grant(
-    acquiring: Acquiring, notices: Progress, signals: SignalCollector, release_timeout: float
+    acquiring: Acquiring,
+    notices: Progress,
+    signals: SignalCollector,
+    release_timeout: float,
+    check: Callable[[], None] = lambda: None,
 ) -> Grant:
     """Return the lease when it is granted.
+
+    `check` is called about every second; it raises NotGrantedError to end the wait.
 
     Raises NotGrantedError, InterruptedWaitError, and OSError from a key's file. Then there is no
     lease and no ticket, unless the withdrawal was not confirmed within `release_timeout` seconds:
@@ -65,6 +71,7 @@ def await_grant(
                 for number in signals.wait(1.0):
                     if number in ENDING:
                         raise InterruptedWaitError(number)
+                check()
                 _tell(acquiring, notices)
                 if not results:
                     _show(acquiring, notices, shown)

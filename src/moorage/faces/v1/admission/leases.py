@@ -111,6 +111,7 @@ async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
         _stead(request),
         version=wanted.record_version,
         gave_up=wanted.gave_up,
+        who=request.actor.who,
     )
     return await _alone(request, view)
 

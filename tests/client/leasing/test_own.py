@@ -1,0 +1,206 @@
+"""Waiting for oneself: an inner block is refused at once, or the own lease is named."""
+
+import asyncio
+import logging
+import multiprocessing
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from moorage.client import AsyncClient, Client, Holding, NotGrantedError
+from tests.client.leasing.pools import in_thread, leases, pool_made, serving, waiting
+from tests.client.single import BARE, ROOT
+
+SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """A server on one database: these rules are the client's."""
+    with serving("sqlite", tmp_path_factory.mktemp("leasing")) as where:
+        yield where
+
+
+def refused_for(lease_id: str, call: Callable[[], object]) -> None:
+    """Check that a call is refused, and names the own lease."""
+    with pytest.raises(NotGrantedError, match=f"your own lease {lease_id} holds") as nested:
+        call()
+    assert nested.value.why == "nested"
+
+
+def got(results: list[object]) -> Holding:
+    """Return the lease that a thread has acquired."""
+    (held,) = results
+    assert isinstance(held, Holding), held
+    return held
+
+
+def live(client: Client, pool: str) -> int:
+    """Return how many leases and tickets a pool has."""
+    return len([one for one in leases(client, pool) if one.state != "ended"])
+
+
+@pytest.mark.parametrize(("limit", "own", "wanted"), [(1, 1, 1), (3, 2, 2), (2, 2, 1)])
+def test_an_inner_block(client: Client, limit: int, own: int, wanted: int) -> None:
+    """It is refused if the outer one leaves too little; nothing is left in the line."""
+    pool = pool_made(client, f"own/{limit}/{own}", limit=limit)
+    with client.lease(pool, own) as outer:
+        refused_for(outer.id, client.lease(pool, wanted).acquire)
+        refused_for(outer.id, client.lease(pool, wanted, key="k").acquire)
+        assert live(client, pool) == 1
+    with client.lease(pool, wanted):
+        pass
+
+
+def test_two_outer_blocks_together(client: Client) -> None:
+    """What two blocks hold counts together, also of another pool of the same request."""
+    pool, other = pool_made(client, "own/a", limit=2), pool_made(client, "own/b", limit=5)
+    with client.lease(pool), client.lease({pool: 1, other: 1}) as second:
+        with pytest.raises(NotGrantedError, match="your own lease"):
+            client.lease({pool: 1, other: 1}).acquire()
+        assert second.lost is None
+
+
+def test_a_quota(client: Client) -> None:
+    """A quota that the own leases use up is the same."""
+    pool = pool_made(client, "own/quota", limit=5, quota=1)
+    with client.lease(pool) as outer:
+        refused_for(outer.id, client.lease(pool).acquire)
+
+
+def test_what_fits_goes_on(client: Client) -> None:
+    """The control: an inner block for which there is room, now or after others, is granted."""
+    pool = pool_made(client, "own/fits", limit=2)
+    with client.lease(pool), client.lease(pool):
+        pass
+    with in_other_context(client, pool) as other, client.lease(pool):
+        thread, results = in_thread(client.lease(pool))
+        waiting(client, pool)
+        other.release()
+        thread.join(SECONDS)
+        got(results).release()
+
+
+def in_other_context(client: Client, pool: str) -> "Releasing":
+    """Return a lease that another program seems to have."""
+    return Releasing(client, pool)
+
+
+class Releasing:
+    """A lease without a block of this process."""
+
+    def __init__(self, client: Client, pool: str) -> None:
+        thread, self._results = in_thread(client.lease(pool, about=False))
+        thread.join(SECONDS)
+
+    def __enter__(self) -> "Releasing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Release it."""
+        got(self._results).release()
+
+
+def test_a_hold_ends_by_itself(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """An outer lease with a hold ends in time: the inner block waits, and says for what."""
+    pool = pool_made(client, "own/hold")
+    with (
+        caplog.at_level(logging.WARNING, "moorage.client"),
+        client.lease(pool, hold="2s") as outer,
+        client.lease(pool),
+    ):
+        pass
+    assert f"your own lease {outer.id} holds 1 of 1 units of {pool}" in caplog.text
+
+
+def test_another_thread(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """It may wait for the first one, so it waits, and the log names the lease at once."""
+    pool = pool_made(client, "own/thread")
+    with caplog.at_level(logging.WARNING, "moorage.client"):
+        with client.lease(pool, about=False) as outer:
+            thread, results = in_thread(client.lease(pool, about=False))
+            waiting(client, pool)
+            told = threading.Event()
+            while f"your own lease {outer.id} holds" not in caplog.text:
+                assert not told.wait(0.05)
+        thread.join(SECONDS)
+    got(results).release()
+
+
+def test_tasks(served: tuple[str, str], client: Client) -> None:
+    """Inner blocks of the same task, of a task that it starts, and of `asyncio.to_thread`."""
+    pool = pool_made(client, "own/tasks")
+
+    async def inner(aclient: AsyncClient) -> None:
+        async with aclient.lease(pool):
+            raise AssertionError("it was granted twice")
+
+    async def outer() -> None:
+        aclient = AsyncClient(*served)
+        async with aclient.lease(pool) as lease:
+            for call in (
+                lambda: inner(aclient),
+                lambda: asyncio.create_task(inner(aclient)),
+                lambda: asyncio.to_thread(client.lease(pool).acquire),
+            ):
+                with pytest.raises(NotGrantedError, match=f"your own lease {lease.id} holds"):
+                    await asyncio.wait_for(call(), SECONDS)
+        async with aclient.lease(pool):
+            assert live(client, pool) == 1
+
+    asyncio.run(outer())
+
+
+def test_a_forked_child(served: tuple[str, str], client: Client) -> None:
+    """A child that its block has forked is inside of the block."""
+    pool = pool_made(client, "own/fork")
+    context = multiprocessing.get_context("fork")
+    said = context.SimpleQueue()
+
+    def child() -> None:
+        try:
+            Client(*served).lease(pool).acquire()
+        except NotGrantedError as failure:
+            said.put(str(failure))
+
+    with client.lease(pool) as outer:
+        process = context.Process(target=child)
+        process.start()
+        assert f"your own lease {outer.id} holds" in said.get()
+        process.join(SECONDS)
+
+
+CHILD = """
+import sys
+from moorage.client import Client
+client = Client()
+try:
+    client.lease(sys.argv[1], wait="2s").acquire().release()
+except Exception as error:
+    print(error)
+"""
+
+
+def test_a_program_that_a_block_starts(served: tuple[str, str], client: Client) -> None:
+    """It cannot know whether the block waits for it, so the own lease is named on its output."""
+    pool = pool_made(client, "own/child")
+    with client.lease(pool) as outer:
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, pool],
+            env={
+                **BARE,
+                "PYTHONPATH": str(ROOT / "src"),
+                "MOORAGE_URL": served[0],
+                "MOORAGE_TOKEN": served[1],
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert f"your own lease {outer.id} holds 1 of 1 units of {pool} (process" in done.stderr
