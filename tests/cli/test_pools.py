@@ -137,7 +137,8 @@ def test_a_pacing_comes_with_the_first_hold(cli: Cli) -> None:
 def test_a_pool_is_paused_resumed_and_deleted(cli: Cli) -> None:
     """Each command prints what it has done, and fails for a pool that does not exist."""
     cli.answer("pool", "create", "brief", "--limit", "1")
-    assert cli.lines("pool", "pause", "brief") == ["paused brief"]
+    said, note = cli.lines("pool", "pause", "brief")
+    assert said == "paused brief" and "--unless-paused" in note
     assert cli.answer("pool", "show", "brief")["paused"] is True
     assert cli.lines("pool", "resume", "brief") == ["resumed brief"]
     lease = cli.ask("brief")

@@ -260,7 +260,7 @@ def pause(name: str, reason: str, as_json: bool) -> None:
         pool = admission.pool_pause(name, reason)
     _show_one(pool, as_json, f"paused {name}")
     if not as_json:
-        say(BEST_EFFORT, err=True)
+        say(BEST_EFFORT)
 
 
 @group.command(epilog=example("moorage pool resume install/azure"))
