@@ -1,4 +1,4 @@
-"""Each kind of client waits as it can, and is told when that is not enough."""
+"""Each kind of client waits as it can, and reads when that is not enough."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_pauses_fit_the_estimate(latest: float, pause: int) -> None:
 def test_patience_lasts(lasts: float, late: float) -> None:
     """A client with six tries is there when its turn comes, also if that comes later than said.
 
-    The estimate is made anew at each try; what is overdue is believed to last a quarter more.
+    The estimate is renewed at each try; what is overdue is believed to last a quarter more.
     """
     policy, clock = policy_of(SDK), 0.0
     turn = min(lasts * late, policy.longest_wait or 0)
@@ -81,7 +81,7 @@ def test_without_an_estimate() -> None:
     ],
 )
 def test_advice(user_agent: str, latest: float | None, says: str) -> None:
-    """A client that would give up is told how long it waits, and what waits longer."""
+    """A client that would give up reads how long it waits, and what waits longer."""
     advice = policy_of(user_agent).advice(latest)
     assert says in advice
     assert advice.endswith(WAYS) if says else not advice
