@@ -35,15 +35,16 @@ def test_defaults(user_agent: str, hold: float, retry_after: str, longest: float
 
 
 @pytest.mark.parametrize(
-    ("latest", "pause"), [(0.0, 1), (1.0, 1), (100.0, 75), (300.0, 225), (1e6, RETRY_AFTER_MAX)]
+    ("latest", "pause"),
+    [(0.0, 1), (20.0, 1), (21.0, 16), (100.0, 75), (300.0, 225), (1e6, RETRY_AFTER_MAX)],
 )
 def test_pauses_fit_the_estimate(latest: float, pause: int) -> None:
-    """A pause is shorter than the estimate, within bounds."""
+    """A pause is shorter than the estimate; it is short if the next request is held for as long."""
     assert policy_of(SDK).pause_of(latest, waits=True) == pause
 
 
 @pytest.mark.parametrize("late", [0.5, 1.0, 1.25, 1.5])
-@pytest.mark.parametrize("lasts", [30.0, 60.0, 150.0, 300.0, 600.0, 900.0, 1_200.0])
+@pytest.mark.parametrize("lasts", [30.0, 60.0, 80.0, 81.0, 150.0, 300.0, 600.0, 900.0, 1_200.0])
 def test_patience_lasts(lasts: float, late: float) -> None:
     """A client with six tries is there when its turn comes, also if that comes later than said.
 

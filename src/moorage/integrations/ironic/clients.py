@@ -93,6 +93,8 @@ class ClientPolicy:
             return int(self.retry_after)
         if latest is None:
             return RETRY_AFTER_MAX if waits else RETRY_AFTER_UNKNOWN
+        if latest <= self.hold:
+            return 1  # its next request is held until then, so no unit waits for it
         return min(RETRY_AFTER_MAX, max(1, math.ceil(SHARE * latest)))
 
     def advice(self, latest: float | None) -> str:
