@@ -2,7 +2,7 @@
 
 `python -m tests.gate.first_wave` runs in the environment of the clients. `--minutes` is how long a
 deployment takes. A node is being deployed when the clients come: openstacksdk with its defaults
-must get its turn, `openstack baremetal` must be told what to do instead.
+must get its turn, `openstack baremetal` must read what to do instead.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def waited(kind: str, url: str, node: str) -> tuple[float, str]:
 def check_first_wave(moorage: Sequence[str], minutes: float, *, expected: bool) -> None:
     """Let each client wait behind a deployment. Raises AssertionError: one did not as it should.
 
-    `expected`: the gate is told how long deployments take; otherwise it believes what is typical.
+    `expected`: the gate knows how long deployments take; otherwise it believes what is typical.
     """
     seconds = round(minutes * 60)
     # The fake driver pauses once for each of its two steps.

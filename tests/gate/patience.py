@@ -146,7 +146,7 @@ def nova(python: Path, retries: int | None) -> Callable[[str], str]:
 
 @dataclass(frozen=True)
 class Case:
-    """A client, what it is told, how many requests it makes, and how long it pauses then."""
+    """A client, the `Retry-After` that it gets, how often it tries, and how long it pauses."""
 
     name: str
     deploy: Callable[[str], str]

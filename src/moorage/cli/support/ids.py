@@ -87,7 +87,7 @@ def agent_id(fleet: Fleet, text: str, *, whole: bool = False) -> str:
         found = [*islice(fleet.agents(state=state, id_prefix=wanted), NAMED_MAX + 1)]
         if found:
             return _only(text, [(one.id, _host(one)) for one in found], whole=whole)
-    message = f"there is no agent of a host '{text}', nor one whose id begins so"
+    message = f"there is no agent whose id begins with '{text}', and none of a host with this name"
     raise Failure(NOT_FOUND, message, "agent_not_found")
 
 

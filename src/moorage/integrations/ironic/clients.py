@@ -31,7 +31,7 @@ RETRY_AFTER_UNKNOWN = 10
 TRIES_MAX = 1_000_000
 
 SHARE = 0.75
-"""A pause is this part of the estimate, which is made anew at each try. So a client that has five
+"""A pause is this part of the estimate, which is renewed at each try. So a client that has five
 pauses comes in time, and the last ones are short; also if the work lasts half as long again."""
 
 Fitting = Literal["none", "fitting"]
@@ -40,7 +40,7 @@ WAYS: Final = (
     "To wait longer, let Moorage start it: write extra.moorage_want onto the node"
     " (moorage ironic govern), or run moorage ironic rollout"
 )
-"""What a client is told that would give up before its turn."""
+"""What the answer advises to a client that would give up before its turn."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class ClientPolicy:
             return int(self.retry_after)
         if latest is None:
             return RETRY_AFTER_MAX if waits else RETRY_AFTER_UNKNOWN
+        if latest <= self.hold:
+            return 1  # its next request is held until then, so no unit waits for it
         return min(RETRY_AFTER_MAX, max(1, math.ceil(SHARE * latest)))
 
     def advice(self, latest: float | None) -> str:

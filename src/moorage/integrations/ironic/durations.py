@@ -1,6 +1,6 @@
 """How long work on nodes lasts: as its operator expects, as was seen, or as is typical.
 
-The first wave of a new pool has no past. A client that is told nothing gives up long before a
+The first wave of a new pool has no past. Without a longer `Retry-After` a client gives up before a
 deployment on real hardware is over, so what nobody knows is taken to last as long as it typically
 does there.
 """

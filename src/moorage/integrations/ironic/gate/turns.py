@@ -1,4 +1,4 @@
-"""When the turn of a node that waits may come, so that its client is told to wait for long enough.
+"""When the turn of a node that waits may come, so that its client is asked to wait long enough.
 
 Moorage estimates it from the past of the pool. Its answer is used, but the gate also knows what
 each node works on: of a pool that is new, or has other kinds of work in its past, it knows better.
