@@ -4,12 +4,13 @@ from itertools import product
 
 import pytest
 
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.fleet import policy, registering
 from moorage.core.fleet.model import Policy
 from moorage.core.fleet.policy import NOT_ACCEPTED, is_accepted
 from moorage.core.ids import AgentId, ProviderId
-from tests.core.fleet.build import A1, A2, A3, ROOT, SECOND, Refused, World
+from tests.core.fleet.build import A1, A2, A3, ROOT, Refused, World
 
 ABOVE = ProviderId("00000002-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
 BELOW = ProviderId("00000003-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
@@ -85,11 +86,10 @@ def test_what_another_agent_manages(world: World, place: ProviderId, as_root: bo
 
 def test_the_provider_with_the_id_of_another_agent(world: World) -> None:
     """It is the root of that one, whether it has registered or not."""
-    for root in (ProviderId(A2), ProviderId(A3)):
-        if root == A3:
-            world.create(A3)
+    world.create(A3)
+    for other in (A2, A3):
         with Refused(Code.ROOT_TAKEN):
-            world.give(root)
+            world.give(ProviderId(other))
     world.create(A3, wanted=Policy.EXPUNGED)
     world.decommission(A3)
     world.give(ProviderId(A3))
@@ -134,7 +134,7 @@ def test_create_gives_a_root() -> None:
 def test_only_operators_accept() -> None:
     """The end of a drain does not, and another reason does not hide that nobody has."""
     world = enrolled()
-    world.drain(until=world.now + SECOND, reason="looking at it")
+    world.drain(until=Instant(world.now + SECOND), reason="looking at it")
     assert not is_accepted(world.agent())
     world.do(policy.drain_over(world.agent(), world.now))
     agent = world.agent()
@@ -144,6 +144,6 @@ def test_only_operators_accept() -> None:
     assert is_accepted(world.agent())
     world.drain()
     assert is_accepted(world.agent())
-    world.drain(until=world.now + SECOND)
+    world.drain(until=Instant(world.now + SECOND))
     world.do(policy.drain_over(world.agent(), world.now))
     assert world.agent().policy is Policy.IN_SERVICE

@@ -268,6 +268,7 @@ def test_every_route_is_played(served: tuple[Server, Native]) -> None:
         *((f"{WORDS}/{word}", 0, {}, None) for word in ("drain", "resume", "expunge")),
         (f"{WORDS}/decommission", 0, {"force": False}, None),
         (f"{WORDS}/enroll", 1, {"group": "a"}, None),
+        ("PUT /v1/agents/{id}/root", 1, {"root": "given"}, None),
         ("delete", 0, {}, None),
     ]
     for step in (*group, *PREPARED, *more):

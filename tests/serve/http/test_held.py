@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,6 +66,10 @@ class GatedServer:
         slow = self.held.unread._sizes
         return len(self.protocols) > number and self.protocols[number] in slow
 
+    def has_sent(self, number: int, size: int) -> bool:
+        """Return whether this many bytes of an incomplete head have come on a connection."""
+        return len(self.protocols) > number and self.protocols[number]._unproductive > size
+
     async def until(self, holds: Callable[[], bool]) -> None:
         """Return once the condition holds."""
         async with asyncio.timeout(SECONDS):
@@ -113,8 +118,7 @@ def test_incomplete_heads_share_room() -> None:
             for number in range(8):
                 reader, writer = await gated.connect()
                 writer.write(GET[: 30 * KIB])
-                await gated.until(lambda n=number: len(gated.protocols) > n)  # type: ignore[misc]
-                await gated.until(lambda n=number: gated.protocols[n]._unproductive > 29 * KIB)  # type: ignore[misc]
+                await gated.until(partial(gated.has_sent, number, 29 * KIB))
                 clients.append((reader, writer))
             assert heads.bytes <= 100 * KIB
             with pytest.raises(ConnectionResetError):

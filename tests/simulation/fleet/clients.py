@@ -153,7 +153,11 @@ class ClientSimulation:
     async def put(self, n: int) -> None:
         """Create an agent, or move it to another group."""
         group = self.random.choice(["default", "rack"])
-        await self.one.service.fleet.put(agent_id(n), group, {}, None, TESTER)
+        await self.one.service.fleet.put(agent_id(n), group, {}, None, TESTER, self.given(n))
+
+    def given(self, n: int) -> ProviderId | None:
+        """Return the root that an operator gives a machine; None: the server creates it."""
+        return provider_id(n) if n % GIVEN == 0 else None
 
     async def register(self, n: int) -> None:
         """A machine registers: mostly the same boot, perhaps with other parts."""
@@ -167,7 +171,7 @@ class ClientSimulation:
                 volatile = random.random() < 0.7
                 found = {c: ClassSpec(random.choice([10, 20]), volatile) for c in listed}
                 parts.append(PartSpec(part_id(n, name), name, found))
-        root = provider_id(n) if n % GIVEN == 0 else None
+        root = self.given(n)
         facts = MachineFacts(f"host-{n % 4}")
         self.note("register", n, "boot", self.boots[n], {p.name: [*p.classes] for p in parts})
         await self.one.service.fleet.register(

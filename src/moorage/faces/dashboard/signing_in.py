@@ -48,8 +48,8 @@ class Readers:
     async def sign_in(self, token: str, client: str) -> str:
         """Return the secret of a new session. Raises SignInError; `Error`: UNAVAILABLE.
 
-        The token is checked first: whoever fails at the same address locks nobody out. As every
-        route of the API checks tokens, too, failures are limited only for the sake of their reader.
+        The token is checked first: failures of others at the same address lock nobody out. The API
+        checks tokens at every request, too, so this is no slower way to guess one.
         """
         source = _source(client)
         attempts = self._sessions.attempts

@@ -88,7 +88,7 @@ class Unread:
 class Heads:
     """Counts the bytes of incomplete heads; the one begun first is cut off if there are too many.
 
-    So whoever sends many of them without an end loses them, and others are served.
+    So a client that sends many of them without an end loses them, and others are served.
     """
 
     def __init__(self, most: int) -> None:
