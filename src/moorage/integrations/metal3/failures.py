@@ -50,7 +50,7 @@ FAILURES_LENGTH_MAX = 1_000
 """Characters of it that are read: ours are shorter. All who may write the host may write it."""
 
 DOUBLINGS_MAX = 10
-"""After so many failures the longest time is reached."""
+"""After this many failures the longest time is reached."""
 
 LOOKED = "looked"
 """The member of a record that says when BMO had stored a status last, before the host started."""

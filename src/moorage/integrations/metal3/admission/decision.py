@@ -23,7 +23,7 @@ from moorage.integrations.metal3.hosts import (
 )
 
 MANAGER = "moorage"
-"""The field manager of our own programs, whoever runs them."""
+"""The field manager of our own programs, also if other users run them."""
 
 
 def pauses(
