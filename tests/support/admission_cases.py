@@ -29,6 +29,7 @@ class Case:
     old: dict[str, Any] | None
     pauses: bool
     user: str = "alice"
+    manager: str = "kubectl-replace"
 
     def review(self) -> dict[str, Any]:
         """Return the request of its AdmissionReview."""
@@ -38,6 +39,7 @@ class Case:
             "operation": operation,
             "kind": {"group": "metal3.io", "version": "v1alpha1", "kind": "BareMetalHost"},
             "userInfo": {"username": self.user},
+            "options": {"fieldManager": self.manager},
             "object": self.new,
             "oldObject": self.old,
         }
@@ -150,6 +152,13 @@ CASES = (
         bmh("available", IMAGE, **marked(NOTED)),
         False,
         GOVERNOR,
+    ),
+    Case(
+        "a governor that another user runs lets it go",
+        bmh("available", IMAGE),
+        bmh("available", IMAGE, **marked(NOTED)),
+        False,
+        manager="moorage",
     ),
     Case(
         "it is replaced while it is inspected, and waits for its image",

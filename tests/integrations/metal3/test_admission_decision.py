@@ -9,4 +9,5 @@ from tests.support.admission_cases import CASES, GOVERNOR, Case
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_a_write_is_paused_if_a_host_can_start_now_but_not_before(case: Case) -> None:
     """Every row of the table holds."""
-    assert pauses(case.new, case.old, case.user, GOVERNOR) is case.pauses
+    found = pauses(case.new, case.old, case.user, GOVERNOR, case.manager)
+    assert found is case.pauses

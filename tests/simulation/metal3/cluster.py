@@ -108,7 +108,7 @@ def _paused(_policy: Object, asked: Asked, wanted: Object) -> Object:
     """Do what the policy does; its CEL is held to the same decision by `make metal3`."""
     if asked.target.kind is not HOSTS or asked.target.part:
         return wanted
-    if pauses(wanted, asked.old, asked.user, GOVERNOR):
+    if pauses(wanted, asked.old, asked.user, GOVERNOR, asked.manager):
         wanted["metadata"]["annotations"] = {
             **(wanted["metadata"].get("annotations") or {}),
             PAUSED: OWN,

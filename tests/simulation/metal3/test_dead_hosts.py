@@ -182,6 +182,6 @@ class Revoked(DeadHosts):
 
 @pytest.mark.parametrize("state", ["inspecting", "deploying"])
 def test_a_revoked_host_is_not_counted_again(state: str) -> None:
-    """Whoever revokes the lease of a dead host frees its unit for good, until its next try."""
+    """If people revoke the lease of a dead host, its unit is free until its next try."""
     for seed in range(2):
         Revoked(state, seed=seed).run()

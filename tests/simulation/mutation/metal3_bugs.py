@@ -86,8 +86,8 @@ METAL3_BUGS = (
         "P2",
         "a host starts when another pause is removed",
         DECISION,
-        "    if old is None or pause_of(old) not in (None, OWN) or _is_replaced(new, old):\n",
-        "    if old is None or _is_replaced(new, old):\n",
+        "    if old is None or pause_of(old) not in (None, OWN):\n",
+        "    if old is None:\n",
     ),
     _bug(
         "P7",

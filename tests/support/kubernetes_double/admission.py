@@ -31,6 +31,7 @@ class Asked:
     user: str
     old: Object | None
     dry_run: bool
+    manager: str = ""
 
 
 Engine = Callable[[Object, Asked, Object], Object]
@@ -168,6 +169,7 @@ def review_of(asked: Asked, wanted: Object) -> Object:
         "object": wanted,
         "oldObject": asked.old,
         "dryRun": asked.dry_run,
+        "options": {"fieldManager": asked.manager},
     }
     if target.part:
         request["subResource"] = target.part

@@ -49,7 +49,8 @@ class Writes:
             raise status.bad_request("resourceVersion should not be set on objects to be created")
         if kind.status and kind.plural != "customresourcedefinitions":
             wanted.pop("status", None)
-        asked = Asked("CREATE", target, request.user, None, "dryRun" in request.query)
+        is_dry = "dryRun" in request.query
+        asked = Asked("CREATE", target, request.user, None, is_dry, request.manager)
         wanted = await self._admission.admit(asked, wanted)
         if self._storage.get(target.key) is not None:
             raise status.exists(kind.group, kind.plural, target.name)
@@ -121,7 +122,8 @@ class Writes:
     ) -> Object:
         target = request.target
         self._check_identity(target, old, new, patch=patch)
-        asked = Asked("UPDATE", target, request.user, old, "dryRun" in request.query)
+        is_dry = "dryRun" in request.query
+        asked = Asked("UPDATE", target, request.user, old, is_dry, request.manager)
         new = await self._admission.admit(asked, _with_fixed(target, old, new))
         new = _with_fixed(target, old, new)
         # Admission takes time: somebody may have been faster. The request is carried out again, as

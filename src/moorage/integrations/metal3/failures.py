@@ -50,7 +50,7 @@ FAILURES_LENGTH_MAX = 1_000
 """Characters of it that are read: ours are shorter. All who may write the host may write it."""
 
 DOUBLINGS_MAX = 10
-"""After so many failures the longest time is reached."""
+"""After this many failures the longest time is reached."""
 
 LOOKED = "looked"
 """The member of a record that says when BMO had stored a status last, before the host started."""
@@ -100,10 +100,11 @@ def failures_of(host: BareMetalHost) -> Failures | None:
         failures = Failures(**found)
     except (ValueError, TypeError, RecursionError):
         return None
-    whole = (failures.count, failures.generation)
-    if not all(isinstance(one, int) and one >= 0 for one in whole):
+    values: tuple[object, ...] = tuple(vars(failures).values())
+    count, since, kind, generation = values
+    if not all(isinstance(one, int) and one >= 0 for one in (count, generation)):
         return None
-    if not all(isinstance(one, str) for one in (failures.since, failures.kind)):
+    if not all(isinstance(one, str) for one in (since, kind)):
         return None
     return failures if failures.generation == _generation(host) else None
 

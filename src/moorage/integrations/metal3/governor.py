@@ -241,7 +241,7 @@ class Governor:
         )
         if not (fails and stuck and self._resting.may_be_paused(host)):
             return
-        if await self._changed(host, self._requests.pause_failed):
+        if await self._changed(host, self._requests.pause):
             log.warning(
                 "%s has failed, and gives its units back until its next try: %s: %s",
                 name_of(host),

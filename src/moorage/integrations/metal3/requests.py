@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
-from moorage.integrations.metal3.failures import FAILURES, failed_again
+from moorage.integrations.metal3.failures import FAILURES, error_kind_of, failed_again
 from moorage.integrations.metal3.holds import Holds
 from moorage.integrations.metal3.hosts import (
     OWN,
@@ -89,9 +89,10 @@ class HostRequests:
         """Remove our pause from a host; False: it is no longer as it was read, or gone."""
         return await self._changed(host, UNPAUSED)
 
-    async def pause_failed(self, host: BareMetalHost) -> bool:
-        """Store our pause in a host that has failed, and how often; False as of `unpause`."""
-        return await self._changed(host, {PAUSED: OWN, FAILURES: failed_again(host).text()})
+    async def pause(self, host: BareMetalHost) -> bool:
+        """Store our pause in a host, and how often it has failed; False as of `unpause`."""
+        failures = {FAILURES: failed_again(host).text()} if error_kind_of(host) else {}
+        return await self._changed(host, {PAUSED: OWN, **failures})
 
     async def forget_failures(self, host: BareMetalHost) -> bool:
         """Remove how often a host has failed; False as of `unpause`."""

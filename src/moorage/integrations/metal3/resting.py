@@ -48,10 +48,10 @@ MARGIN_SECONDS = 10.0
 """The least time between our pause and the next try of BMO."""
 
 GIVEN_UP_SECONDS = 60.0
-"""So long after the latest time of BMO's next try, it makes none: it is away."""
+"""Seconds after the latest time of BMO's next try, when it makes none: it is away."""
 
 BACK_OFF_SECONDS, BACK_OFF_MAX = 60.0, 9
-"""BMO's longest back-off, which each error doubles, so many times at most; the shortest one is its
+"""BMO's longest back-off, which each error doubles, up to this many times; the shortest one is its
 half."""
 
 

@@ -120,7 +120,7 @@ def _warn_of_limits(kubeconfig: str, context: str | None) -> None:
         for one in limits:
             how = "" if one.is_set else f", its default of {DEFAULT}"
             say(
-                f"warning: {one.deployment} has PROVISIONING_LIMIT={one.limit}{how}: so many hosts"
+                f"warning: {one.deployment} has PROVISIONING_LIMIT={one.limit}{how}: no more hosts"
                 " work at once, whatever the limit of a pool is; raise it above the limits of your"
                 " pools (hosts with virtual media are not counted)",
                 err=True,

@@ -22,17 +22,30 @@ from moorage.integrations.metal3.hosts import (
     work_of,
 )
 
+MANAGER = "moorage"
+"""The field manager of our own programs, also if other users run them."""
 
-def pauses(new: BareMetalHost, old: BareMetalHost | None, user: str, governor: str) -> bool:
-    """Return whether a write gets our pause. `old` None: the host is created.
 
-    `governor` is the user name of the governor: what it writes is never changed.
+def pauses(
+    new: BareMetalHost, old: BareMetalHost | None, user: str, governor: str, manager: str = ""
+) -> bool:
+    """Return whether a write gets our pause.
+
+    Args:
+        new: the host as it is written.
+        old: as it was; None: it is created.
+        user: who writes it.
+        governor: the user name of the governor: what it writes is never changed.
+        manager: the field manager of the write. A program of ours that other users run removes our
+            pause with our note, too: this is no replacement.
     """
     if user == governor or pause_of(new) is not None:
         return False
     held = held_verbs_of(_as_stored(new, old))
-    if old is None or pause_of(old) not in (None, OWN) or _is_replaced(new, old):
-        return bool(held)  # a pause has held it back until now
+    if old is None or pause_of(old) not in (None, OWN):
+        return bool(held)  # another pause has held it back until now
+    if manager != MANAGER and _is_replaced(new, old):
+        return bool(held)
     # Without our pause it has its unit; if people remove our pause by hand, they mean it.
     before = held_verbs_of(old)
     if Verb.PROVISION in held & before and work_of(old) is not None:

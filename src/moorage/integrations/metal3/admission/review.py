@@ -49,7 +49,9 @@ def _paused(request: Mapping[str, Any], governor: str) -> Mapping[str, Any] | No
     user = _object(request, "userInfo", "request").get("username")
     if not isinstance(user, str):
         raise ReviewError("request.userInfo.username must be a string")
-    return new if pauses(new, old, user, governor) else None
+    options = request.get("options")
+    manager = options.get("fieldManager") if isinstance(options, Mapping) else None
+    return new if pauses(new, old, user, governor, str(manager or "")) else None
 
 
 def _patch(host: Mapping[str, Any]) -> list[dict[str, Any]]:
