@@ -76,7 +76,7 @@ def instructions(ironic: Ironic) -> Iterator[str]:
     yield "To use it in another terminal, run there:"
     yield "make client"
     yield f'export PATH={shlex.quote(str(ROOT / ".venv-client/bin"))}:"$PATH"'
-    yield f"export OS_AUTH_TYPE=none OS_ENDPOINT={ironic.url}"
+    yield f"export OS_AUTH_TYPE=none OS_TOKEN= OS_ENDPOINT={ironic.url}"
     yield "openstack baremetal node list"
     yield "openstack baremetal node deploy node-1"
 

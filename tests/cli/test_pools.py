@@ -154,7 +154,7 @@ def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
     cli.answer("pool", "create", "held", "--limit", "1")
     holder, ticket = cli.ask("held"), cli.ask("held", labels={"job": "17"})
     header, *rows = (line.split("\t") for line in cli.lines("lease", "list", "--pool", "held"))
-    assert header == ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
+    assert header == ["id", "holder", "state", "needs", "place", "asked", "ends", "reason"]
     assert [row[:5] for row in rows] == [
         [holder, "admin", "granted", "held=1", "-"],
         [ticket, "job 17 (admin)", "waiting", "held=1", "1"],

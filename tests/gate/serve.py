@@ -46,7 +46,7 @@ def instructions(
     yield f"gated-ironic: at most {asked.limit} nodes are busy at once: pool {POOL} of {stack.url}"
     yield "Paste these lines into two other terminals:"
     yield f'export PATH={shlex.quote(programs)}:"$PATH"'
-    yield f"export OS_AUTH_TYPE=none OS_ENDPOINT={gate.url}"
+    yield f"export OS_AUTH_TYPE=none OS_TOKEN= OS_ENDPOINT={gate.url}"
     yield f"export MOORAGE_URL={stack.url} MOORAGE_TOKEN={stack.admin}"
     yield "Then watch in the first one, until you press q:"
     yield "moorage top"

@@ -57,9 +57,9 @@ class Nginx:
                     locations=shown,
                 )
             )
-            command = [os.environ["NGINX_PROGRAM"], "-e", folder / "error.log"]
+            command = [os.environ["NGINX_PROGRAM"], "-e", str(folder / "error.log")]
             self._process = subprocess.Popen(
-                [*command, "-c", file, "-p", folder],
+                [*command, "-c", str(file), "-p", str(folder)],
                 env={**os.environ, "NGINX": f"{listener.fileno()};"},
                 pass_fds=[listener.fileno()],
             )

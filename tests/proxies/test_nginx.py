@@ -100,7 +100,7 @@ def openstack(site: Site, version: str, *words: str) -> subprocess.CompletedProc
         "OS_TOKEN": site.native.secret,
         "OS_PLACEMENT_API_VERSION": version,
     }
-    command = [CLIENT, *words, "-f", "value"]
+    command = [str(CLIENT), *words, "-f", "value"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 

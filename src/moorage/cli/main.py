@@ -56,6 +56,17 @@ The module has the command's name, unless it is written before the name.
 """
 
 
+SECTIONS = {
+    "Jobs": ("run", "lease", "trap", "simulate"),
+    "Pools and leases": ("pool", "apply", "top"),
+    "The ledger": ("provider", "consumer", "fleet", "explain"),
+    "Machines": ("agent", "group", "report"),
+    "Ironic and metal3": ("gate", "ironic", "metal3"),
+    "The server": ("serve", "db", "token", "whoami", "audit", "watch", "config"),
+}
+"""The sections of the help; a command that is in none is among the others."""
+
+
 def _imported(name: str) -> click.Command:
     """Import the module of a command and return the command."""
     if name not in HOMES:
@@ -73,6 +84,20 @@ class _Cli(click.Group):
 
     Each command is imported on demand: importing all of them takes longer than most of them run.
     """
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Print the commands by what they are about."""
+        names = self.list_commands(ctx)
+        others = [name for name in names if not any(name in those for those in SECTIONS.values())]
+        for title, those in {**SECTIONS, "Other commands": others}.items():
+            rows = []
+            for name in those:
+                command = self.get_command(ctx, name) if name in names else None
+                if command is not None and not command.hidden:
+                    rows.append((name, command.get_short_help_str(limit=80)))
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See click."""
@@ -117,11 +142,16 @@ def _errors_as_asked(ctx: click.Context) -> Iterator[None]:
 
 def _in_one_line(error: click.ClickException) -> click.ClickException:
     """Return a failure; one of the usage names the help of its command instead of showing it."""
-    if not isinstance(error, click.UsageError) or error.ctx is None:
+    if isinstance(error, Failure):
         return error
-    message = error.format_message().rstrip(".")
+    # click lists choices below each other.
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if not isinstance(error, click.UsageError):
+        return Failure(error.exit_code, message)
+    context = error.ctx or click.get_current_context(silent=True)
+    path = "moorage" if context is None else context.command_path
     see = " See" if message.endswith("?") else "; see"
-    return Failure(error.exit_code, f"{message}{see} '{error.ctx.command_path} --help'")
+    return Failure(error.exit_code, f"{message}{see} '{path} --help'")
 
 
 @click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})

@@ -128,7 +128,7 @@ def test_a_pipe_gets_every_column_and_complete_texts(url: str) -> None:
     done = moorage("lease", "list", **where)
     header, *rows = (line.split("\t") for line in done.stdout.splitlines())
     assert header[:8] == [
-        "id", "owner", "state", "needs", "position", "asked", "until", "remark"
+        "id", "holder", "state", "needs", "place", "asked", "ends", "reason"
     ]  # fmt: skip
     assert header[8:] == ["verb", "image"]
     assert [row[0] for row in rows] == [lease.id for lease in LEASES]

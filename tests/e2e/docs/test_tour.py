@@ -13,7 +13,7 @@ from platform import node
 import pytest
 
 from tests.e2e.support.server import Server
-from tests.e2e.support.typed import ROOT, clone, play, steps_of, surroundings
+from tests.e2e.support.typed import ROOT, Step, clone, play, steps_of, surroundings
 
 README = ROOT / "README.md"
 ADDRESS = "127.0.0.1:8778"
@@ -254,3 +254,27 @@ def test_what_may_vary() -> None:
 def test_what_may_not_vary(shown: str, said: str) -> None:
     """Everything else is noticed."""
     assert Comparison().differs(SHOWN, altered((shown, said))) is not None
+
+
+def test_the_client_without_a_token_works_after_the_first_tour(tmp_path: Path) -> None:
+    """Ironic's pages use no token: in the shell of the first tour, its token must be unset."""
+    exports = [
+        line.removeprefix("$ ").strip()
+        for page in (README, ROOT / "docs/howto/ironic.md")
+        for line in page.read_text().splitlines()
+        if line.startswith("$ export OS_")
+    ]
+    without = [line for line in exports if "OS_AUTH_TYPE=none" in line]
+    assert without and all("OS_TOKEN= " in line for line in without)
+    # Nobody listens there: the client fails, but not because of what the first tour has set.
+    closed = [
+        re.sub(r"OS_ENDPOINT=\S+", "OS_ENDPOINT=http://127.0.0.1:1", line) for line in exports
+    ]
+    ask = ".venv-client/bin/openstack --debug baremetal node list 2>&1 | grep -c unexpected.keyword"
+    lines = ["export OS_TOKEN=secret", *closed, ask]
+    clone(tmp_path, [])
+    kept = [line for line in lines if "$(" not in line]
+    said = play([Step(line) for line in kept], tmp_path, surroundings())
+    assert said[-1][0] == "0"
+    broken = [line.replace("OS_TOKEN= ", "") for line in kept]
+    assert play([Step(line) for line in broken], tmp_path, surroundings())[-1][0] != "0"

@@ -43,6 +43,7 @@ class PagedNodeReader(SimulatedNodeReader):
         *,
         sort: tuple[str, str] | None = None,
         limit: int = PAGE,
+        odd: bool = False,
     ) -> AsyncIterator[list[Node]]:
-        async for page in super().pages(fields, sort=sort, limit=min(limit, PAGE)):
+        async for page in super().pages(fields, sort=sort, limit=min(limit, PAGE), odd=odd):
             yield page

@@ -37,7 +37,7 @@ COLUMNS = (
     Column("readiness"),
     Column("liveness"),
     Column("reservoir", dropped=3, least=16),
-    Column("remark", "reason", least=16, last=True),
+    Column("reason", least=16, last=True),
     Column("heard", "silent", dropped=1, right=True),
 )
 
@@ -48,7 +48,7 @@ CLASSES = (
     Column("actual", right=True),
     Column("offered", right=True),
     Column("used", dropped=1, right=True),
-    Column("why", "reason", least=16, last=True),
+    Column("reason", least=16, last=True),
 )
 
 SILENT = ("lost", "late")
@@ -134,6 +134,8 @@ def list_(
             for one in (SILENT if silent else (liveness,))
             for agent in fleet.agents(liveness=one, **filters)
         ]
+        if named is not None and not agents:
+            fleet.group(named)  # raises if there is no such group
     if as_json:
         show_json(msgspec.to_builtins(agents))
     else:

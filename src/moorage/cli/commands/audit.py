@@ -7,7 +7,7 @@ import click
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, administration, server_now
-from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.durations import SinceType, duration_text
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import Column, show_rows
@@ -35,7 +35,7 @@ LIMIT = 50
     type=WholeNumber(1, PAGE_MAX),
     help="Number of entries; 50 by default, with --since 1000.",
 )
-@click.option("--since", type=DurationType(), help="Only entries of this last time, such as 1h.")
+@click.option("--since", type=SinceType(), help="Only entries since then: 1h, or 2026-11-27T04:31.")
 @wide_option
 @json_option
 def audit(

@@ -9,7 +9,7 @@ from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, ledger_at_server, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
-from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.output import show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, timed
 from moorage.cli.support.views.consumer_text import COLUMNS, resources_text, row
@@ -59,8 +59,6 @@ def list_(
     if as_json:
         show_json(msgspec.to_builtins(found))
         return
-    if not found:
-        say("moorage: no consumer is as you ask", err=True)
     now, shown = server_now(), id_cells(one.uuid for one in found)
     show_rows(COLUMNS, [row(one, shown[one.uuid], now) for one in found], wide=wide)
 

@@ -35,13 +35,13 @@ from moorage.wire.labels import holder_of
 
 COLUMNS = (
     Column("id"),
-    Column("owner", "holder", least=12),
+    Column("holder", least=12),
     Column("state"),
     Column("needs"),
-    Column("position", "place", dropped=3, right=True),
+    Column("place", dropped=3, right=True),
     Column("asked", "age", right=True),
-    Column("until", "ends", dropped=2),
-    Column("remark", "reason", dropped=1, least=14, last=True),
+    Column("ends", dropped=2),
+    Column("reason", dropped=1, least=14, last=True),
 )
 
 ABOUT = ("verb", "conductor", "image", "ironic")
@@ -74,7 +74,7 @@ group.add_command(revoke)
 @click.option(
     "--state", type=click.Choice(get_args(State)), help="By default granted and waiting ones."
 )
-@click.option("--owner", help="Only those of this owner.")
+@click.option("--owner", help="Only those of this owner, or holder as lists show it.")
 @click.option("--mine", is_flag=True, help="Only those of the caller's own.")
 @label_option("Only those with this label, NAME=VALUE; may be repeated.")
 @click.option(
@@ -104,6 +104,8 @@ def list_(
     """Print leases and tickets; ended ones are kept for a while."""
     with at_server() as admission:
         leases = list(_found(admission, pool, state, **only))
+        if not leases and only["owner"] is not None:
+            leases = _held_by(admission, pool, state, **only)
         if pool is not None and not leases:
             admission.pool(pool)  # raises if there is no such pool
     if unheard:
@@ -189,6 +191,17 @@ def _found(
 ) -> Iterator[Lease]:
     for one in ("granted", "waiting") if state is None else (state,):
         yield from admission.leases(pool, one, **only)
+
+
+def _held_by(
+    admission: Admission, pool: str | None, state: str | None, *, owner: str, **only: Any
+) -> list[Lease]:
+    """Return the leases whose holder is shown as this text, which labels may be part of."""
+    found = _found(admission, pool, state, owner=None, **only)
+    held = [lease for lease in found if holder_of(lease.owner, lease.labels) == owner]
+    if not held:
+        say(f"moorage: no lease here is of '{owner}', neither as owner nor as holder", err=True)
+    return held
 
 
 def _row(lease: Lease, now: datetime) -> list[Cell | str]:

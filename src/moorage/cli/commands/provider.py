@@ -104,8 +104,6 @@ def list_(
     if as_json:
         show_json(msgspec.to_builtins(found))
         return
-    if not found:
-        say("moorage: no provider is as you ask", err=True)
     now, shown = server_now(), id_cells(one.uuid for one in found)
     rows: list[Row] = [
         [

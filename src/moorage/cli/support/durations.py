@@ -1,6 +1,7 @@
 """Durations and pacings as readable text: `90s`, `20m`; `24s`, `24sx5`, `24sx5+3s`."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -87,6 +88,34 @@ class DurationType(click.ParamType[float]):
             return seconds_of(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class SinceType(click.ParamType[float]):
+    """An option that says since when: a duration, or a date or time; of no zone: in UTC.
+
+    It becomes the seconds since then.
+    """
+
+    name = "duration or time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return how many seconds ago it was."""
+        if isinstance(value, float):
+            return value
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            try:
+                return seconds_of(value)
+            except ValueError as error:
+                self.fail(f"{error}, nor a date or time such as 2026-11-27T04:31", param, ctx)
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        ago = (datetime.now(UTC) - at).total_seconds()  # noqa: TID251 - the user's own clock is meant
+        if ago <= 0:
+            self.fail(f"{value} is not in the past (without a zone it is in UTC)", param, ctx)
+        return ago
 
 
 class NoneOr(click.ParamType[Any]):

@@ -94,6 +94,9 @@ def show_rows(columns: Sequence[Column], rows: Sequence[Row], *, wide: bool = Fa
         for row in rows:
             say(*(cell if isinstance(cell, str) else cell.full for cell in row))
         return
+    if not rows:
+        say("there is none")
+        return
     size = size_of_terminal()
     width = None if wide else size.columns
     drawn = draw(columns, rows, width, colours=has_colours(os.environ))

@@ -35,11 +35,12 @@ class InterruptedReader(NodeReader):
         *,
         sort: tuple[str, str] | None = None,
         limit: int = PAGE,
+        odd: bool = False,
     ) -> AsyncIterator[list[Node]]:
         if sort is not None and sort[0] == "created_at" and self.happens is not None:
             happens, self.happens = self.happens, None
             happens()
-        async for page in super().pages(fields, sort=sort, limit=limit):
+        async for page in super().pages(fields, sort=sort, limit=limit, odd=odd):
             yield page
         if sort is None and self.after_all is not None:
             after_all, self.after_all = self.after_all, None

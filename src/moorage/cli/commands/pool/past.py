@@ -7,7 +7,7 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.durations import SinceType, duration_text
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.tables import Cell, Column, show_rows
@@ -28,13 +28,11 @@ COLUMNS = (
 POINTS = 24
 """Lines of a history by default: of a day, one each hour."""
 
-_DURATION = DurationType()
-
 
 @click.command(epilog=example("moorage pool history install/azure --since 48h --points 48"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
-@click.option("--since", type=_DURATION, help="How long ago it begins; 24h by default.")
+@click.option("--since", type=SinceType(), help="When it begins: 7d, or a date; 24h by default.")
 @click.option(
     "--points",
     type=WholeNumber(1, PAGE_MAX),
@@ -58,7 +56,11 @@ def history(name: str, since: float | None, points: int, wide: bool, as_json: bo
 @click.command(epilog=example("moorage pool report install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
-@click.option("--since", type=_DURATION, help="How long ago leases may have ended; 24h by default.")
+@click.option(
+    "--since",
+    type=SinceType(),
+    help="Only leases that ended since then: 7d, or a date; 24h by default.",
+)
 @json_option
 def report(name: str, since: float | None, as_json: bool) -> None:
     """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""

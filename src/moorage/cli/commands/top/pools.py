@@ -18,7 +18,7 @@ COLUMNS = (
     Column("state", least=16),
     Column("first", dropped=10, least=12),
     Column("eta", dropped=2),
-    Column("why", "reason", dropped=1, least=16, last=True),
+    Column("reason", dropped=1, least=16, last=True),
 )
 
 STATES = ("paused", "over", "full", "open")
