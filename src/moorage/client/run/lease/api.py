@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, lease_of
 from moorage.client.run.printing import misfit_text
-from moorage.client.transport import UNAUTHORIZED, RefusedError
+from moorage.client.transport import UNAUTHORIZED, RefusedError, refused_token
 
 ANSWER_SECONDS = 10.0
 """How long to wait for an answer, in addition to the wait that was requested of the server."""
@@ -18,9 +18,10 @@ WAIT_SECONDS_MAX = 20.0
 BAD_REQUEST = 400
 
 
-HINT = (
-    "set one with MOORAGE_TOKEN or --token-file (one in a file, also of MOORAGE_TOKEN_FILE, is read"
-    " again when it has changed; others are not)"
+HINT = "set one with MOORAGE_TOKEN or --token-file"
+REREAD = (
+    "; one in a file (--token-file, MOORAGE_TOKEN_FILE) is read again when it has changed, others"
+    " are not"
 )
 
 
@@ -187,7 +188,8 @@ class Leases:
             return self._transport.request(method, path, body, seconds_max=seconds_max)
         except RefusedError as refusal:
             if refusal.status == UNAUTHORIZED and not refusal.token_may_change:
-                refusal.args = (f"{refusal}; {HINT}",)
+                has_one = refused_token(None) not in str(refusal)
+                refusal.args = (f"{refusal}; {HINT}{REREAD if has_one else ''}",)
             raise
 
 
