@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 RULES, SLOTS, SERVICE, FLEET, AGENT = "rules", "slots", "service", "fleet", "agent"
 PROVISIONING, REPORTERS, METAL3 = "provisioning", "reporters", "metal3"
+SEARCH = "search"
 """What finds a bug: seeds on the rules of admission, on shared slots, around the whole service, of
 a fleet of agents, of the
-provisioning of hosts, of reporters, or of metal3's hosts; or the tests of the agent's program."""
+provisioning of hosts, of reporters, or of metal3's hosts; or the tests of the agent's program, or
+of the search."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters or metal3.
+provisioning, reporters, metal3 or search.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -26,6 +26,7 @@ from tests.simulation.mutation.bug import (
     PROVISIONING,
     REPORTERS,
     RULES,
+    SEARCH,
     SERVICE,
     SLOTS,
 )
@@ -41,7 +42,10 @@ SEEDS = {
     REPORTERS: 150,
     METAL3: 200,
 }
-AGENT_TESTS = ("tests/client/agent", "tests/service/fleet")
+TESTS = {
+    AGENT: ("tests/client/agent", "tests/service/fleet"),
+    SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
+}
 
 
 def run(what: str, seed: int) -> None:
@@ -79,16 +83,18 @@ def hunt(what: str) -> str:
     return ""
 
 
-def tested() -> str:
-    """Run the tests of the agent and of the service behind it; return how one has failed."""
-    outcome = pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *AGENT_TESTS])
+def tested(what: str) -> str:
+    """Run the tests of the agent and of the service behind it, or of the search; return how one has
+    failed.
+    """
+    outcome = pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *TESTS[what]])
     return "" if outcome is pytest.ExitCode.OK else f"the tests end with {outcome!r}"
 
 
 def main(what: str) -> int:
     """Hunt, and print what was caught."""
     logging.disable(logging.CRITICAL)
-    caught = tested() if what == AGENT else hunt(what)
+    caught = tested(what) if what in TESTS else hunt(what)
     if caught:
         sys.stdout.write(f"{caught}\n")
     return 1 if caught else 0

@@ -20,8 +20,16 @@ from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
 from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
 from tests.simulation.mutation.reporter_bugs import REPORTER_BUGS
+from tests.simulation.mutation.search_bugs import SEARCH_BUGS
 
-BUGS = (*ADMISSION_BUGS, *FLEET_BUGS, *PROVISIONING_BUGS, *REPORTER_BUGS, *METAL3_BUGS)
+BUGS = (
+    *ADMISSION_BUGS,
+    *FLEET_BUGS,
+    *PROVISIONING_BUGS,
+    *REPORTER_BUGS,
+    *METAL3_BUGS,
+    *SEARCH_BUGS,
+)
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 900
 """Longer than any bug takes to be caught; an endless loop counts as caught, too."""
