@@ -20,14 +20,6 @@ SEARCH_BUGS = (
     ),
     Bug(
         "S1",
-        "dead ends at different depths are the same",
-        f"{ROOM}/combine/dead_ends.py",
-        "        return (\n            depth,\n",
-        "        return (\n            0,\n",
-        SEARCH,
-    ),
-    Bug(
-        "S1",
         "dead ends forget what is held",
         f"{ROOM}/combine/dead_ends.py",
         "            left[name] -= amount\n",
