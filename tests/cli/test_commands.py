@@ -340,7 +340,23 @@ def test_explain(tmp_path: Path) -> None:
         done = moorage("explain", "--question", str(question), "--json", *where)
         assert done.returncode == 1
         assert json.loads(done.stdout)["parts"][0]["suffix"] == "_A"
-        for wrong in ([], ["VCPU"], ["VCPU=x"], ["NO_SUCH_CLASS=1"]):
+        zone = "00000000-0000-4000-8000-000000000001"
+        question.write_text(
+            '{"groups": [{"resources": {"VCPU": 1}, "required": ["HW_NUMA_ROOT", ["HW_NIC_SRIOV"]],'
+            f' "member_of": ["{zone}", ["{zone}"]]}}]}}'
+        )
+        assert moorage("explain", "--question", str(question), *where).returncode == 1
+        query = "allocation_candidates?resources1=VCPU%3A4&required1=in:HW_NIC_SRIOV&limit=9"
+        done = moorage("explain", "--query", f"GET http://h/{query} HTTP/1.1", *where)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.startswith("group 1\n  0\t")
+        assert moorage("explain", "VCPU:4", *where).returncode == 1
+        assert "root_require" in refusal(2, "explain", "--query", "root_require=A", *where)
+        question.write_text('{"groups": [{"resources": {"VCPU": 1}, "requird": []}]}')
+        assert "requird" in refusal(2, "explain", "--question", str(question), *where)
+        again = ("explain", "--query", "resources=VCPU:1", "--required", "A")
+        assert "--required" in refusal(2, *again, *where)
+        for wrong in ([], ["VCPU"], ["VCPU=x"], ["VCPU:1=2"], ["VCPU=1", "VCPU=2"], ["NO_CLASS=1"]):
             refusal(2, "explain", *wrong, *where)
         question.write_text("[]")
         assert "question" in refusal(2, "explain", "--question", str(question), *where)

@@ -9,7 +9,7 @@ from typing import Any
 from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import Inventory, Provider, ProviderRecord, Tags
-from moorage.faces.placement.input.queries import candidate_query
+from moorage.faces.query_strings.queries import candidate_query
 from moorage.faces.web import Limits
 from tests.compare.generate.candidates import REQUESTS, limit_of
 from tests.compare.generate.requests import Ask, Generations, plain

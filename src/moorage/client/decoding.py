@@ -7,7 +7,7 @@ import types
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from moorage.client.old_hints import old_hints
 from moorage.client.run.clock import instant_of
@@ -38,6 +38,20 @@ def decode(kind: type[T], value: Any) -> T:
     return decoded
 
 
+def decode_exactly(kind: type[T], value: Any) -> T:
+    """Convert what a person wrote to `kind`: unknown members are refused, not ignored.
+
+    Raises ValueError, which names the member.
+    """
+    try:
+        decoded: T = _decode(kind, value, exactly=True)
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]} is missing") from error
+    except (AttributeError, TypeError) as error:
+        raise ValueError(str(error)) from error
+    return decoded
+
+
 def change_decode(value: Any) -> Change:
     """Convert a change, with its value as the dataclass of its kind. Raises UndecodableError."""
     change = decode(Change, value)
@@ -58,23 +72,67 @@ def _hints(kind: Any) -> dict[str, Any]:
     return old_hints(kind) if OLD else get_type_hints(kind)
 
 
-def _decode(kind: Any, value: Any) -> Any:
+def _decode(kind: Any, value: Any, exactly: bool = False) -> Any:
     if is_dataclass(kind):
-        hints = _hints(kind)  # type: ignore[arg-type] # classes are hashable
-        members = {field.name: value[field.name] for field in fields(kind) if field.name in value}
-        return kind(**{name: _decode(hints[name], one) for name, one in members.items()})  # type: ignore[operator] # it is a class
+        return _object(kind, value, exactly)
     if kind is datetime:
         return instant_of(value)
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin in UNIONS:
+        return _decode(_member(arguments, value), value, exactly)
     if origin is list:
-        return [_decode(arguments[0], one) for one in value]
+        if not isinstance(value, list):
+            raise ValueError(f"expected a list, got {value!r}")
+        return [_decode(arguments[0], one, exactly) for one in value]
     if origin is tuple:
         if len(value) != len(arguments):
             raise ValueError(f"{len(value)} values instead of {len(arguments)}")
-        return tuple(_decode(inner, one) for inner, one in zip(arguments, value))
+        return tuple(_decode(inner, one, exactly) for inner, one in zip(arguments, value))
     if origin is dict and arguments[1] is not Any:
-        return {key: _decode(arguments[1], one) for key, one in value.items()}
-    if origin in UNIONS and value is not None:
-        (inner,) = (one for one in arguments if one is not type(None))
-        return _decode(inner, value)
+        return {key: _decode(arguments[1], one, exactly) for key, one in value.items()}
     return value
+
+
+def _object(kind: Any, value: Any, exactly: bool) -> Any:
+    """Convert a JSON object to a dataclass."""
+    if not isinstance(value, dict):
+        raise TypeError(f"expected an object with the members of {kind.__name__}, got {value!r}")
+    hints = _hints(kind)
+    known = {field.name: field for field in fields(kind)}
+    unknown = sorted(value.keys() - known.keys())
+    if exactly and unknown:
+        raise ValueError(
+            f"{', '.join(unknown)}: unknown; {kind.__name__} has {', '.join(sorted(known))}"
+        )
+    return kind(
+        **{name: _decode(hints[name], value[name], exactly) for name in known if name in value}
+    )
+
+
+def _member(arguments: tuple[Any, ...], value: Any) -> Any:
+    """Return the type in a union that a JSON value has. Raises ValueError: none."""
+    for one in arguments:
+        if _has_type(one, value):
+            return one
+    names = " or ".join(getattr(one, "__name__", str(one)) for one in arguments)
+    raise ValueError(f"expected {names}, got {value!r}")
+
+
+def _has_type(kind: Any, value: Any) -> bool:
+    """Has a JSON value this type? Of objects and lists, only the outermost form is judged."""
+    if kind is Any:
+        return True
+    if kind is type(None):
+        return value is None
+    if is_dataclass(kind):
+        return isinstance(value, dict)
+    origin = get_origin(kind)
+    if origin in UNIONS:
+        return any(_has_type(one, value) for one in get_args(kind))
+    if origin is Literal:
+        # Newer servers may know more words.
+        return any(type(value) is type(word) for word in get_args(kind))
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+    form = {datetime: str, tuple: list}.get(origin or kind, origin or kind)
+    return isinstance(value, form)

@@ -61,6 +61,13 @@ class Ledger:
         body = {field.name: members[field.name] for field in fields(Question)}
         return self._ask(Explained, "POST", "/v1/explain", body)
 
+    def explain_candidates(self, query: str) -> Explained:
+        """As `explain`, for the query string of Placement's `GET /allocation_candidates`.
+
+        An address or a line of a log that contains it will do.
+        """
+        return self._ask(Explained, "GET", f"/v1/explain?{urlencode({'candidates': query})}")
+
     def providers_upsert(self, wanted: ProvidersWanted) -> ProviderOutcomes:
         """Create or update providers; it is safe to repeat."""
         return self._ask(ProviderOutcomes, "POST", "/v1/providers:bulk", asdict(wanted))

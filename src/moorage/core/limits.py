@@ -281,7 +281,7 @@ FORM_BYTES_MAX = 32_768
 PAGE_QUERY_BYTES_MAX = 6_000
 """Bytes in the query string of a page: hundreds of its links may repeat it."""
 
-PAGE_QUERY_PARAMETERS_MAX = 32
+PAGE_QUERY_PARAMETERS_MAX = 256
 """Parameters in the query string of a page."""
 
 CHANGES_QUEUED_MAX = 4_096

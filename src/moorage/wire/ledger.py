@@ -71,9 +71,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainAsked:
-    """What to explain: `query` is a question as JSON."""
+    """What to explain: `query` is a question as JSON, `candidates` one as a query string.
+
+    `candidates` has the parameters of Placement's `GET /allocation_candidates` at its latest
+    microversion. An address or a line of a log that contains them will do.
+    """
 
     query: str = ""
+    candidates: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

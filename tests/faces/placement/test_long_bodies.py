@@ -13,7 +13,7 @@ from moorage.core import limits
 from moorage.faces import json_decoding
 from moorage.faces.json_decoding import LONG_BYTES, PIECE_BYTES, decoded, json_decode
 from moorage.faces.placement.input import bodies, schemas
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
 from moorage.faces.web import Limits, RefusalError
 from tests.faces.placement.support.client import Client
 

@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.faces.placement.microversion import LATEST, negotiate
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
 from tests.faces.placement.support.client import Client
 
 

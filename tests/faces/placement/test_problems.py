@@ -11,13 +11,13 @@ from moorage.faces.placement.problems import (
     DETAIL_LENGTH_MAX,
     EXPLANATIONS,
     OUTCOMES,
-    ProblemError,
     WireProblem,
     body_html,
     body_json,
     body_text,
     problem_of,
 )
+from moorage.faces.query_strings.refusals import ProblemError
 from tests.faces.placement.support.client import Client
 
 

@@ -7,7 +7,7 @@ import pytest
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, TraitFilter
 from moorage.core.limits import MAX_INT
-from moorage.faces.placement.input.queries import (
+from moorage.faces.query_strings.queries import (
     TraitQuery,
     UsageQuery,
     candidate_query,
@@ -15,7 +15,7 @@ from moorage.faces.placement.input.queries import (
     trait_query,
     usage_query,
 )
-from moorage.faces.placement.problems import (
+from moorage.faces.query_strings.refusals import (
     QUERY_BAD_VALUE,
     QUERY_DUPLICATE_KEY,
     QUERY_MISSING_VALUE,

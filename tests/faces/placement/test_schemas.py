@@ -19,9 +19,9 @@ from moorage.core.limits import MAX_INT
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import EXPLAINED_BYTES_MAX, body_decode, check_unique
 from moorage.faces.placement.input.json_schemas import QUOTED
-from moorage.faces.placement.input.queries import usage_query
-from moorage.faces.placement.input.schema_errors import LENGTH_MAX, explanation
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.queries import usage_query
+from moorage.faces.query_strings.refusals import ProblemError
+from moorage.faces.query_strings.schema_errors import LENGTH_MAX, explanation
 from moorage.faces.web import Limits
 from tests.faces.placement.support.mutations import VALUES, mutations
 

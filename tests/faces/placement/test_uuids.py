@@ -12,8 +12,8 @@ import pytest
 from moorage.core.limits import UUID_LENGTH_MAX
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import body_decode
-from moorage.faces.placement.input.uuids import UUID_PATTERN, uuid_normal
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
+from moorage.faces.query_strings.uuids import UUID_PATTERN, uuid_normal
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 PLAIN = "[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*"

@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots or client.
+provisioning, reporters, metal3, spellings, roots, client or search.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -28,6 +28,7 @@ from tests.simulation.mutation.bug import (
     REPORTERS,
     ROOTS,
     RULES,
+    SEARCH,
     SERVICE,
     SLOTS,
     SPELLINGS,
@@ -51,6 +52,7 @@ TESTS = {
         "tests/integrations/ironic/test_states.py",
     ),
     ROOTS: ("tests/core/fleet/test_roots.py", "tests/service/fleet/test_successors.py"),
+    SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (
         *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),
         *("tests/client/test_proxies.py", "tests/client/leasing/test_own.py"),

@@ -11,6 +11,7 @@ from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.mutants import BUGS, broken
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
 from tests.simulation.mutation.reporter_bugs import REPORTER_BUGS
+from tests.simulation.mutation.search_bugs import SEARCH_BUGS
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.invariant} {bug.said}")
@@ -22,7 +23,7 @@ def test_bugs_can_be_planted(bug: Bug) -> None:
 
 
 def test_every_invariant_has_a_bug() -> None:
-    """Of admission, the fleet, provisioning, reporters, metal3, and of what waits for leases."""
+    """Of admission, the fleet, provisioning, reporters, metal3, the search, and what waits."""
     assert {bug.invariant for bug in CLIENT_BUGS} == {f"C{n}" for n in range(1, 7)}
     assert {bug.invariant for bug in ADMISSION_BUGS} == {f"I{n}" for n in range(1, 21)}
     numbered = {bug.invariant for bug in FLEET_BUGS} - {"brake"}
@@ -30,6 +31,7 @@ def test_every_invariant_has_a_bug() -> None:
     assert {bug.invariant for bug in PROVISIONING_BUGS} == {f"P{n}" for n in range(1, 9)}
     assert {bug.invariant for bug in REPORTER_BUGS} == {f"R{n}" for n in range(1, 12)}
     assert {bug.invariant for bug in GATE_BUGS} == {"G1"}
+    assert {bug.invariant for bug in SEARCH_BUGS} == {"S1", "S2", "S3"}
     assert {bug.invariant for bug in METAL3_BUGS} == {
         *("P1", "P2", "P7"),
         *(f"H{n}" for n in (1, 2, 3, 5, 6, 7, 8)),

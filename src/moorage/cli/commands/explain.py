@@ -9,7 +9,7 @@ import click
 from moorage.cli.support.command import administering, server
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
-from moorage.client.decoding import UndecodableError, decode
+from moorage.client.decoding import decode_exactly
 from moorage.wire.ledger import Explained, ExplainedStep, GroupAsked, Question
 
 _question_option = click.option(
@@ -20,9 +20,17 @@ _question_option = click.option(
 )
 
 
+_query_option = click.option(
+    "--query",
+    metavar="QUERY",
+    help="The query of GET /allocation_candidates, its address, or a line of a log with it.",
+)
+
+
 @click.command(
     epilog=example(
         "moorage explain VCPU=4 MEMORY_MB=8192 --required HW_CPU_X86_AVX2",
+        "moorage explain --query 'resources=VCPU:4&required=HW_CPU_X86_AVX2'",
         "moorage explain --question - < question.json",
     )
 )
@@ -35,6 +43,7 @@ _question_option = click.option(
 @click.option(
     "--member-of", multiple=True, metavar="UUID", help="Required aggregate; may be repeated."
 )
+@_query_option
 @_question_option
 @json_option
 def explain(
@@ -42,33 +51,39 @@ def explain(
     required: tuple[str, ...],
     forbidden: tuple[str, ...],
     member_of: tuple[str, ...],
+    query: str | None,
     question: IO[str] | None,
     as_json: bool,
 ) -> None:
     """Explain how many providers meet each condition, and what comes closest.
 
-    Asks for the amounts in one tree, or the question in FILE. The exit code is 1 if nothing is
-    found.
+    Asks for the amounts in one tree, for QUERY, or for the question in FILE. The exit code is 1 if
+    nothing is found.
     """
     from moorage.cli.support.backend import (
         refusals_translated,
     )  # deferred: it loads the whole service
     from moorage.client.ledger import Ledger
 
-    if (question is None) == (not resources):
-        raise Failure(USAGE, "pass either CLASS=AMOUNT or --question FILE")
-    if question is not None:
-        asked = _read(question)
-    else:
-        group = GroupAsked(
-            resources=dict(map(_amount, resources)),
-            required=[*required],
-            forbidden=[*forbidden],
-            member_of=[*member_of],
+    conditions = required or forbidden or member_of
+    whole = query is not None or question is not None
+    if bool(resources) + (query is not None) + (question is not None) != 1:
+        raise Failure(USAGE, "pass either CLASS=AMOUNT, --query QUERY or --question FILE")
+    if conditions and whole:
+        raise Failure(
+            USAGE,
+            "--required, --forbidden and --member-of are only for CLASS=AMOUNT: add them there",
         )
-        asked = Question(groups=[group])
+    group = GroupAsked(
+        resources=_amounts(resources),
+        required=[*required],
+        forbidden=[*forbidden],
+        member_of=[*member_of],
+    )
+    asked = Question(groups=[group]) if question is None else _read(question)
     with refusals_translated():
-        explained = Ledger(server()).explain(asked)
+        ledger = Ledger(server())
+        explained = ledger.explain(asked) if query is None else ledger.explain_candidates(query)
     if as_json:
         show_json(asdict(explained))
     else:
@@ -77,8 +92,16 @@ def explain(
         click.get_current_context().exit(FAILED)
 
 
+def _amounts(texts: tuple[str, ...]) -> dict[str, int]:
+    amounts = [_amount(text) for text in texts]
+    if len(dict(amounts)) < len(amounts):
+        raise Failure(USAGE, "a class is given more than once: add its amounts up")
+    return dict(amounts)
+
+
 def _amount(text: str) -> tuple[str, int]:
-    name, _, amount = text.partition("=")
+    # Placement's queries have a colon.
+    name, _, amount = text.replace(":", "=", 1).partition("=")
     if not (name and amount.isascii() and amount.isdigit()):
         raise Failure(USAGE, f"{text!r} is not CLASS=AMOUNT (for example VCPU=4)")
     return name, int(amount)
@@ -87,8 +110,8 @@ def _amount(text: str) -> tuple[str, int]:
 def _read(question: IO[str]) -> Question:
     try:
         value: Any = json.load(question)
-        return decode(Question, value)
-    except (UndecodableError, ValueError) as error:
+        return decode_exactly(Question, value)
+    except (ValueError, RecursionError) as error:
         raise Failure(USAGE, f"cannot read the question: {error}") from None
 
 

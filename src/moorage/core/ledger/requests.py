@@ -99,11 +99,15 @@ class Start(Struct, frozen=True):
 
     With `skip` it is a random start: `chunk` then counts rows that may serve, not chunks, and
     selects the chunk of that row. So all hosts that fit are equally likely.
+
+    `turn` numbers the orders in which the providers of a tree are tried: a search that found
+    nothing in time is followed by one that begins with another order.
     """
 
     chunk: int = 0
     row: int = 0
     skip: int = 0
+    turn: int = 0
 
 
 class CandidateAnswer(Struct, frozen=True):

@@ -44,7 +44,7 @@ from moorage.faces.dashboard.routing import (
     PageRequest,
     address_of,
     check_method,
-    query_of,
+    pairs_of,
 )
 from moorage.faces.dashboard.signing_in import Reader, Readers, SignInError
 from moorage.faces.native_api import NativeApi, RefusedError
@@ -177,13 +177,15 @@ class DashboardFace:
     def _request(
         self, scope: Scope, reader: Reader, path: str, variables: dict[str, str]
     ) -> PageRequest:
+        pairs = pairs_of(scope["query_string"], self._limits)
         return PageRequest(
             service=self._service,
             api=self._api,
             caller=reader.caller,
             path=path,
             variables=variables,
-            query=query_of(scope["query_string"], self._limits),
+            pairs=pairs,
+            query=dict(pairs),
             now=self._now(),
             answers=self._answers,
         )
@@ -233,7 +235,7 @@ class DashboardFace:
         async def signed_in() -> bool:
             return await self._readers.find(reader.secret, client, used=False) is not None
 
-        query = tuple(sorted(request.query.items()))
+        query = tuple(sorted(request.pairs))
         view = View(request.path, query, request.reader_key)
         pieces = self._live.events(reader.caller.identity, view, render, signed_in)
         return Stream(EVENTS, _with_form_tokens(pieces, reader))

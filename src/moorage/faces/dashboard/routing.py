@@ -1,6 +1,6 @@
 """The types of the table of pages: pages, actions and data, and what their functions receive."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -31,8 +31,8 @@ def check_method(method: str, methods: Collection[str]) -> None:
         raise MethodError(method, methods)
 
 
-def query_of(query_string: bytes, limits: Limits) -> dict[str, str]:
-    """Return the parameters of a page's address; of a repeated one the last counts.
+def pairs_of(query_string: bytes, limits: Limits) -> list[tuple[str, str]]:
+    """Return the parameters of a page's address.
 
     Raises RefusalError: 400, 414.
     """
@@ -47,7 +47,7 @@ def query_of(query_string: bytes, limits: Limits) -> dict[str, str]:
             HTTPStatus.BAD_REQUEST,
             f"The query string of a page may have at most {PAGE_QUERY_PARAMETERS_MAX} parameters.",
         )
-    return dict(pairs)
+    return pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,10 @@ class PageRequest:
     path: str
     variables: Mapping[str, str]
     """The values of the variables in the path."""
+    pairs: Sequence[tuple[str, str]]
+    """Parameters of the address."""
     query: Mapping[str, str]
-    """Parameters of the address, see `query_of`."""
+    """As `pairs`; of a repeated parameter the last counts."""
     now: datetime
     answers: RecentAnswers
     streamed: bool = False

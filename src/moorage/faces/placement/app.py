@@ -16,9 +16,10 @@ from moorage.faces.auth.headers import token_of
 from moorage.faces.long_answers import Body, long_send
 from moorage.faces.placement import cors, microversion, negotiation, problems
 from moorage.faces.placement.policy import USAGES, Profile, allows
-from moorage.faces.placement.problems import ProblemError, problem_of
+from moorage.faces.placement.problems import problem_of
 from moorage.faces.placement.request import NEVER, Request, Response, http_date
 from moorage.faces.placement.routes import Match, Route, Table, routes
+from moorage.faces.query_strings.refusals import ProblemError
 from moorage.faces.web import (
     CALLER,
     Authenticator,

@@ -6,7 +6,7 @@ Source: Placement API reference, "Microversions"; the header is OpenStack's comm
 import re
 from functools import lru_cache
 
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
 
 SERVICE = "placement"
 HEADER = "openstack-api-version"

@@ -13,18 +13,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from moorage.core.errors import Code, Error
+from moorage.faces.query_strings.refusals import UNDEFINED, ProblemError
 from moorage.faces.web import RETRY_AFTER
 
-UNDEFINED = "placement.undefined_code"
 CONCURRENT_UPDATE = "placement.concurrent_update"
 DUPLICATE_NAME = "placement.duplicate_name"
 INVENTORY_IN_USE = "placement.inventory.inuse"
 PROVIDER_IN_USE = "placement.resource_provider.inuse"
 PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
 CANNOT_DELETE_PARENT = "placement.resource_provider.cannot_delete_parent"
-QUERY_DUPLICATE_KEY = "placement.query.duplicate_key"
-QUERY_BAD_VALUE = "placement.query.bad_value"
-QUERY_MISSING_VALUE = "placement.query.missing_value"
 
 CODE_SINCE = 23
 """First microversion whose error bodies show a code."""
@@ -160,32 +157,6 @@ _TAG = re.compile(r"<.*?>", re.DOTALL)
 
 DETAIL_LENGTH_MAX = 131_072
 """Characters of a detail that are shown: it may quote a very long key of a body."""
-
-
-class ProblemError(Exception):
-    """An error response of Placement.
-
-    `headers` are added to the response, `members` to the JSON body. `subject` is the part of the
-    request that the sentence of some statuses names; it is set when the answer is written.
-    """
-
-    subject = ""
-
-    def __init__(
-        self,
-        status: int,
-        detail: str,
-        code: str = UNDEFINED,
-        *,
-        headers: tuple[tuple[bytes, bytes], ...] = (),
-        members: dict[str, str] | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.status = int(status)
-        self.detail = detail
-        self.code = code
-        self.headers = headers
-        self.members = members or {}
 
 
 def problem_of(

@@ -16,7 +16,7 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.faces.json_decoding import decoded
 from moorage.faces.long_answers import Body, begun
 from moorage.faces.placement.input.bodies import body_check, body_decode, body_value
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
 from moorage.faces.web import Limits
 from moorage.service.app import Service
 

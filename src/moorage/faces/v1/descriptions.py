@@ -69,6 +69,7 @@ PARAMETERS = {
     "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on.",
     "boot_id": "The boot of the machine; required.",
     "by": "What each line sums up; class: all providers of a resource class.",
+    "candidates": "The question as the query string of Placement's `GET /allocation_candidates`.",
     "cursor": "The `next` of the page before; null: the first page.",
     "ends": "How many of the fullest and of the emptiest providers each line names; at most 10.",
     "group": "Only agents of this group.",

@@ -12,7 +12,7 @@ from moorage.core.ledger.capacity import admits, has_room, may_record
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search.catalog.catalog import Catalog
-from moorage.core.ledger.search.explain import conditions
+from moorage.core.ledger.search.conditions import conditions
 from moorage.core.ledger.search.groups import GroupPart, terms
 from moorage.core.ledger.search.steps import Steps
 

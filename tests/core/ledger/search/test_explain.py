@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
 from moorage.core.ledger.search import budget
-from moorage.core.ledger.search.explain import Explanation, conditions, explaining
+from moorage.core.ledger.search.conditions import conditions
+from moorage.core.ledger.search.explain import Explanation, explaining
 from moorage.core.ledger.search.groups import rows_that_serve, terms
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder
@@ -30,11 +31,13 @@ def without_condition(query: CandidateQuery, name: str) -> CandidateQuery:
         return replace(query, same_subtree=())
     if name == "root_required":
         return replace(query, root_traits=TraitFilter())
-    groups = (
-        g if g.suffix else replace(g, traits=TraitFilter((), g.traits.forbidden))
-        for g in query.groups
-    )
-    return replace(query, groups=tuple(groups))
+    changes = {
+        "required": lambda g: {"traits": TraitFilter((), g.traits.forbidden)},
+        "forbidden": lambda g: {"traits": TraitFilter(g.traits.required)},
+        "member_of": lambda _: {"aggregates": AggregateFilter()},
+        "in_tree": lambda _: {"in_tree": None},
+    }
+    return replace(query, groups=tuple(replace(g, **changes[name](g)) for g in query.groups))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -130,12 +133,14 @@ ANYTHING = Group("", {"VCPU": 1})
         (
             [Group("_A", {"FPGA": 1}, TraitFilter((), frozenset({"FAST"})), in_tree="host1")],
             {},
-            "Group _A: FPGA: the nearest provider does not offer it.",
+            "Group _A: the nearest provider does not meet the condition: is without FAST; 1 other "
+            "misses only the condition: is in the tree of host1.",
         ),
         (
             [Group("", {"VCPU": 2}, aggregates=AggregateFilter((frozenset({"b"}),)))],
             {},
-            "VCPU: the nearest provider has 1 of the required 2.",
+            "VCPU: the nearest provider has 1 of the required 2; 1 other misses only the "
+            "condition: is in aggregate b.",
         ),
         (
             [ANYTHING],

@@ -17,8 +17,8 @@ from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.catalog.chunk import Chunk, Place
 from moorage.core.ledger.search.catalog.columns import Mask
 from moorage.core.ledger.search.catalog.summaries import Counts
+from moorage.core.ledger.search.combine.choices import Merged
 from moorage.core.ledger.search.combine.combiner import Combiner
-from moorage.core.ledger.search.combine.walk import Merged
 from moorage.core.ledger.search.compact_candidates import CandidateBuilder
 from moorage.core.ledger.search.groups import (
     Rows,

@@ -1,5 +1,7 @@
 """One query for allocation candidates, from start to end."""
 
+from msgspec.structs import replace
+
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick, Start
@@ -24,6 +26,9 @@ def searched(
     start on the same catalog gives the same answer. If nothing is cut, every start gives the same
     candidates, in the same order unless a sharing provider serves any of them.
 
+    While nothing is found, trees that took too many steps are tried again with more of them, until
+    the steps of the whole search are used up.
+
     Args:
         catalog: The providers.
         query: The request; every class and trait in it exists.
@@ -31,19 +36,25 @@ def searched(
         most: The most candidates in an answer, also without `limit`.
         budget: The steps that the search may take.
     """
-    search = Search(catalog, query, budget)
+    budget = budget or Budget()
+    budget.turn = start.turn
     wanted = most if query.limit is None else min(query.limit, most)
     capped = query.limit is None or query.limit > most
-    rounds = RoundRobin(catalog, search, query.nested, wanted, sure=capped)
-    yield from rounds.run(start)
+    while True:
+        search = Search(catalog, query, budget)
+        rounds = RoundRobin(catalog, search, query.nested, wanted, sure=capped)
+        yield from rounds.run(start)
+        if rounds.found or not budget.must_try_harder:
+            break
+        budget.try_harder()
     found, shown = rounds.found, list(rounds.shown.values())
-    if found and rounds.then is None and start != Start():
+    if found and rounds.then is None and start != Start(turn=start.turn):
         found = _from_the_first(rounds)
         shown = yield from _in_order(found, rounds, query.nested)
     capped = capped and rounds.then is not None and len(found) == most
-    then = start if rounds.then is None else rounds.then
+    then = replace(rounds.then or start, turn=budget.turn + (not found))
     every = Picks(search.terms, found)
-    return CandidateAnswer(every, shown, search.budget.complete, capped, then, found)
+    return CandidateAnswer(every, shown, budget.complete, capped, then, found)
 
 
 def _from_the_first(rounds: RoundRobin) -> list[Pick]:

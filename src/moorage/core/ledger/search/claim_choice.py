@@ -74,16 +74,22 @@ def preferring(
     The catalog may change between two pieces. Each candidate was right at some time during the
     search, and all its providers exist at the end. The order is as of the time when a chunk was
     opened. If nothing is found while the catalog changes, the search starts again, up to
-    `PASSES_MAX` times in total; after that the answer is not `exhausted`.
+    `PASSES_MAX` times in total; after that the answer is not `exhausted`. If nothing is found
+    because trees took too many steps, they are tried again with more, in an order by `seed`.
     """
     budget = Budget(steps_max)
     budget.rested()
-    for _ in range(PASSES_MAX):
+    passes = 0
+    while passes < PASSES_MAX:
         search, began = Search(catalog, query, budget), catalog.applied
         choice = _Choice(catalog, search, order, wanted)
         yield from choice.run()
-        if choice.found or budget.over or catalog.applied == began:
+        if not choice.found and budget.must_try_harder:
+            budget.try_harder(order.seed)
+        elif choice.found or budget.over or catalog.applied == began:
             return CandidateAnswer(choice.found, [], budget.complete)
+        else:
+            passes += 1
     return CandidateAnswer([], [], exhausted=False)
 
 

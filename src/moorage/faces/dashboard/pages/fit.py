@@ -1,39 +1,64 @@
-"""Where something would fit: a question built by hand, the funnel of conditions, the nearest fix.
+"""Where something would fit: a question built by hand or pasted, and what hinders it.
 
-The address is the question, in the words of Placement's allocation candidates: `resources`,
-`required`, `member_of`, `in_tree`, with a suffix for further groups.
+The address is the question: the parameters of Placement's `GET /allocation_candidates`, all of
+them, as a scheduler sends them. The form writes the same parameters, but its fields are lenient:
+they take spaces and line breaks between names, and `VCPU=4`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
+from moorage.core.ledger.requests import SUFFIX_PATTERN
 from moorage.faces.dashboard.pages.one_revision import of_one_revision
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
 from moorage.faces.native_api import RefusedError
+from moorage.faces.query_strings.pasted import query_string_in
 
 SUFFIXES = ("", "1", "2")
-"""The groups of the form."""
+"""The groups that the form always has; it also shows those of the question."""
 
-SEPARATORS = re.compile(r"[\s,;]+")
-DIGITS_MAX = 10
+PASTED = "query"
+"""The parameter of a pasted question."""
+
+OWN = frozenset({"notice", PASTED})
+"""Parameters of the page itself."""
+
+Pairs = list[tuple[str, str]]
+
+_GROUP = re.compile(f"(resources|required|member_of|in_tree)({SUFFIX_PATTERN})?")
+_SEPARATORS = re.compile(r"[\s,;]+")
+_PREFIX = re.compile(r"!?in:|!")
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the question of the address, and its explanation."""
-    variables = {"suffixes": SUFFIXES, "explained": None, "refused": "", "as_of": ""}
-    try:
-        question = _question(request.query)
-    except ValueError as error:
-        return {**variables, "refused": str(error)}
-    if not question["groups"]:
+    given = [(name, value.strip()) for name, value in request.pairs if value.strip()]
+    asked = [pair for pair in given if pair[0] not in OWN]
+    pasted = request.query.get(PASTED, "").strip()
+    refused = ""
+    if pasted and any(name != "group_policy" for name, _ in asked):
+        refused = "The address has a pasted query and other parameters: leave one of them out."
+    elif pasted:
+        asked = parse_qsl(query_string_in(pasted), keep_blank_values=True)
+    variables: dict[str, Any] = {
+        "asked": _Values(asked),
+        "suffixes": _suffixes(asked),
+        "explained": None,
+        "refused": refused,
+        "as_of": "",
+    }
+    if refused or not (pasted or any(name != "group_policy" for name, _ in asked)):
         return variables
+    candidates = pasted or urlencode([pair for each in asked for pair in _written(*each)])
     try:
         explained, as_of = await of_one_revision(
-            request.service, lambda: request.ask("POST", "/v1/explain", body=question)
+            request.service,
+            lambda: request.ask("GET", "/v1/explain", query=[("candidates", candidates)]),
         )
-    except RefusedError as refused:
-        return {**variables, "refused": refused.message}
+    except RefusedError as error:
+        return {**variables, "refused": error.message}
     parts = [
         {"title": part.resource_class or f"Group {part.suffix}", "steps": part.steps}
         for part in explained.parts
@@ -43,36 +68,45 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     return {**variables, "explained": explained, "parts": parts, "as_of": as_of}
 
 
-def _question(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the question of an address. Raises ValueError: it cannot be read."""
-    groups = [group for suffix in SUFFIXES if (group := _group(query, suffix))]
-    isolate = query.get("group_policy") == "isolate"
-    return {"groups": groups, "group_policy": "isolate" if isolate else "none"}
+class _Values:
+    """The values of the question's parameters, for the fields of the form."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = pairs
+
+    def of(self, name: str, more: bool = False) -> list[str]:
+        """Return the values of a parameter, one at least; `more`: with an empty one at the end."""
+        found = [value for each, value in self._pairs if each == name]
+        return [*found, ""] if more or not found else found
+
+    def has(self, name: str) -> bool:
+        """Return whether the question has this parameter."""
+        return any(each == name for each, _ in self._pairs)
 
 
-def _group(query: Mapping[str, str], suffix: str) -> dict[str, Any] | None:
-    """Return a group of the question; None: the form's fields for it are empty."""
-    traits = [*_words(query.get(f"required{suffix}", ""))]
-    group = {
-        "suffix": suffix,
-        "resources": dict(map(_amount, _words(query.get(f"resources{suffix}", "")))),
-        "required": [trait for trait in traits if not trait.startswith("!")],
-        "forbidden": [trait[1:] for trait in traits if trait.startswith("!")],
-        "member_of": [*_words(query.get(f"member_of{suffix}", ""))],
-        "in_tree": query.get(f"in_tree{suffix}", "").strip() or None,
-    }
-    return group if any(group[name] for name in group if name != "suffix") else None
+def _suffixes(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the suffixes of the form's groups: its own, and those of the question."""
+    found = (_GROUP.fullmatch(name) for name, _ in pairs)
+    named = dict.fromkeys(match[2] or "" for match in found if match)
+    return [*dict.fromkeys((*SUFFIXES, *named))]
 
 
-def _words(text: str) -> Iterator[str]:
-    return (word for word in SEPARATORS.split(text) if word)
-
-
-def _amount(text: str) -> tuple[str, int]:
-    name, _, amount = text.replace("=", ":").partition(":")
-    if not (name and amount.isascii() and amount.isdigit() and len(amount) <= DIGITS_MAX):
-        raise ValueError(f"{text!r} is not CLASS:AMOUNT, for example VCPU:4.")
-    return name, int(amount)
+def _written(name: str, value: str) -> Iterator[tuple[str, str]]:
+    """Yield a parameter as Placement wants it, given as people type it."""
+    group = _GROUP.fullmatch(name)
+    kind = group[1] if group else name
+    prefix = _PREFIX.match(value)
+    words = [word for word in _SEPARATORS.split(value) if word]
+    if kind == "resources":
+        yield name, ",".join(word.replace("=", ":") for word in words)
+    elif kind in ("required", "root_required", "same_subtree"):
+        yield name, ",".join(words)
+    elif kind == "member_of" and not prefix:
+        # Of several aggregates in one field, each is required.
+        for word in words:
+            yield name, word
+    else:
+        yield name, value
 
 
 ENTRIES = (

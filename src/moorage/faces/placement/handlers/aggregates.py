@@ -6,8 +6,8 @@ from typing import Any
 from moorage.core.ids import AggregateId
 from moorage.faces.placement.input.bodies import check_unique
 from moorage.faces.placement.input.schemas import AggregatesPut, AggregatesPut19
-from moorage.faces.placement.input.uuids import uuid_normal
 from moorage.faces.placement.request import Request, Response, json_answer
+from moorage.faces.query_strings.uuids import uuid_normal
 from moorage.service.ledger.provider_cases import AggregatesReplace
 
 GENERATION_SINCE = 19

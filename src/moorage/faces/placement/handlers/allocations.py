@@ -10,10 +10,10 @@ from moorage.core.ledger.model import Allocations
 from moorage.core.ledger.search import Catalog
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import body_decode, check_providers, invalid
-from moorage.faces.placement.input.uuids import uuid_normal
 from moorage.faces.placement.order import holders_in_order
-from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Request, Response, json_answer, members_json, pieces_of
+from moorage.faces.query_strings.refusals import ProblemError
+from moorage.faces.query_strings.uuids import uuid_normal
 from moorage.service.ledger.allocation_cases import AllocationsDelete, AllocationsReplace
 from moorage.service.ledger.queries import ProviderAllocation
 

@@ -20,9 +20,9 @@ from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.faces.long_answers import REFERENCE_BYTES, Body
 from moorage.faces.placement.handlers.allocation_requests import requests_writer
-from moorage.faces.placement.input.queries import candidate_query
 from moorage.faces.placement.order import TreeKey, classes_in_order, traits_in_order, tree_key
 from moorage.faces.placement.request import Request, Response, pieces_of
+from moorage.faces.query_strings.queries import candidate_query
 
 TRAITS_SINCE = 17
 ALL_CLASSES_SINCE = 27

@@ -5,8 +5,8 @@ from typing import Any
 from moorage.core.ledger.model import Inventory
 from moorage.faces.placement.input.schemas import InventoriesPut, InventoryPost, InventoryPut
 from moorage.faces.placement.order import classes_in_order
-from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import NEVER, Request, Response, json_answer
+from moorage.faces.query_strings.refusals import ProblemError
 from moorage.service.ledger.provider_cases import (
     InventoriesDelete,
     InventoriesReplace,

@@ -12,14 +12,12 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider, ProviderRecord
 from moorage.core.ledger.search import providers_in_order
 from moorage.faces.long_answers import REFERENCE_BYTES
-from moorage.faces.placement.input.queries import provider_query
 from moorage.faces.placement.input.schemas import (
     ProviderPost,
     ProviderPost14,
     ProviderPut,
     ProviderPut14,
 )
-from moorage.faces.placement.input.uuids import uuid_normal
 from moorage.faces.placement.problems import DUPLICATE_NAME, WireProblem, problem_of
 from moorage.faces.placement.request import (
     NEVER,
@@ -29,6 +27,8 @@ from moorage.faces.placement.request import (
     members_json,
     pieces_of,
 )
+from moorage.faces.query_strings.queries import provider_query
+from moorage.faces.query_strings.uuids import uuid_normal
 from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete, ProviderUpdate
 
 TREE_SINCE = 14

@@ -7,8 +7,8 @@ from moorage.core.ledger.search import Catalog
 from moorage.faces.placement.input.bodies import body_check
 from moorage.faces.placement.input.schemas import ClassNamed
 from moorage.faces.placement.order import classes_in_order
-from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Request, Response, json_answer
+from moorage.faces.query_strings.refusals import ProblemError
 from moorage.service.ledger.vocabulary_cases import (
     ClassCreate,
     ClassDelete,

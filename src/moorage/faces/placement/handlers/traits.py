@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.search import Catalog
-from moorage.faces.placement.input.queries import TraitQuery, trait_query
 from moorage.faces.placement.input.schemas import TraitsPut
 from moorage.faces.placement.order import traits_in_order
-from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Request, Response, json_answer
+from moorage.faces.query_strings.queries import TraitQuery, trait_query
+from moorage.faces.query_strings.refusals import ProblemError
 from moorage.service.ledger.provider_cases import TraitsDelete, TraitsReplace
 from moorage.service.ledger.vocabulary_cases import TraitDelete, TraitEnsure
 

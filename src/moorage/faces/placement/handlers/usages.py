@@ -4,9 +4,9 @@ from collections import Counter
 from typing import Any
 
 from moorage.faces.placement.handlers.allocations import NO_TYPE, TYPE_SINCE
-from moorage.faces.placement.input.queries import usage_query
 from moorage.faces.placement.order import class_key, classes_in_order
 from moorage.faces.placement.request import Request, Response, json_answer
+from moorage.faces.query_strings.queries import usage_query
 
 EVERY_TYPE = "all"
 """The `consumer_type` that asks for one sum over all types."""

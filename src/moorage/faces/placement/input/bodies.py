@@ -14,8 +14,8 @@ from moorage.core.ledger.requests import SUFFIX_PATTERN
 from moorage.core.texts import NAME_PATTERN
 from moorage.faces.json_decoding import json_decode
 from moorage.faces.placement.input.json_schemas import QUOTED
-from moorage.faces.placement.input.schema_errors import explanation
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
+from moorage.faces.query_strings.schema_errors import explanation
 from moorage.faces.web import RefusalError
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from moorage.core.limits import (
 )
 from moorage.core.texts import NAME_PATTERN
 from moorage.faces.placement.input import schemas
-from moorage.faces.placement.input.schema_errors import Schema
+from moorage.faces.query_strings.schema_errors import Schema
 
 _UUID_KEY: Final = "^[0-9a-fA-F-]{36}$"
 

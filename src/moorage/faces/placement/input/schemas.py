@@ -18,7 +18,7 @@ from moorage.core.limits import (
     UUID_LENGTH_MAX,
 )
 from moorage.core.texts import NAME_PATTERN, exact
-from moorage.faces.placement.input.uuids import UUID_PATTERN
+from moorage.faces.query_strings.uuids import UUID_PATTERN
 
 Uuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=UUID_LENGTH_MAX)]
 UuidKey = Annotated[str, Meta(pattern=r"^[0-9a-fA-F-]{36}\Z")]

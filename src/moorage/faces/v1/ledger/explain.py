@@ -2,12 +2,16 @@
 
 from collections import Counter
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
+from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search.explain import Explanation, Step, explaining
 from moorage.core.ledger.search.validation import check_known
+from moorage.faces.query_strings.pasted import pasted_query
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.routing import Request, Route
+from moorage.faces.web import Limits, RefusalError
 from moorage.service.access.roles import Role
 from moorage.service.fleet.not_offered import NotOffered, not_offering
 from moorage.service.native.queries import query_of
@@ -26,12 +30,17 @@ AGENTS_NAMED_MAX = 20
 
 async def explain_query(request: Request[None, ExplainAsked]) -> Explained:
     """Explain the query in the address."""
-    return await _explained(request, body_decode(request.parameters.query.encode(), Question))
+    asked = request.parameters
+    if asked.candidates and asked.query:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "Pass either query or candidates.")
+    if asked.candidates:
+        return await _explained(request, pasted_query(asked.candidates, Limits()))
+    return await _explained(request, query_of(body_decode(asked.query.encode(), Question)))
 
 
 async def explain(request: Request[Question, None]) -> Explained:
     """Explain the query in the body."""
-    return await _explained(request, request.body)
+    return await _explained(request, query_of(request.body))
 
 
 ROUTES = (
@@ -58,8 +67,8 @@ ROUTES = (
 )
 
 
-async def _explained(request: Request[Any, Any], asked: Question) -> Explained:
-    service, query = request.service, query_of(asked)
+async def _explained(request: Request[Any, Any], query: CandidateQuery) -> Explained:
+    service = request.service
     catalog = await service.index.current()
     check_known(catalog, query)
     explained = shown(await service.searches.reading(explaining(catalog, query)))

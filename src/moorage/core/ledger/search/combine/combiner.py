@@ -5,20 +5,24 @@ This module prepares the choices, those with the fewest providers first; `walk.p
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from operator import or_
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery, Pick
 from moorage.core.ledger.search.budget import Budget
-from moorage.core.ledger.search.combine.walk import (
+from moorage.core.ledger.search.combine.choices import (
     LEASTS_MAX,
     Choice,
     Conditions,
     Merged,
     Seat,
     Sums,
-    Walk,
+    bits_of,
 )
+from moorage.core.ledger.search.combine.order import in_turn, sequence
+from moorage.core.ledger.search.combine.walk import Walk
 from moorage.core.ledger.search.groups import GroupPart, shared_needs
 from moorage.core.ledger.search.steps import Steps
 
@@ -71,11 +75,18 @@ class Combiner:
             tuple(n for n, names in enumerate(query.same_subtree) if term.suffix in names)
             for term in terms
         ]
+        self._members = [
+            [n for n, lines in enumerate(self._lines) if number in lines]
+            for number in range(len(query.same_subtree))
+        ]
+        """The terms of each same_subtree condition."""
         self._contends = [
             {name: n for name, n in term.resources.items() if name in self._conditions.contended}
             for term in terms
         ]
         self._merged = merged
+        self._sequence_of: tuple[int, ...] = ()
+        self._order: list[int] = []
 
     def parents(self, records: Iterable[ProviderRecord]) -> Parents:
         """Return the parents of these providers and of all their ancestors, if they matter."""
@@ -127,10 +138,53 @@ class Combiner:
         if self.relates:
             _relate(seats, parents)
             budget.steps += len(seats)
+        tops: list[int] = []
+        if self._subtrees:
+            options, tops = yield from self._related(seats, options, budget)
+        if not all(options):
+            return
         sums = Sums()
         choices = yield from self._ordered(seats, options, sums, budget)
-        by_bit = {seat.bit: seat for seat in seats.values()} if self._exclusive else {}
-        yield from Walk(self._conditions, choices, by_bit, sums, self._merged, budget).run()
+        everyone = list(seats.values())
+        yield from Walk(self._conditions, choices, everyone, tops, sums, self._merged, budget).run()
+
+    def _related(
+        self, seats: dict[ProviderId, Seat], options: list[list[ProviderRecord]], budget: Budget
+    ) -> Steps[tuple[list[list[ProviderRecord]], list[int]]]:
+        """Keep the options that are near enough to those of the terms that they are related to.
+
+        Also return the seats that may be the top of each same_subtree condition.
+        """
+        by_bit = {seat.bit: seat for seat in seats.values()}
+        bits = [sum([seats[record.provider.uuid].bit for record in each]) for each in options]
+        before = bits.copy()
+        tops = [0] * len(self._subtrees)
+        waiting = dict.fromkeys(range(len(tops)))
+        while waiting:
+            number = next(iter(waiting))
+            del waiting[number]
+            these = self._members[number]
+            every = reduce(or_, [bits[term] for term in these])
+            tops[number] = reach = 0
+            for bit in bits_of(every):
+                below = by_bit[bit].below
+                if all(bits[term] & below for term in these):
+                    tops[number] |= bit
+                    reach |= below
+            budget.steps += len(these) + every.bit_count()
+            if budget.is_rest_due:
+                yield
+            for term in these:
+                if bits[term] & ~reach:
+                    bits[term] &= reach
+                    # The other conditions of this term may now exclude more.
+                    waiting.update(dict.fromkeys(n for n in self._lines[term] if n != number))
+        return [
+            each
+            if left == had
+            else [record for record in each if seats[record.provider.uuid].bit & left]
+            for each, left, had in zip(options, bits, before, strict=True)
+        ], tops
 
     def _gives(self, record: ProviderRecord) -> int:
         """Return which required trait sets of the unsuffixed group a provider meets, as bits."""
@@ -152,10 +206,10 @@ class Combiner:
         known: dict[object, dict[Seat, int]] = {}
         gives_later = 0
         later = (0,) * len(self._subtrees)
-        backwards = reversed(range(len(options)))
-        for number in sorted(backwards, key=lambda n: len(options[n]), reverse=True):
+        for number in reversed(self._sequence([len(each) for each in options], budget.turn)):
             term, lines = self._terms[number], self._lines[number]
             here = [seats[record.provider.uuid] for record in options[number]]
+            here = in_turn(here, budget.turn)
             bits = 0
             for seat in here:
                 bits |= seat.bit
@@ -181,6 +235,14 @@ class Combiner:
                 later = tuple(b | bits if n in lines else b for n, b in enumerate(later))
         choices.reverse()
         return choices
+
+    def _sequence(self, sizes: list[int], turn: int) -> list[int]:
+        """Return the order of the terms; most anchors of a query have the same."""
+        key = (*sizes, turn)
+        if key != self._sequence_of:
+            self._order = sequence(self._terms, sizes, self._lines, turn)
+            self._sequence_of = key
+        return self._order
 
     def _claiming(
         self,
@@ -232,6 +294,10 @@ def _relate(seats: dict[ProviderId, Seat], parents: Parents) -> None:
                 lineage |= seats[each].bit
             lineages[each] = lineage
         seat.lineage = lineages[seat.uuid]
+    by_bit = {seat.bit: seat for seat in seats.values()}
+    for seat in seats.values():
+        for bit in bits_of(seat.lineage):
+            by_bit[bit].below |= seat.bit
 
 
 def _some(amounts: list[int]) -> list[int]:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from moorage.core.ledger.requests import SUFFIX_PATTERN
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX
 from moorage.core.texts import NAME_PATTERN
-from moorage.faces.placement.input.schema_errors import Schema, query_explanation
-from moorage.faces.placement.input.uuids import is_dashed
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
+from moorage.faces.query_strings.schema_errors import Schema, query_explanation
+from moorage.faces.query_strings.uuids import is_dashed
 
 Pairs = list[tuple[str, str]]
 

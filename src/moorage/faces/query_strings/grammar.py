@@ -11,8 +11,8 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.requests import AggregateFilter, TraitFilter
 from moorage.core.limits import MAX_INT, QUERY_TERMS_MAX
-from moorage.faces.placement.input.uuids import uuid_normal
-from moorage.faces.placement.problems import ProblemError
+from moorage.faces.query_strings.refusals import ProblemError
+from moorage.faces.query_strings.uuids import uuid_normal
 
 FORBIDDEN_TRAITS_SINCE = 22
 REPEATED_MEMBER_OF_SINCE = 24

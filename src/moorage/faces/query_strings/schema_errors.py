@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
-from moorage.faces.placement.input.uuids import is_dashed, uuid_normal
+from moorage.faces.query_strings.uuids import is_dashed, uuid_normal
 
 ERRORS_MAX = 50
 """Errors of one value that are compared to find the most relevant one."""

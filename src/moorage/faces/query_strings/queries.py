@@ -14,8 +14,8 @@ from moorage.core.ledger.requests import CandidateQuery, Group, ProviderQuery, T
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.validation import check_related
 from moorage.core.limits import GROUPS_MAX
-from moorage.faces.placement.input import parameters
-from moorage.faces.placement.input.grammar import (
+from moorage.faces.query_strings import parameters
+from moorage.faces.query_strings.grammar import (
     FORBIDDEN_TRAITS_SINCE,
     aggregates_parse,
     conflicts,
@@ -24,8 +24,8 @@ from moorage.faces.placement.input.grammar import (
     trait_terms_parse,
     traits_parse,
 )
-from moorage.faces.placement.input.parameters import Pairs
-from moorage.faces.placement.problems import (
+from moorage.faces.query_strings.parameters import Pairs
+from moorage.faces.query_strings.refusals import (
     QUERY_BAD_VALUE,
     QUERY_DUPLICATE_KEY,
     QUERY_MISSING_VALUE,
