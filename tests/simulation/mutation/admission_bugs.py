@@ -330,8 +330,8 @@ ADMISSION_BUGS = (
         "I10",
         "a late release ends the next lease",
         f"{CORE}/compat/lease_proxy.py",
-        "    if late is not None:\n",
-        "    if late is not None and not name:\n",
+        "    if left is not None:\n",
+        "    if left is not None and not name:\n",
         SLOTS,
     ),
     Bug(

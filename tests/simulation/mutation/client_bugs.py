@@ -62,8 +62,8 @@ CLIENT_BUGS = (
         "C4",
         "with best effort a withdrawn command runs",
         "src/moorage/client/run/parse.py",
-        "        if why in DECISIONS:\n",
-        "        if False:\n",
+        "        if why in DECISIONS or (paused and self.unless_paused):\n",
+        "        if paused and self.unless_paused:\n",
         CLIENT,
     ),
     Bug(
