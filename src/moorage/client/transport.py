@@ -69,6 +69,11 @@ class RefusedError(MoorageError):
         self.oldest = oldest
 
 
+CONFIRMS = "Moorage-Confirms"
+"""The header of a request whose sender will renew a lease of which the answer tells. Without it, a
+server takes the grant as confirmed once the answer was read, which a proxy may have done."""
+
+
 class Transport:
     """Sends requests to one server, each on a new connection."""
 
@@ -112,17 +117,26 @@ class Transport:
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
     def request(
-        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        seconds_max: float | None = None,
+        confirms: bool = False,
     ) -> Any:
         """Send one request; return its decoded answer, None for an empty one.
 
         `seconds_max` is the longest wait for the server; by default that of the transport.
+        `confirms`: the caller will renew a lease that the answer tells it of.
 
         Raises:
             UnreachableError: there was no answer.
             RefusedError: the status is not 2xx.
         """
         headers = self._headers("application/json")
+        if confirms:
+            headers[CONFIRMS] = "renewal"
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"

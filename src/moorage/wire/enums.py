@@ -5,7 +5,16 @@ from typing import Literal
 State = Literal["waiting", "granted", "ended"]
 """A waiting ticket becomes a lease when it is granted; both can end."""
 
-Cause = Literal["released", "hold_over", "ttl_over", "revoked", "withdrawn", "unheard", "retried"]
+Cause = Literal[
+    "released",
+    "hold_over",
+    "ttl_over",
+    "revoked",
+    "withdrawn",
+    "unheard",
+    "retried",
+    "unconfirmed",
+]
 """Why a lease ended, or a ticket without a grant (withdrawn, unheard, revoked)."""
 
 Result = Literal["ok", "failed", "throttled"]

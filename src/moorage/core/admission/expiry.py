@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Cause, Lease, due_of
+from moorage.core.admission.model import Cause, Lease, due_of, is_unconfirmed
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
@@ -37,5 +37,6 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
     """Return why a lease is over; it must be."""
     if lease.state == "waiting":
         return "unheard"
-    held = lease.hold_until is not None and lease.hold_until <= moment.at
-    return "hold_over" if held else "ttl_over"
+    if lease.hold_until is not None and lease.hold_until <= moment.at:
+        return "hold_over"
+    return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"

@@ -10,7 +10,7 @@ These records are bounded, so that holders that never return are forgotten: to `
 holder's.
 """
 
-from moorage.core.admission.model import Cause, Lease
+from moorage.core.admission.model import Cause, Lease, is_unconfirmed
 from moorage.core.clock import HOUR, Instant
 
 OWNER = "lease-proxy"
@@ -29,13 +29,15 @@ RETURNED: frozenset[Cause] = frozenset({"released", "retried"})
 def expected(
     late: tuple[Instant, ...], lease: Lease, cause: Cause, at: Instant
 ) -> tuple[Instant, ...]:
-    """Return until when releases of a slot are expected, after this lease of it ends.
-
-    A lease that still has a TTL has not been confirmed to its caller, see `lease_proxy.confirm`.
-    """
-    if lease.owner != OWNER or lease.ttl is not None or cause in RETURNED:
+    """Return until when releases of a slot are expected, after this lease of it ends."""
+    if lease.owner != OWNER or not _is_known(lease) or cause in RETURNED:
         return late
     return (*_current(late, at), Instant(at + LATE))[-LATE_MAX:]
+
+
+def _is_known(lease: Lease) -> bool:
+    """Does the caller know of a lease? One with a TTL is of an older release, which told it later."""
+    return lease.ttl is None and not is_unconfirmed(lease)
 
 
 def without_one(late: tuple[Instant, ...], at: Instant) -> tuple[Instant, ...] | None:

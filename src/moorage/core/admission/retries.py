@@ -117,6 +117,7 @@ def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = fr
         labels=lease.labels,
         forced=lease.forced and not lease.forced_by_operator,
         pull=lease.pull,
+        attended=lease.attended,
         allocations=lease.allocations,
         roles=roles,
     )

@@ -19,7 +19,13 @@ class Requests(Protocol):
     """Sends requests: a Transport, or an object that selects one for each request."""
 
     def request(
-        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        seconds_max: float | None = None,
+        confirms: bool = False,
     ) -> Any:
         """See `Transport.request`."""
         ...
@@ -33,7 +39,9 @@ class Requests(Protocol):
 class Leases:
     """Leases at one server.
 
-    Every call raises UnreachableError, RefusedError and StrangeAnswerError.
+    Every call raises UnreachableError, RefusedError and StrangeAnswerError. A lease that `ask`,
+    `look` or `retry` has returned must be renewed at once: until then the server gives it only a
+    few seconds, because this process may be gone.
     """
 
     def __init__(self, transport: Requests) -> None:
@@ -142,7 +150,9 @@ class Leases:
 
     def _answer(self, method: str, path: str, body: Any, seconds_max: float) -> Any:
         try:
-            return self._transport.request(method, path, body, seconds_max=seconds_max)
+            return self._transport.request(
+                method, path, body, seconds_max=seconds_max, confirms=True
+            )
         except RefusedError as refusal:
             if refusal.status == UNAUTHORIZED:
                 refusal.args = (f"{refusal}; set one with MOORAGE_TOKEN or --token-file",)

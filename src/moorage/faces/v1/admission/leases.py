@@ -3,7 +3,10 @@
 from http import HTTPStatus
 from typing import Any
 
+from msgspec import structs
+
 from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import is_unconfirmed
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
 from moorage.core.limits import DETAIL_LENGTH_MAX
@@ -35,12 +38,14 @@ async def create(
         roles.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
         roles.check_role(request.role, Role.SERVICE, "allocations")
+    asked = asked_of(wanted, request.owner)
     view = await request.service.admission.ask(
-        asked_of(wanted, request.owner),
+        structs.replace(asked, attended=request.delivery.is_watched),
         by=request.actor,
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
     )
+    _tell(request, view)
     return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
@@ -90,6 +95,7 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     elif view.lease.state == "waiting" and (mine or wait):
         pull = view.lease.pull
         view = await admission.waited(lease, wait, request.disconnected, pull=pull)
+    _tell(request, view)
     return lease_shown(request, view)
 
 
@@ -145,6 +151,7 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
         requeue=wanted.requeue,
         version=wanted.record_version,
     )
+    _tell(request, view)
     return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
@@ -360,6 +367,12 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     if scope is not None and not (request.governs and all(map(scope.covers, _pools(view)))):
         return False
     return view.lease.owner == request.owner
+
+
+def _tell(request: Request[Any, Any], view: LeaseView) -> None:
+    """Note that an answer tells the holder of a grant that it has it."""
+    if is_unconfirmed(view.lease) and request.delivery.is_watched and _is_owner(request, view):
+        request.delivery.tells_of(view.lease.id)
 
 
 def lease_shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
