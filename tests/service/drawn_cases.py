@@ -157,7 +157,7 @@ class Drawing:
         lease = self._lease_id("waiting", native=True)
         found = self.facts.leases.get(lease)
         pull, wait = found is not None and found.pull, self.dice.choice((0, 30 * SECOND))
-        return partial(lease_cases.LeasePoll, lease, wait=wait, pull=pull)
+        return partial(lease_cases.LeasePoll, lease, wait=wait, scan=pull)
 
     def _leave(self) -> Maker:
         lease = self._lease_id("waiting", native=True)

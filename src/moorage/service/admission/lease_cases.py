@@ -132,11 +132,11 @@ class LeaseAsk(LeaseCase):
 class LeasePoll(LeaseCase):
     """Poll a ticket, whose client waits for another `wait` microseconds.
 
-    A poll of a pull ticket (`pull`) may lead to a grant.
+    A poll of a pull ticket, or of a forced one, may lead to a grant (`scan`).
     """
 
     wait: int = 0
-    pull: bool = False
+    scan: bool = False
     others: Others = field(default=nobody, kw_only=True)
     elsewhere: Elsewhere = field(default=nowhere, kw_only=True)
     until: Instant = field(init=False, repr=False)
@@ -145,7 +145,7 @@ class LeasePoll(LeaseCase):
     """Below this the client must not lower it when it leaves."""
 
     def keys(self) -> Keys:
-        return Keys(admission=_keys_of(self.lease, self.pull))
+        return Keys(admission=_keys_of(self.lease, self.scan))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
@@ -380,9 +380,9 @@ def _latest(one: Instant | None, other: Instant | None) -> Instant | None:
     return max((until for until in (one, other) if until is not None), default=None)
 
 
-def _keys_of(lease: LeaseId, pull: bool) -> AdmissionKeys:
-    """Return the keys of a poll: those of a pull ticket have its pools, for a grant."""
-    return AdmissionKeys(leases={lease}) if pull else AdmissionKeys(heard={lease})
+def _keys_of(lease: LeaseId, scan: bool) -> AdmissionKeys:
+    """Return the keys of a poll: with the pools of the ticket if its lines are to be scanned."""
+    return AdmissionKeys(leases={lease}) if scan else AdmissionKeys(heard={lease})
 
 
 def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:

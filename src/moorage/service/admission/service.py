@@ -210,17 +210,18 @@ class Admission:
         seconds: float,
         gone: Callable[[], Awaitable[None]] | None = None,
         *,
-        pull: bool = False,
+        scan: bool = False,
     ) -> LeaseView:
         """Return a lease; if it is a waiting ticket, wait up to `seconds` for its grant or end.
 
-        This counts as a poll; `pull`: of a pull ticket. If the caller disconnects meanwhile, the
-        ticket survives for its patience. Raises LEASE_NOT_FOUND.
+        This counts as a poll; `scan`: of a pull ticket or a forced one, which may be granted by it.
+        If the caller disconnects meanwhile, the ticket survives for its patience. Raises
+        LEASE_NOT_FOUND.
         """
         case = lease_cases.LeasePoll(
             lease,
             wait=_micro(seconds),
-            pull=pull,
+            scan=scan,
             others=self.waiting.until_of,
             elsewhere=self._elsewhere,
         )

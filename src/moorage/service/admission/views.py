@@ -3,14 +3,7 @@
 from msgspec import Struct
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import (
-    Lease,
-    Pool,
-    confirmed_until,
-    is_unconfirmed,
-    is_unheard,
-    record_age,
-)
+from moorage.core.admission.model import Lease, Pool, is_unheard, record_age
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
@@ -25,9 +18,8 @@ class LeaseView(Struct, frozen=True):
     asked_at: Instant
     granted_at: Instant | None
     expires_at: Instant | None
-    """When it ends unless it is renewed; None: a ticket, an ended lease, or one without a TTL.
-
-    Of a grant without a confirmation: after the TTL that it has once its holder has read this."""
+    """When it ends unless it is renewed, or confirmed; None: a ticket, an ended lease, or one that
+    needs neither."""
     hold_until: Instant | None
     ended_at: Instant | None
     unheard: bool
@@ -113,7 +105,7 @@ def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> Le
     def wall(at: Instant | None) -> Instant | None:
         return None if at is None else Instant(at + back)
 
-    heard = confirmed_until(lease, when.moment) if is_unconfirmed(lease) else lease.heard_until
+    heard = lease.heard_until
     granted = lease.state == "granted"
     return LeaseView(
         lease=lease,

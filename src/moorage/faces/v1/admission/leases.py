@@ -7,6 +7,7 @@ from msgspec import structs
 
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import is_unconfirmed
+from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
 from moorage.core.limits import DETAIL_LENGTH_MAX
@@ -45,7 +46,7 @@ async def create(
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
     )
-    _tell(request, view)
+    view = _told(request, view)
     return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
@@ -93,9 +94,9 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
         if wait and view.lease.state != "ended":
             view = await admission.until_ended(lease, wait, request.disconnected)
     elif view.lease.state == "waiting" and (mine or wait):
-        pull = view.lease.pull
-        view = await admission.waited(lease, wait, request.disconnected, pull=pull)
-    _tell(request, view)
+        scan = view.lease.pull or view.lease.forced
+        view = await admission.waited(lease, wait, request.disconnected, scan=scan)
+    view = _told(request, view)
     return lease_shown(request, view)
 
 
@@ -151,7 +152,7 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
         requeue=wanted.requeue,
         version=wanted.record_version,
     )
-    _tell(request, view)
+    view = _told(request, view)
     return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
@@ -369,10 +370,18 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     return view.lease.owner == request.owner
 
 
-def _tell(request: Request[Any, Any], view: LeaseView) -> None:
-    """Note that an answer tells the holder of a grant that it has it."""
-    if is_unconfirmed(view.lease) and request.delivery.is_watched and _is_owner(request, view):
-        request.delivery.tells_of(view.lease.id)
+def _told(request: Request[Any, Any], view: LeaseView) -> LeaseView:
+    """Note that an answer tells the holder of a grant that it has it; return what it tells.
+
+    Reading the answer gives the lease its TTL, or none.
+    """
+    lease = view.lease
+    if not (is_unconfirmed(lease) and request.delivery.is_watched and _is_owner(request, view)):
+        return view
+    request.delivery.tells_of(lease.id)
+    if lease.ttl is None or view.granted_at is None:
+        return structs.replace(view, expires_at=None)
+    return structs.replace(view, expires_at=Instant(view.granted_at + lease.ttl))
 
 
 def lease_shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
