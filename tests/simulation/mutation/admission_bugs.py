@@ -343,4 +343,28 @@ ADMISSION_BUGS = (
         "    if not cause:\n",
         SLOTS,
     ),
+    Bug(
+        "I5",
+        "a ticket is granted although its client is gone",
+        f"{CORE}/bars.py",
+        "if ticket.heard_until is None or not (ticket.pull or ticket.attended):",
+        "if ticket.heard_until is None or not ticket.pull:",
+        SLOTS,
+    ),
+    Bug(
+        "I5",
+        "a grant that nobody has read of lasts",
+        f"{CORE}/draft.py",
+        "confirm_by = confirms_by(ticket.ttl, moment) if ticket.attended else None",
+        "confirm_by = None",
+        SLOTS,
+    ),
+    Bug(
+        "I5",
+        "a unit that was never used rests",
+        f"{CORE}/units.py",
+        'if cause == "unconfirmed":\n        return 0',
+        'if cause == "unconfirmed":\n        return spec.cooldown',
+        SLOTS,
+    ),
 )
