@@ -22,7 +22,11 @@ from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.lease_cases import OnBehalf
-from moorage.service.admission.presence_cases import LeaseConfirm, LeaseUndelivered, TicketsLeft
+from moorage.service.admission.presence.presence_cases import (
+    LeaseConfirm,
+    LeaseUndelivered,
+    TicketsLeft,
+)
 from moorage.service.admission.slotted import slot_cases
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases

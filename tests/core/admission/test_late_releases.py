@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.core.admission import confirming
+from moorage.core.admission import expiry
 from moorage.core.admission.compat import lease_proxy, slots_by_name
 from moorage.core.admission.late_releases import LATE, LATE_MAX, OWNER
 from moorage.core.admission.requests import NEVER, Proof
@@ -28,7 +28,7 @@ def acquire(world: World, key: str) -> None:
     """Acquire through the proxy; the names were read."""
     world.ask(key, owner=OWNER, attended=True)
     assert world.states()[key] == "g"
-    world.do((confirming.confirm(world.facts, world.moment, LeaseId(key)), None))
+    world.do((expiry.confirm(world.facts, world.moment, LeaseId(key)), None))
 
 
 def release(world: World, name: str = "s") -> None:
@@ -228,7 +228,7 @@ def test_slots_cannot_be_released_by_number(world: World) -> None:
     world.slots("p", "t")
     lease = "6e0f3c52-0000-4000-8000-000000000001"
     world.ask(lease, {"p": 2}, owner=OWNER, attended=True)
-    world.do((confirming.confirm(world.facts, world.moment, LeaseId(lease)), None))
+    world.do((expiry.confirm(world.facts, world.moment, LeaseId(lease)), None))
     for number in range(2):
         with Refused(Code.SLOT_NOT_FOUND):
             release(world, f"{lease}.{number}")

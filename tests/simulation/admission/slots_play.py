@@ -22,7 +22,7 @@ from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases
-from moorage.service.admission.presence_cases import LeaseConfirm
+from moorage.service.admission.presence.presence_cases import LeaseConfirm
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases

@@ -64,9 +64,9 @@ ADMISSION_BUGS = (
     Bug(
         "I6",
         "a lease ends after half of its TTL",
-        f"{CORE}/draft.py",
-        "Instant(moment.alive + ticket.ttl)",
-        "Instant(moment.alive + ticket.ttl // 2)",
+        f"{CORE}/model.py",
+        "return None if lease.ttl is None else Instant(moment.alive + lease.ttl)",
+        "return None if lease.ttl is None else Instant(moment.alive + lease.ttl // 2)",
     ),
     Bug(
         "I6",
@@ -79,8 +79,8 @@ ADMISSION_BUGS = (
         "I7",
         "a ticket is withdrawn although it is polled",
         f"{CORE}/bars.py",
-        "or until <= ticket.heard_until:\n",
-        "or until <= ticket.heard_until + 3_600_000_000:\n",
+        "    if until <= ticket.heard_until:\n",
+        "    if until <= ticket.heard_until + 3_600_000_000:\n",
     ),
     Bug(
         "I7",
@@ -177,8 +177,8 @@ ADMISSION_BUGS = (
         "I13",
         "a hold is over too late",
         f"{CORE}/draft.py",
-        "Instant(moment.at + ticket.hold)",
-        "Instant(moment.at + 2 * ticket.hold)",
+        "        spans = [ticket.hold]\n",
+        "        spans = [None if ticket.hold is None else 2 * ticket.hold]\n",
     ),
     Bug(
         "I15",

@@ -36,7 +36,7 @@ def expected(
 
 
 def _is_known(lease: Lease) -> bool:
-    """Does the caller know of a lease? Older releases told it later, and removed the TTL then."""
+    """Does the caller know of a lease? One with a TTL was not confirmed by an older release."""
     return lease.ttl is None and not is_unconfirmed(lease)
 
 

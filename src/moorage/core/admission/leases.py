@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import structs
 
-from moorage.core.admission import bounds, confirming
+from moorage.core.admission import bounds, expiry
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -226,7 +226,7 @@ def hold(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, wanted: int
     if wanted is not None and found.state == "granted":
         until = Instant(moment.at + wanted)
     held = structs.replace(found, hold=wanted, hold_until=until)
-    return Changes(leases={lease: confirming.known(held, moment)}), lease
+    return Changes(leases={lease: expiry.known(held, moment)}), lease
 
 
 def record(
@@ -260,10 +260,10 @@ def record(
             Code.INVALID, f"A record must have at most {RECORD_BYTES_MAX} bytes, not {size}."
         )
     if (found.record_version, found.record) == (version + 1, text):
-        return confirming.confirm(facts, moment, lease), lease
+        return expiry.confirm(facts, moment, lease), lease
     check_version(found, version)
     written = structs.replace(found, record=text, record_version=version + 1, recorded_at=moment.at)
-    return Changes(leases={lease: confirming.known(written, moment)}), lease
+    return Changes(leases={lease: expiry.known(written, moment)}), lease
 
 
 def outcome(
@@ -303,7 +303,7 @@ def outcome(
         for name in units_by_pool(found.needs)
         if (pool := facts.pools.get(name)) is not None
     ]
-    told = confirming.known(structs.replace(found, outcome=result), moment)
+    told = expiry.known(structs.replace(found, outcome=result), moment)
     return Changes(leases={lease: told}, outcomes=outcomes), lease
 
 

@@ -29,7 +29,7 @@ from moorage.faces.golang.texts import (
 )
 from moorage.faces.json_decoding import decoded
 from moorage.faces.web import RETRY_AFTER, Limits, Receive, RefusalError, Scope, Send, leaving
-from moorage.service.admission.confirmations import Confirmations
+from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
 from moorage.wire.labels import DESCRIBING
 

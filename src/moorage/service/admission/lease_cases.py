@@ -313,7 +313,7 @@ class LeaseRetry(LeaseCase):
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
         wish = retries.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
-        if self.by is not None and self.by.own != old.owner:  # the holder is not told by the answer
+        if self.by is not None and self.by.own != old.owner:  # the answer does not reach the holder
             wish = structs.replace(wish, attended=False)
         how = retries.Retry(wish, self.requeue, self.version)
         changes, self.lease = retries.retry(

@@ -16,7 +16,6 @@ from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
 from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
-from moorage.service.admission.confirmations import Confirmations
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.ended import EndedKept, EndedLeases
 from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
@@ -24,7 +23,8 @@ from moorage.service.admission.lease_log import LeaseLog
 from moorage.service.admission.lease_requests import LeaseRequest, ask_of
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.past import PoolPast
-from moorage.service.admission.presence_cases import TicketsLeft
+from moorage.service.admission.presence.confirmations import Confirmations
+from moorage.service.admission.presence.presence_cases import TicketsLeft
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.slotted.slots import Slots
 from moorage.service.admission.sweeper import Sweeper

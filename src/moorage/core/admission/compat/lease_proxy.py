@@ -9,8 +9,8 @@ import re
 from msgspec import structs
 
 from moorage.core.admission.compat.slots_by_name import let_go, slot_named
-from moorage.core.admission.confirming import known
 from moorage.core.admission.draft import Draft
+from moorage.core.admission.expiry import known
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import LATE, OWNER, without_one
 from moorage.core.admission.model import FREE, Lease, Slot, is_unconfirmed

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.confirming import confirm, known
 from moorage.core.admission.draft import Draft
+from moorage.core.admission.expiry import confirm, known
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, Cause, Lease, Need, Slot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.core.admission import confirming, leases
+from moorage.core.admission import expiry, leases
 from moorage.core.admission.bars import PRESENCE, waits_until
 from moorage.core.admission.model import CONFIRM_WITHIN, Need, is_unconfirmed
 from moorage.core.admission.requests import NEVER
@@ -46,7 +46,7 @@ def leave(world: World, name: str) -> None:
 
 def confirm(world: World, name: str) -> None:
     """Note that the answer about a grant was read."""
-    world.do((confirming.confirm(world.facts, world.moment, LeaseId(name)), None))
+    world.do((expiry.confirm(world.facts, world.moment, LeaseId(name)), None))
 
 
 def test_who_has_left_is_passed_over_at_once(world: World) -> None:
@@ -204,7 +204,7 @@ def test_an_unread_grant_ends_at_once_unless_it_is_known(world: World) -> None:
     ask(world, "read", wait=60)
 
     def unread(name: str) -> None:
-        made = confirming.undelivered(world.facts, world.moment, world.wall, LeaseId(name))
+        made = expiry.undelivered(world.facts, world.moment, world.wall, LeaseId(name))
         world.do((made, None))
 
     unread("lost")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.service.admission.presence_cases import LeaseConfirm, LeaseUndelivered
+from moorage.service.admission.presence.presence_cases import LeaseConfirm, LeaseUndelivered
 from moorage.service.batch.transactor import Transactor
 
 RETRY_SECONDS = 0.5

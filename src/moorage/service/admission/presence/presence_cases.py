@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from moorage.core.admission import confirming, leases
+from moorage.core.admission import expiry, leases
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.ids import LeaseId
@@ -39,7 +39,7 @@ class LeaseConfirm(LeaseCase):
         return Keys(admission=AdmissionKeys(heard={self.lease}))
 
     def decide(self, world: World, when: When) -> Changes:
-        return Changes(admission=confirming.confirm(world.admission, when.moment, self.lease))
+        return Changes(admission=expiry.confirm(world.admission, when.moment, self.lease))
 
 
 @dataclass(slots=True)
@@ -48,4 +48,4 @@ class LeaseUndelivered(LeaseCase):
 
     def decide(self, world: World, when: When) -> Changes:
         facts, moment = world.admission, when.moment
-        return Changes(admission=confirming.undelivered(facts, moment, when.wall, self.lease))
+        return Changes(admission=expiry.undelivered(facts, moment, when.wall, self.lease))
