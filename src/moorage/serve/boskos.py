@@ -132,7 +132,7 @@ class BoskosListener:
             strict=settings.boskos_compat == "strict",
             native=settings.boskos_native_leases,
         )
-        self._confirmations = service.admission.presence.confirmations
+        self._confirmations = service.admission.confirmations
         self._proxy = LeaseProxy(service.admission, service.transactor)
         self._seconds_max = settings.lease_proxy_seconds_max
         self._password_file = settings.boskos_password_file

@@ -269,7 +269,7 @@ def test_killed_between_polls(server: Serving) -> None:
     dead = {way: POLLING[way](place) for way, place in places.items()}
     with killed_at_the_end(*dead.values()):
         for place in places.values():
-            eventually(lambda place=place: True if place.seen()[1] == 1 else None)
+            place.until(place.seen()[0], 1)
         live = {way: place.awaited() for way, place in places.items()}
     begun = time.monotonic()
     for way, place in places.items():
@@ -280,7 +280,7 @@ def test_killed_between_polls(server: Serving) -> None:
 
 
 def test_live_holders_keep_their_leases(server: Serving) -> None:
-    """The control: whoever has read of its grant has the unit for longer than a confirmation."""
+    """The control: a client that has read of its grant keeps it for longer than a confirmation."""
     ways = {**CONNECTED, **POLLING}
     places = {way: server.made(f"live/{way}") for way in ways}
     kind, _ = server.boskos.new_type()

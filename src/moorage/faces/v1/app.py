@@ -169,7 +169,7 @@ class V1Face:
             body=body,
             disconnected=leaving(scope, receive),
             delivery=Delivery(
-                scope, self._service.admission.presence.confirmations, confirms=CONFIRMS in headers
+                scope, self._service.admission.confirmations, confirms=CONFIRMS in headers
             ),
             still=partial(self._let_in, headers, client, route),
         )

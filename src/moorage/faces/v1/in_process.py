@@ -56,7 +56,7 @@ class InProcessApi:
                 parameters=_parameters(route, query),
                 body=None if route.body is None else fitted(body or {}, route.body),
                 disconnected=_never,
-                delivery=Delivery({}, self._service.admission.presence.confirmations),
+                delivery=Delivery({}, self._service.admission.confirmations),
                 still=_still,
             )
             answer = await route.handler(request)
