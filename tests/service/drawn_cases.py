@@ -23,10 +23,15 @@ from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.ending import revoke_cases
 from moorage.service.admission.lease_cases import OnBehalf
+from moorage.service.admission.presence.presence_cases import (
+    LeaseConfirm,
+    LeaseUndelivered,
+    TicketsLeft,
+)
 from moorage.service.admission.slotted import slot_cases
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases
-from moorage.service.compat.lease_proxy import Confirm, GiveBack
+from moorage.service.compat.lease_proxy import GiveBack
 from tests.service.running import TESTER
 
 Maker = Callable[[], UseCase[Any]]
@@ -75,7 +80,7 @@ class Drawing:
             *((self._move, 1), (self._force, 1)),
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
-            *((self._confirm, 3), (self._proxy_back, 3)),
+            *((self._confirm, 3), (self._restart, 1), (self._proxy_back, 3)),
             *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
             *((self._resume, 1), (self._remove, 1)),
         )
@@ -140,6 +145,7 @@ class Drawing:
             digest=f"{needs} {pull}",
             pull=pull,
             reopen=self._chance(0.2),
+            attended=self._chance(0.5),
             needs=needs,
             priority=dice.choice((0, 0, 0, 1, -1)),
             ttl=dice.choice((None, None, 20 * SECOND, NEVER)),
@@ -156,14 +162,14 @@ class Drawing:
         lease = self._lease_id("waiting", native=True)
         found = self.facts.leases.get(lease)
         pull, wait = found is not None and found.pull, self.dice.choice((0, 30 * SECOND))
-        return partial(lease_cases.LeasePoll, lease, wait=wait, pull=pull)
+        return partial(lease_cases.LeasePoll, lease, wait=wait, scan=pull)
 
     def _leave(self) -> Maker:
         lease = self._lease_id("waiting", native=True)
         found = self.facts.leases.get(lease)
         until = None if found is None else found.heard_until
-        pull = found is not None and found.pull
-        return partial(lease_cases.LeaseLeave, lease, until or Instant(0), pull=pull)
+        scan = found is not None and (found.pull or found.attended)
+        return partial(lease_cases.LeaseLeave, lease, until or Instant(0), scan=scan)
 
     def _renew(self) -> Maker:
         lease = self._lease_id("granted", "waiting", native=True)
@@ -341,8 +347,12 @@ class Drawing:
         return partial(boskos_cases.Reset, pool, state, expire, "dirty", native, TESTER)
 
     def _confirm(self) -> Maker:
-        mine = [one.id for one in self._leases("granted") if one.owner == OWNER]
-        return partial(Confirm, self.dice.choice(mine or [self.fresh()]))
+        mine = [one.id for one in self._leases("granted") if one.attended]
+        kind = self.dice.choice((LeaseConfirm, LeaseUndelivered))
+        return partial(kind, self.dice.choice(mine or [self.fresh()]))
+
+    def _restart(self) -> Maker:
+        return partial(TicketsLeft, [one.id for one in self._leases("waiting")][:3])
 
     def _give_back(self) -> Maker:
         """Release a slot by its name, whichever client occupies it."""
@@ -352,5 +362,5 @@ class Drawing:
     def _proxy_back(self) -> Maker:
         """Release a unit of a lease of the proxy."""
         mine = [one for one in self._leases() if one.owner == OWNER]
-        names = names_of(self.facts, self.dice.choice(mine)) if mine else []
+        names = names_of(self.dice.choice(mine)) if mine else []
         return partial(GiveBack, self.dice.choice(names or ["none"]))

@@ -74,6 +74,11 @@ class RefusedError(MoorageError):
         self.oldest = oldest
 
 
+CONFIRMS = "Moorage-Confirms"
+"""The header of a request whose sender will renew a lease of which the answer tells. Without it, a
+server takes the grant as confirmed once the answer was read, which a proxy may have done."""
+
+
 def refused_token(token: Token | Callable[[], str]) -> str:
     """Return what a server does that has refused a token."""
     if token is None:
@@ -133,17 +138,26 @@ class Transport:
         self._proxy = proxy_for(parts.scheme, self._host, variables)
 
     def request(
-        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        seconds_max: float | None = None,
+        confirms: bool = False,
     ) -> Any:
         """Send one request; return its decoded answer, None for an empty one.
 
         `seconds_max` is the longest wait for the server; by default that of the transport.
+        `confirms`: the caller will renew a lease that the answer tells it of.
 
         Raises:
             UnreachableError: there was no answer.
             RefusedError: the status is not 2xx.
         """
         headers = self._headers("application/json")
+        if confirms:
+            headers[CONFIRMS] = "renewal"
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"

@@ -32,6 +32,10 @@ SEND_SECONDS_MAX = 20.0
 ABORT = "moorage.abort"
 """In a request's scope: a function that closes the connection at once and drops unsent data."""
 
+DELIVERY = "moorage.delivery"
+"""In a request's scope: a function that watches whether the client reads the answer. Call it just
+before that is sent, with what is to be called with true, false, or None if this stays unknown."""
+
 WAITED = "moorage.waited"
 """Set in a request's scope once it waits intentionally, for units or for changes."""
 

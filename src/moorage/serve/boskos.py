@@ -132,6 +132,7 @@ class BoskosListener:
             strict=settings.boskos_compat == "strict",
             native=settings.boskos_native_leases,
         )
+        self._confirmations = service.admission.confirmations
         self._proxy = LeaseProxy(service.admission, service.transactor)
         self._seconds_max = settings.lease_proxy_seconds_max
         self._password_file = settings.boskos_password_file
@@ -159,8 +160,12 @@ class BoskosListener:
         self, limits: Limits, requests: RequestMetrics, access_log: AccessLog | None
     ) -> Application:
         """Return the ASGI application."""
-        proxy = LeaseProxyFace(self._proxy, limits, self._passwords, self._seconds_max)
-        face = BoskosFace(self._boskos, limits, self._passwords, self.metrics.observe)
+        proxy = LeaseProxyFace(
+            self._proxy, self._confirmations, limits, self._passwords, self._seconds_max
+        )
+        face = BoskosFace(
+            self._boskos, self._confirmations, limits, self._passwords, self.metrics.observe
+        )
         return Application(face, {LEASE_PROXY: proxy}, requests, access_log, default=FACE)
 
 

@@ -7,7 +7,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 from moorage.wire.dataclass import dataclass
-from moorage.wire.defaults import PATIENCE_SECONDS, QUEUE_MAX, TTL_SECONDS, TTL_SECONDS_MAX
+from moorage.wire.defaults import (
+    PATIENCE_SECONDS,
+    PROXY_TTL_SECONDS,
+    QUEUE_MAX,
+    TTL_SECONDS,
+    TTL_SECONDS_MAX,
+)
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
 from moorage.wire.slots import LateRelease
@@ -64,7 +70,7 @@ class PoolWanted:
     labels: dict[str, str] = field(default_factory=dict)
     on_retry: OnRetry = "keep"
     expire: Expire = "free"
-    proxy_ttl: float | None = None
+    proxy_ttl: float | None = PROXY_TTL_SECONDS
     askers: list[str] | None = None
     priority_max: int | None = None
     hold_max: float | None = None

@@ -9,6 +9,10 @@ TTL_SECONDS = 60.0
 TTL_SECONDS_MAX = 86_400.0
 """A pool's `ttl_max`."""
 
+PROXY_TTL_SECONDS = 28_800.0
+"""A pool's `proxy_ttl`: longer than any usual job, and soon enough that a lost unit is back the
+next day."""
+
 QUEUE_MAX = 10_000
 """A pool's `queue_max`."""
 

@@ -14,6 +14,7 @@ Cause = Literal[
     "gave_up",
     "unheard",
     "retried",
+    "unconfirmed",
 ]
 """Why a lease ended, or a ticket without a grant (withdrawn, gave_up, unheard, revoked)."""
 

@@ -189,7 +189,8 @@ class World:
         changes, answer = made
         stored = {key: one for key, one in self.facts.leases.items() if one.state == "waiting"}
         self.facts.apply(changes)
-        granted = self.admit(polled | changes.polled, stored, {*changes.leases})
+        loaded = {*changes.leases, *changes.heard}
+        granted = self.admit(polled | changes.polled, stored, loaded)
         self.facts.apply(granted)
         changes.update(granted)
         if changes.is_published:

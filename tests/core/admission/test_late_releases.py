@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.core.admission import expiry
 from moorage.core.admission.compat import lease_proxy, slots_by_name
 from moorage.core.admission.late_releases import CANDIDATES_MAX, LATE, LATE_MAX, OWNER, owed
 from moorage.core.admission.requests import NEVER, Proof
@@ -26,10 +27,10 @@ def world() -> World:
 
 
 def acquire(world: World, key: str) -> None:
-    """Acquire through the proxy and confirm, as if the names were returned."""
-    world.ask(key, owner=OWNER)
+    """Acquire through the proxy; the names were read."""
+    world.ask(key, owner=OWNER, attended=True)
     assert world.states()[key] == "g"
-    world.do((lease_proxy.confirm(world.facts, world.moment, LeaseId(key)), None))
+    world.do((expiry.confirm(world.facts, world.moment, LeaseId(key)), None))
 
 
 def release(world: World, name: str = "s") -> None:
@@ -81,9 +82,9 @@ def test_no_late_release_after_a_release(world: World) -> None:
 
 def test_no_late_release_of_unreturned_names(world: World) -> None:
     """A caller that left before its names were returned knows no name to release."""
-    world.ask("first", owner=OWNER)
-    world.wait(61)
-    assert world.states()["first"] == "ttl_over"
+    world.ask("first", owner=OWNER, attended=True)
+    world.wait(15)
+    assert world.states()["first"] == "unconfirmed"
     acquire(world, "second")
     release(world)
     assert world.states()["second"] == "released"
@@ -170,17 +171,17 @@ def test_an_unknown_name_is_refused(world: World) -> None:
 
 
 def test_an_unconfirmed_lease_ends_where_leases_are_kept() -> None:
-    """Even with `expire: keep` an unconfirmed lease of the proxy ends by its TTL."""
+    """Even with `expire: keep` an unconfirmed lease of the proxy ends within seconds."""
     world = World()
     world.pool("p", None, expire="keep")
     world.slots("p", "s", "t")
-    world.ask("unconfirmed", owner=OWNER)
+    world.ask("unconfirmed", owner=OWNER, attended=True)
     acquire(world, "confirmed")
     world.ask("native")
     world.ask("waits")
-    world.wait(61)
+    world.wait(15)
     assert world.states() == {
-        "unconfirmed": "ttl_over",
+        "unconfirmed": "unconfirmed",
         "confirmed": "g",
         "native": "g",
         "waits": "w",
@@ -228,8 +229,8 @@ def test_slots_cannot_be_released_by_number(world: World) -> None:
     """Named units cannot be released by lease id and number, since the id is not secret."""
     world.slots("p", "t")
     lease = "6e0f3c52-0000-4000-8000-000000000001"
-    world.ask(lease, {"p": 2}, owner=OWNER)
-    world.do((lease_proxy.confirm(world.facts, world.moment, LeaseId(lease)), None))
+    world.ask(lease, {"p": 2}, owner=OWNER, attended=True)
+    world.do((expiry.confirm(world.facts, world.moment, LeaseId(lease)), None))
     for number in range(2):
         with Refused(Code.SLOT_NOT_FOUND):
             release(world, f"{lease}.{number}")

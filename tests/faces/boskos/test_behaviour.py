@@ -137,7 +137,8 @@ def test_a_resource_is_a_native_lease(boskos: BoskosServer) -> None:
     assert boskos.acquire(kind, "me", dest="cleaning") == names[0]
     leases = boskos.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
     assert [(one["owner"], one["slots"]) for one in leases] == [("boskos:me", {kind: [names[0]]})]
-    assert leases[0]["expires_at"] is None
+    path = f"/v1/leases/{leases[0]['id']}"
+    wait_until(lambda: boskos.native("GET", path)["expires_at"] is None)  # it has been read
     boskos.native("POST", f"/v1/leases/{leases[0]['id']}/revoke", {"reason": "maintenance"})
     metric = json.loads(boskos.call("GET", f"/metric?type={kind}", None).body)
     assert metric["owner"] == {"": 3}

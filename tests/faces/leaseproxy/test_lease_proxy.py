@@ -325,7 +325,12 @@ def test_the_native_api_sees_it(patient: BoskosServer) -> None:
     """Units of the proxy are a native lease without a TTL, which may be revoked."""
     kind, names = patient.new_type()
     acquire(patient, kind, 2)
-    (lease,) = patient.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
+    end = monotonic() + WAIT_SECONDS
+    while True:  # until it is known that the names were read
+        (lease,) = patient.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
+        if lease["expires_at"] is None:
+            break
+        assert monotonic() < end, lease
     assert (lease["owner"], lease["slots"], lease["ttl"], lease["expires_at"]) == (
         "lease-proxy",
         {kind: names[:2]},

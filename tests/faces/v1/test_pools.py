@@ -47,7 +47,7 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "labels": {},
         "on_retry": "keep",
         "expire": "free",
-        "proxy_ttl": None,
+        "proxy_ttl": 28_800.0,
         "askers": None,
         "priority_max": None,
         "hold_max": None,

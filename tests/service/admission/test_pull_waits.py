@@ -87,7 +87,7 @@ def test_a_poll_without_a_wait_is_granted_in_its_turn(url: str) -> None:
         ticket = (await admission.ask(pull("a", "p"), TESTER)).lease.id
         await admission.release(held, ME)
         assert await state(admission, "a") == "waiting"
-        assert (await admission.waited(ticket, 0.0, pull=True)).lease.state == "granted"
+        assert (await admission.waited(ticket, 0.0, scan=True)).lease.state == "granted"
 
     play(url, scenario)
 

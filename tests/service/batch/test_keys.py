@@ -28,6 +28,7 @@ from moorage.service.admission.lease_cases import (
     LeaseRetry,
     Sweep,
 )
+from moorage.service.admission.presence.presence_cases import LeaseConfirm, LeaseUndelivered
 from moorage.service.admission.queries import pools_all
 from moorage.service.admission.slotted.slot_cases import SlotDrain, SlotsAdd
 from moorage.service.batch.batch import Batches, Item, Made
@@ -36,7 +37,7 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import LedgerUseCase, RunPlan, SearchingUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.compat.boskos_cases import Acquire, Release, Reset, TakeNamed, Update
-from moorage.service.compat.lease_proxy import Confirm, GiveBack
+from moorage.service.compat.lease_proxy import GiveBack
 from moorage.store.access.audit import AuditRow
 from moorage.store.admission.load import facts_load
 from moorage.store.admission.reads import leases_window
@@ -296,7 +297,8 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
         (Release, "slots"),
         (Update, "touched"),
         (Reset, "holders"),
-        (Confirm, "leases"),
+        (LeaseConfirm, "heard"),
+        (LeaseUndelivered, "leases"),
         (GiveBack, "slots"),
         (Sweep, "due"),
         (SlotsAdd, "touched"),

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from moorage.service.admission.lease_cases import LeaseRelease
+from moorage.service.admission.lease_cases import LeaseAsk, LeaseRelease
 from moorage.service.batch.use_case import UseCase
-from moorage.service.compat.lease_proxy import CallerGoneError, Confirm, LeaseProxy
+from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy
 from moorage.store.api import Unavailable
 from tests.service.pools import spec, with_manual_clock
 from tests.service.running import TESTER, Running
 
 
 class Leaving:
-    """Simulates a caller that leaves while its lease is confirmed, and releases that first fail."""
+    """Simulates a caller that leaves while its lease is granted, and releases that first fail."""
 
     def __init__(self, one: Running, failures: int) -> None:
         self._one = one
@@ -29,7 +29,7 @@ class Leaving:
         if isinstance(case, LeaseRelease) and self._failures:
             self._one.engine.failures.append(self._failures.popleft())
         answer = await self._real(case)
-        if isinstance(case, Confirm):
+        if isinstance(case, LeaseAsk):
             self.away.set()
             await asyncio.wait([asyncio.ensure_future(self.away.wait())])
         return answer
@@ -37,7 +37,7 @@ class Leaving:
 
 @pytest.mark.parametrize("failures", [0, 1, 2])
 def test_a_caller_that_left_keeps_no_lease(tmp_path: Path, failures: int) -> None:
-    """The release is repeated until it succeeds, because nothing else ends a confirmed lease."""
+    """The release is repeated until it succeeds, so that the units do not wait for a deadline."""
 
     async def scenario(one: Running) -> None:
         admission, transactor = one.service.admission, one.service.transactor

@@ -65,7 +65,7 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
         case do.Ask():
             return lease_cases.LeaseAsk(LeaseId(""), ask=_ask(call, new_id()))
         case do.Poll(lease):
-            return lease_cases.LeasePoll(lease, pull=True)
+            return lease_cases.LeasePoll(lease, scan=True)
         case do.Renew(lease, owner, token):
             return lease_cases.LeaseRenew(lease, Proof(owner, token))
         case do.Release(lease, owner, token):

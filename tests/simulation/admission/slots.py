@@ -11,6 +11,8 @@ SILENCE = 10 * SECOND
 YOUNG = 60 * SECOND
 LATE = 4 * 3_600 * SECOND
 LATE_MAX = 16
+PRESENCE = 10 * SECOND
+CONFIRM = 15 * SECOND
 AGAIN_MAX = 4
 
 BOSKOS, PROXY, NATIVE = "boskos", "proxy", "native"
@@ -96,7 +98,10 @@ class Model:
 
     def hear(self, lease: Lease) -> None:
         """Note a sign of life."""
-        if lease.state == "waiting" and self.now + lease.patience > lease.deadline:
+        if lease.state == "waiting" and lease.kind == PROXY:
+            if lease.deadline - (self.now + lease.patience) < PRESENCE // 2:
+                lease.deadline = self.now + lease.patience + PRESENCE
+        elif lease.state == "waiting" and self.now + lease.patience > lease.deadline:
             lease.deadline = self.now + lease.patience + lease.patience // 5
         elif lease.state == "granted" and lease.ttl is not None:
             lease.deadline = max(lease.deadline, self.now + lease.ttl)
@@ -121,10 +126,7 @@ class Model:
 
     def confirm(self, lease: Lease) -> None:
         """Confirm a lease of the proxy: its caller got the names of its slots."""
-        ends = [lease.hold_until, self.rules[lease.pool].proxy_ttl]
-        ends[1] = None if ends[1] is None else self.now + ends[1]
-        lease.hold_until = min((end for end in ends if end is not None), default=None)
-        lease.ttl, lease.confirmed = None, True
+        lease.confirmed = True
 
     # What ends.
 
@@ -142,6 +144,7 @@ class Model:
         slot.doubtful = []
         lost = cause in ("revoked", "ttl_over")
         rest = max(rules.cooldown, rules.lock_delay) if lost else rules.cooldown
+        rest = 0 if cause == "unconfirmed" else rest
         slot.rests_until = self.now + rest if state == "free" else 0
         slot.lease, slot.state, slot.touched = None, state, self.now
 
@@ -214,10 +217,11 @@ class Model:
         for lease in self.leases:
             if lease.state == "waiting":
                 found.append(lease.deadline)
-                found.append(lease.deadline - lease.patience + SILENCE + 1)
+                silence = 0 if lease.kind == PROXY else SILENCE
+                found.append(lease.deadline - lease.patience + silence + 1)
             elif lease.state == "granted":
                 found += [lease.hold_until] if lease.hold_until is not None else []
-                found += [lease.deadline] if lease.ttl is not None else []
+                found += [lease.deadline] if lease.ttl is not None or self.doubted(lease) else []
         return found
 
     def sweep(self) -> None:
@@ -228,8 +232,14 @@ class Model:
             elif lease.state == "granted":
                 if lease.hold_until is not None and self.now >= lease.hold_until:
                     self.end(lease, "hold_over")
+                elif self.doubted(lease) and self.now >= lease.deadline:
+                    self.end(lease, "unconfirmed")
                 elif lease.ttl is not None and self.now >= lease.deadline:
                     self.end(lease, "ttl_over")
+
+    def doubted(self, lease: Lease) -> bool:
+        """Is it unknown whether the caller knows of its lease?"""
+        return lease.kind == PROXY and lease.state == "granted" and not lease.confirmed
 
     # Who is granted.
 
@@ -251,8 +261,10 @@ class Model:
         for lease in self.leases:
             if lease.state != "waiting":
                 continue
-            silent = self.now - (lease.deadline - lease.patience) > SILENCE
-            if lease.kind == BOSKOS and lease.id != polled and silent:
+            silence = self.now - (lease.deadline - lease.patience)
+            if lease.kind == BOSKOS and lease.id != polled and silence > SILENCE:
+                continue
+            if lease.kind == PROXY and silence > 0:
                 continue
             if lease.units > sum(slot.pool == lease.pool for slot in self.slots):
                 continue
@@ -270,6 +282,11 @@ class Model:
         """Turn a ticket into a lease of these slots."""
         lease.state, lease.granted_at = "granted", self.now
         lease.hold_until = None if lease.hold is None else self.now + lease.hold
+        if lease.kind == PROXY:
+            lease.deadline = self.now + CONFIRM
+            ends = [lease.hold_until, self.rules[lease.pool].proxy_ttl]
+            ends[1] = None if ends[1] is None else self.now + ends[1]
+            lease.hold_until = min((end for end in ends if end is not None), default=None)
         if lease.ttl is not None:
             lease.deadline = self.now + lease.ttl
         for slot in slots:

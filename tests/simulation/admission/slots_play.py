@@ -24,10 +24,11 @@ from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases
 from moorage.service.admission.ending import revoke_cases
+from moorage.service.admission.presence.presence_cases import LeaseConfirm
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases
-from moorage.service.compat.lease_proxy import Confirm, GiveBack
+from moorage.service.compat.lease_proxy import GiveBack
 from tests.simulation.admission import slots as naive
 from tests.simulation.admission.books import Violation
 from tests.simulation.admission.slots import BOSKOS, NATIVE, PROXY, SECOND
@@ -293,6 +294,7 @@ class SlotsPlay:
             digest=f"{ticket.pool} {ticket.units}",
             needs=(Need(ticket.pool, ticket.units),),
             patience=ticket.patience,
+            attended=owner == OWNER,
         )
         return self._do(lease_cases.LeaseAsk(LeaseId(""), ask=ask))
 
@@ -366,7 +368,8 @@ class SlotsPlay:
     def _proxy(self) -> None:
         pool = self.dice.choice(POOLS)
         rules = self.model.rules[pool]
-        ticket = self._ticket(PROXY, OWNER, pool, ttl=rules.ttl, hold=rules.hold)
+        ticket = self._ticket(PROXY, OWNER, pool, hold=rules.hold)
+        ticket.deadline += naive.PRESENCE
         self._ask(ticket, OWNER, ticket.id)
         self.model.arrive(ticket)
         self.model.admit()
@@ -376,10 +379,7 @@ class SlotsPlay:
         for lease in self.model.leases:
             fresh = lease.kind == PROXY and lease.state == "granted" and not lease.confirmed
             if fresh and self.dice.random() < 0.8:
-                self._expect(
-                    self._do(Confirm(LeaseId(lease.id))),
-                    [slot.name for slot in self.model.held_by(lease)],
-                )
+                self._do(LeaseConfirm(LeaseId(lease.id)))
                 self.model.confirm(lease)
                 self.model.admit()
                 self.told += [slot.name for slot in self.model.held_by(lease)]

@@ -221,7 +221,7 @@ async def _routed(
         case "GET", None:
             seen = await service.queries.lease(lease)
             if seen.lease.state == "waiting":
-                seen = await service.waited(lease, wait, gone, pull=seen.lease.pull)
+                seen = await service.waited(lease, wait, gone, scan=seen.lease.pull)
             return shown(seen, mine=True)
         case "DELETE", None:
             view = await service.release(lease, proof, version=version)

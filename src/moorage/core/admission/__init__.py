@@ -8,7 +8,8 @@ Pure, like all of the core: facts in, changes out.
   over, `units.py` counts free units, `pacing.py` spaces grants, `immediate.py` defines requests
   that never wait.
 * Leases: `requests.py` defines requests, `leases.py` the operations of a holder, `retries.py` how
-  it asks again, `expiry.py` what expires, `late_releases.py` releases that come after the end.
+  it asks again, `expiry.py` what expires and what confirms a grant, `late_releases.py` releases
+  that come after the end.
   `owners.py` lists owners that are not callers. `line/` is what operators do with tickets.
 * Pools: `pools.py` changes them, `bounds.py` limits requests to them. `slots.py` is about named
   units, `slot_config.py` about which slots exist, `slot_growth.py` makes new ones; `slotted/` has

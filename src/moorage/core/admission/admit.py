@@ -26,6 +26,7 @@ from moorage.core.admission.bars import (
     bar_of,
     is_silent,
     is_waited_for,
+    is_watched,
     lacking_labels,
     silence_ends,
 )
@@ -133,6 +134,8 @@ class _Scan:
         pools = self.facts.pools
         forced = [t for t in self.facts.leases.values() if t.forced and t.state == "waiting"]
         for ticket in sorted(forced, key=order):
+            if not ticket.pull and is_silent(ticket, self.moment):
+                continue
             loaded = all(need.pool in pools for need in ticket.needs)
             if loaded and all(self._is_there(ticket, need) for need in ticket.needs):
                 self._grant(ticket)
@@ -268,9 +271,7 @@ class _Scan:
             granted = self.owners.get((name, ticket.owner), 0)
             if bar_of(self.facts, self.draft.pool(name), ticket.owner, units, granted) is not None:
                 return True
-        if not ticket.pull or ticket.id in self.polled:
-            return False
-        return is_silent(ticket, self.moment)
+        return ticket.id not in self.polled and is_silent(ticket, self.moment)
 
     def _leaves(self, ticket: Lease) -> bool:
         """Does nobody wait for a pull ticket after this batch, in which it was polled?"""
@@ -332,7 +333,7 @@ class _Scan:
 
     def _set_aside(self, ticket: Lease) -> None:
         silent_at = None
-        if is_waited_for(ticket) or (ticket.pull and ticket.id not in self.polled):
+        if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
             ends = silence_ends(ticket)
             if ends is not None:
                 silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)

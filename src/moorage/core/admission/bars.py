@@ -4,6 +4,10 @@ A pull ticket is granted only while its client asks for it. A client of Boskos a
 seconds: its ticket is granted when it is polled, and waited for in between. For a ticket of the
 native API a request waits, until `heard_until - patience`: meanwhile it is as any other ticket, and
 without such a request it is passed over at once.
+
+An attended ticket is one whose client would be missed: its connection is watched. It is present
+until `heard_until - patience`, too: while a request waits for it and for `PRESENCE` after that, but
+not when its client has disconnected. One that is not present is passed over, until it is polled.
 """
 
 from typing import Literal
@@ -18,6 +22,13 @@ from moorage.core.service_time import Moment
 PULL_SILENCE = 10 * SECOND
 """A client of Boskos that is silent for this long (alive time) does not make others wait. Its polls
 do not wait, but come every few seconds."""
+
+PRESENCE = 10 * SECOND
+"""How long (alive time) the client of an attended ticket counts as present after its last request,
+at most: it is about to ask again."""
+
+PRESENCE_PART = 3
+"""It counts as present for at most this part of its patience, so it is withdrawn soon after it."""
 
 SPARE = 5
 """A ticket may outlast its patience by 1/`SPARE` of it."""
@@ -92,6 +103,22 @@ def is_waited_for(ticket: Lease) -> bool:
     return ticket.pull and not ticket.owner.startswith(BOSKOS)
 
 
+def is_watched(ticket: Lease) -> bool:
+    """Does `heard_until - patience` say until when a ticket is not passed over?"""
+    return is_waited_for(ticket) or (ticket.attended and not ticket.pull)
+
+
+def presence_of(patience: int) -> int:
+    """Return how long the client of an attended ticket counts as present after its last request."""
+    return min(PRESENCE, patience // PRESENCE_PART)
+
+
+def waits_until(moment: Moment, wait: int, patience: int, *, pull: bool, attended: bool) -> Instant:
+    """Return the deadline of a ticket for which a request waits from now on (microseconds)."""
+    presence = presence_of(patience) if attended and not pull and wait else 0
+    return Instant(moment.alive + wait + patience + presence)
+
+
 def silence_of(owner: str) -> int:
     """Return how long after its last poll an owner's pull ticket is still waited for.
 
@@ -101,12 +128,12 @@ def silence_of(owner: str) -> int:
 
 
 def silence_ends(ticket: Lease, silence: int | None = None) -> int | None:
-    """Return the alive time from which an unpolled pull ticket is passed over; None: never.
+    """Return the alive time from which a ticket is passed over unless it is polled; None: never.
 
     `heard_until - patience` is the end of its last poll, or of the wait of that; for a client of
     Boskos it may be later, see `lives_on`. `silence` None: that of its owner.
     """
-    if ticket.heard_until is None:
+    if ticket.heard_until is None or not (ticket.pull or ticket.attended):
         return None
     silence = silence_of(ticket.owner) if silence is None else silence
     return silent_from(ticket.heard_until, ticket.patience, silence)
@@ -118,7 +145,7 @@ def silent_from(heard_until: int, patience: int, silence: int) -> int:
 
 
 def is_silent(ticket: Lease, moment: Moment, silence: int | None = None) -> bool:
-    """Is this pull ticket passed over because its client does not ask for it now?"""
+    """Is this ticket passed over because its client does not ask for it now?"""
     return has_ended(moment, silence_ends(ticket, silence))
 
 
@@ -132,15 +159,26 @@ def kept_until(moment: Moment, ticket: Lease) -> Instant:
     return Instant(moment.alive + ticket.patience - is_waited_for(ticket))
 
 
+def left_until(moment: Moment, ticket: Lease) -> Instant:
+    """Return the deadline of a ticket whose client has disconnected: it keeps its place."""
+    return Instant(moment.alive + ticket.patience - is_watched(ticket))
+
+
 def lives_on(moment: Moment, ticket: Lease) -> Instant | None:
     """Return the deadline that a poll gives a ticket; None: its present one suffices.
 
     It is somewhat longer than the patience, so that not every poll must be stored: of a client that
     polls ten times within its patience, about every second is. A ticket is never withdrawn before
-    its patience is over.
+    its patience is over, and an attended one is present for half of its `presence_of` at least.
     """
     until = kept_until(moment, ticket)
-    if ticket.heard_until is None or until <= ticket.heard_until:
+    if ticket.heard_until is None:
+        return None
+    if is_watched(ticket) and not ticket.pull:
+        presence = presence_of(ticket.patience)
+        fresh = ticket.heard_until - until >= presence // 2
+        return None if fresh else Instant(until + presence)
+    if until <= ticket.heard_until:
         return None
     if is_waited_for(ticket):
         return until

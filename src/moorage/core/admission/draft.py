@@ -4,7 +4,17 @@ from msgspec import structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import FREE, Cause, FencingToken, Lease, Pool, Slot
+from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.model import (
+    FREE,
+    Cause,
+    FencingToken,
+    Lease,
+    Pool,
+    Slot,
+    confirmed_until,
+    confirms_by,
+)
 from moorage.core.admission.slots import LeaseEnd, give_back, named, occupied
 from moorage.core.admission.units import is_gang, rested, units_by_pool
 from moorage.core.clock import Instant
@@ -89,12 +99,14 @@ class Draft:
             dest = dests.get((slot.pool, slot.state), slot.state)
             slots.update(occupied(moment, self.wall, ticket, [slot], dest))
         self.changes.slots.update(slots)
+        confirm_by = confirms_by(ticket.ttl, moment) if ticket.attended else None
         lease = structs.replace(
             ticket,
             state="granted",
             granted_at=moment.at,
-            heard_until=None if ticket.ttl is None else Instant(moment.alive + ticket.ttl),
-            hold_until=None if ticket.hold is None else Instant(moment.at + ticket.hold),
+            heard_until=confirm_by or confirmed_until(ticket, moment),
+            confirm_by=confirm_by,
+            hold_until=self._hold_until(ticket),
             token=FencingToken(0, 0, self._grants),
             slots=named(slots),
             detail="",
@@ -102,6 +114,17 @@ class Draft:
         self._grants += 1
         self.put(lease)
         return lease
+
+    def _hold_until(self, ticket: Lease) -> Instant | None:
+        """Return when the hold of a lease that is granted now ends; None: it has none.
+
+        A lease of the lease proxy ends at the latest after the `proxy_ttl` of its pool.
+        """
+        spans = [ticket.hold]
+        if ticket.owner == OWNER:
+            spans += [self.pool(need.pool).spec.proxy_ttl for need in ticket.needs]
+        ends = [Instant(self.moment.at + span) for span in spans if span is not None]
+        return min(ends, default=None)
 
     def end(
         self,

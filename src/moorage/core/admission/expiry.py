@@ -1,13 +1,32 @@
-"""Expiry: tickets that are no longer polled, leases whose time is over."""
+"""Expiry: tickets that are no longer polled, leases whose time is over, unconfirmed grants.
+
+A grant of an attended ticket must be confirmed within `CONFIRM_WITHIN`: by a renewal, by any other
+write of its holder, or because the answer that contains it was read. Until then its units are not
+in use, so without a confirmation it ends with a cause of its own: without cooldown and lock-delay,
+also in pools with `expire: keep`, and its slots get back the states that they had.
+Source: docs/decisions/0040-nothing-is-held-by-a-client-that-is-gone.md.
+"""
 
 from collections.abc import Iterable
 
+from msgspec import structs
+
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Cause, Lease, due_of
+from moorage.core.admission.model import (
+    Cause,
+    Lease,
+    confirmed_until,
+    due_of,
+    is_unconfirmed,
+)
+from moorage.core.admission.requests import lease_of
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
+
+UNREAD = "its answer was not read"
+"""Detail of the end of a grant whose answer was certainly not read."""
 
 
 def sweep(
@@ -37,5 +56,35 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
     """Return why a lease is over; it must be."""
     if lease.state == "waiting":
         return "unheard"
-    held = lease.hold_until is not None and lease.hold_until <= moment.at
-    return "hold_over" if held else "ttl_over"
+    if lease.hold_until is not None and lease.hold_until <= moment.at:
+        return "hold_over"
+    return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"
+
+
+def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
+    """Record that the holder of a grant knows of it; nothing changes if that is known or too late.
+
+    Raises LEASE_NOT_FOUND.
+    """
+    found = lease_of(facts, lease)
+    if not is_unconfirmed(found):
+        return Changes()
+    return Changes(heard={lease: confirmed_until(found, moment)})
+
+
+def undelivered(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId) -> Changes:
+    """End a grant of which nobody knows; nothing changes if somebody does.
+
+    `facts` contain its pools, `wall` is stored in slots. Raises LEASE_NOT_FOUND.
+    """
+    found, draft = lease_of(facts, lease), Draft(facts, moment, wall)
+    if is_unconfirmed(found):
+        draft.end(found, "unconfirmed", UNREAD)
+    return draft.changes
+
+
+def known(lease: Lease, moment: Moment) -> Lease:
+    """Return a lease as confirmed, if it is not yet: its holder changes it, so it knows of it."""
+    if not is_unconfirmed(lease):
+        return lease
+    return structs.replace(lease, heard_until=confirmed_until(lease, moment))

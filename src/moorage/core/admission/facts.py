@@ -98,7 +98,7 @@ class Changes:
     leases: dict[LeaseId, Lease | None] = field(default_factory=dict)
     slots: dict[tuple[str, str], Slot | None] = field(default_factory=dict)
     outcomes: list[StartOutcome] = field(default_factory=list)
-    heard: dict[LeaseId, Instant] = field(default_factory=dict)
+    heard: dict[LeaseId, Instant | None] = field(default_factory=dict)
     """New `heard_until` of leases that are otherwise unchanged: no change rows, no revision."""
     postponed: set[LeaseId] = field(default_factory=set)
     """Unchanged leases whose stored due time is now too early: `due_of` with the timeline is

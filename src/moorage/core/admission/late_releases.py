@@ -18,7 +18,7 @@ holder's.
 
 from msgspec import structs
 
-from moorage.core.admission.model import Cause, LateRelease, Lease, Slot
+from moorage.core.admission.model import Cause, LateRelease, Lease, Slot, is_unconfirmed
 from moorage.core.clock import HOUR, Instant
 from moorage.core.ids import LeaseId
 
@@ -43,10 +43,9 @@ def expected(
 ) -> tuple[LateRelease | Instant, ...]:
     """Return which releases of a slot are expected after this lease of it ends.
 
-    A lease that still has a TTL has not been confirmed to its caller, see `lease_proxy.confirm`.
     `gone`: its holder is known to be gone, so it has not released the name, and never will.
     """
-    if lease.owner != OWNER or lease.ttl is not None or cause in RETURNED or gone:
+    if lease.owner != OWNER or not _is_known(lease) or cause in RETURNED or gone:
         return slot.late
     before: tuple[LateRelease, ...] = owed(slot, at)
     group: tuple[LeaseId, ...] = (lease.id,)
@@ -54,6 +53,11 @@ def expected(
         group = (*slot.doubtful[: CANDIDATES_MAX - 1], lease.id)
         before = _of_group(before, group)
     return (*before, LateRelease(Instant(at + LATE), group))[-LATE_MAX:]
+
+
+def _is_known(lease: Lease) -> bool:
+    """Does the caller know of a lease? One with a TTL was not confirmed by an older release."""
+    return lease.ttl is None and not is_unconfirmed(lease)
 
 
 def taken(slot: Slot, lease: Lease | None, at: Instant) -> Slot | None:
@@ -67,7 +71,7 @@ def taken(slot: Slot, lease: Lease | None, at: Instant) -> Slot | None:
         return None
     named = (*slot.doubtful, *(key for one in current for key in one.leases))
     group = tuple(dict.fromkeys(named))[:CANDIDATES_MAX]
-    shares = lease is not None and lease.owner == OWNER and lease.ttl is None
+    shares = lease is not None and lease.owner == OWNER and _is_known(lease)
     late = _of_group(current[1:], group)
     return structs.replace(slot, late=late, doubtful=group if shares else ())
 

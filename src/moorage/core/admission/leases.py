@@ -6,12 +6,28 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import structs
 
-from moorage.core.admission import bounds
-from moorage.core.admission.bars import is_waited_for, kept_until, lives_on
+from moorage.core.admission import bounds, expiry
+from moorage.core.admission.bars import (
+    is_silent,
+    is_waited_for,
+    is_watched,
+    kept_until,
+    left_until,
+    lives_on,
+    presence_of,
+)
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.model import Cause, Lease, Result, StartOutcome, key_left
+from moorage.core.admission.model import (
+    Cause,
+    Lease,
+    Result,
+    StartOutcome,
+    confirmed_until,
+    is_unconfirmed,
+    key_left,
+)
 from moorage.core.admission.requests import (
     Ask,
     Proof,
@@ -80,11 +96,14 @@ def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer
     """Record a poll of a ticket, which is kept until then (alive time).
 
     A withdrawn ticket stays withdrawn. The deadline of a pull ticket is always set: it tells until
-    when a request waits. Raises LEASE_NOT_FOUND.
+    when a request waits. An attended ticket that was passed over may be granted from now on, so its
+    pools are to be scanned. Raises LEASE_NOT_FOUND.
     """
     found, changes = lease_of(facts, lease), Changes()
     if found.state != "waiting" or found.heard_until is None:
         return changes, lease
+    if found.attended and not found.pull and is_silent(found, moment):
+        changes.unfinished.update(need.pool for need in found.needs)
     if is_waited_for(found):
         changes.polled.add(lease)
         if until == moment.alive + found.patience:  # no request waits for it
@@ -102,9 +121,12 @@ def repeat(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answ
     """Record a repeated request: its ticket is polled, or its lease renewed.
 
     The first answer may have been lost, and the client counts its TTL from the one that it gets.
+    This does not confirm the lease: the client may be gone before it reads the answer.
     Raises LEASE_NOT_FOUND.
     """
     found = lease_of(facts, lease)
+    if is_unconfirmed(found):
+        return Changes(), lease
     if found.state == "granted":
         return _renewed(moment, found), lease
     return poll(facts, moment, lease, until)
@@ -113,14 +135,34 @@ def repeat(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answ
 def leave(facts: Facts, moment: Moment, lease: LeaseId, others: Instant | None = None) -> Answer:
     """Record that a waiting client has disconnected: its ticket has its patience left.
 
+    It is passed over from now on if it is a pull ticket or attended.
+
     `others` is the deadline because of those who still wait for it; None: nobody does.
     Raises LEASE_NOT_FOUND.
     """
     found, changes = lease_of(facts, lease), Changes()
-    until = max(kept_until(moment, found), others or Instant(0))
+    until = max(left_until(moment, found), others or Instant(0))
     if found.state == "waiting" and found.heard_until is not None and until < found.heard_until:
         changes.heard[lease] = until
     return changes, lease
+
+
+def left_at_restart(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
+    """Record that the requests that waited for a ticket ended with the process that held them.
+
+    An attended ticket is present for a moment, so that its client can ask again; the pools are to
+    be scanned, because what is set aside for it may be free after that.
+    """
+    found, changes = facts.leases.get(lease), Changes()
+    if found is None or found.state != "waiting" or not is_watched(found):
+        return changes
+    until = left_until(moment, found)
+    if not found.pull:
+        until = Instant(until + presence_of(found.patience))
+    if found.heard_until is not None and until < found.heard_until:
+        changes.heard[lease] = until
+        changes.unfinished.update(need.pool for need in found.needs)
+    return changes
 
 
 def renew(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof) -> Answer:
@@ -198,7 +240,8 @@ def hold(
     if at_most and _ends_by(found, wanted, until):
         return Changes(), lease
     bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
-    return Changes(leases={lease: structs.replace(found, hold=wanted, hold_until=until)}), lease
+    held = structs.replace(found, hold=wanted, hold_until=until)
+    return Changes(leases={lease: expiry.known(held, moment)}), lease
 
 
 def record(
@@ -232,10 +275,10 @@ def record(
             Code.INVALID, f"A record must have at most {RECORD_BYTES_MAX} bytes, not {size}."
         )
     if (found.record_version, found.record) == (version + 1, text):
-        return Changes(), lease
+        return expiry.confirm(facts, moment, lease), lease
     check_version(found, version)
     written = structs.replace(found, record=text, record_version=version + 1, recorded_at=moment.at)
-    return Changes(leases={lease: written}), lease
+    return Changes(leases={lease: expiry.known(written, moment)}), lease
 
 
 def outcome(
@@ -275,7 +318,8 @@ def outcome(
         for name in units_by_pool(found.needs)
         if (pool := facts.pools.get(name)) is not None
     ]
-    return Changes(leases={lease: structs.replace(found, outcome=result)}, outcomes=outcomes), lease
+    told = expiry.known(structs.replace(found, outcome=result), moment)
+    return Changes(leases={lease: told}, outcomes=outcomes), lease
 
 
 def enter(
@@ -324,20 +368,22 @@ def ticket_of(draft: Draft, wish: Ask, arrival: int) -> Lease:
         state="waiting",
         priority=wish.priority,
         arrival=arrival,
-        ttl=ttl_of(pools, wish.ttl),
+        ttl=None if wish.owner == OWNER else ttl_of(pools, wish.ttl),
         hold=hold_of(pools, wish.hold),
         patience=wish.patience,
         labels=wish.labels,
         forced=wish.forced,
         pull=wish.pull,
-        # A lease of the lease proxy must end with its TTL until its caller knows of it.
-        keep=wish.owner != OWNER and any(pool.spec.expire == "keep" for pool in pools),
+        attended=wish.attended,
+        keep=any(pool.spec.expire == "keep" for pool in pools),
         asked_at=draft.moment.at,
         heard_until=wish.heard_until,
         allocations=wish.allocations,
     )
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
-        ticket = structs.replace(ticket, heard_until=kept_until(draft.moment, ticket))
+        until = kept_until(draft.moment, ticket)
+        present = presence_of(ticket.patience) if ticket.attended and not ticket.pull else 0
+        ticket = structs.replace(ticket, heard_until=Instant(until + present))
     return ticket
 
 
@@ -351,7 +397,9 @@ def _ends_by(lease: Lease, hold: int | None, until: Instant | None) -> bool:
 def _renewed(moment: Moment, lease: Lease) -> Changes:
     """Extend a lease to its TTL from now, or a ticket to its patience."""
     changes = Changes()
-    if lease.state == "waiting":
+    if is_unconfirmed(lease):
+        changes.heard[lease.id] = confirmed_until(lease, moment)
+    elif lease.state == "waiting":
         _live_on(changes, moment, lease)
     elif lease.ttl is not None and lease.heard_until is not None:
         until = max(lease.heard_until, moment.alive + lease.ttl)

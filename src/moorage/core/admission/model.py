@@ -2,7 +2,7 @@
 
 from msgspec import Struct, structs
 
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment, Timeline
 from moorage.wire import enums
@@ -16,6 +16,9 @@ LEASED = "leased"
 
 RENEWALS = 3
 """How many times a holder renews its lease within a TTL."""
+
+CONFIRM_WITHIN = 15 * SECOND
+"""Alive time in which a grant must be confirmed: its holder has read it, or has renewed it."""
 
 State = enums.State
 Cause = enums.Cause
@@ -298,6 +301,11 @@ class Lease(Struct, frozen=True):
     """Of what an operator has moved in line: the priority of its request."""
     forced_by_operator: bool = False
     """An operator has forced the grant of a ticket that waited; a retry of it is not forced."""
+    attended: bool = False
+    """It is known whether its client is there: its ticket is passed over while it is not, and its
+    grant must be confirmed, see `bars.py`."""
+    confirm_by: Instant | None = None
+    """Of a grant that must be confirmed: the `heard_until` (alive time) that it has until then."""
 
 
 class StartOutcome(Struct, frozen=True):
@@ -333,16 +341,36 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     if lease.state == "ended":
         return None
     timeline = timeline or Timeline()
-    keeps = lease.state == "granted" and lease.keep
+    keeps = lease.state == "granted" and lease.keep and not is_unconfirmed(lease)
     heard = None if keeps else _heard_due(lease, timeline.downtime, timeline.outage_ended_at)
     if lease.hold_until is None or heard is None:
         return heard if lease.hold_until is None else lease.hold_until
     return min(heard, lease.hold_until)
 
 
+def is_unconfirmed(lease: Lease) -> bool:
+    """Does nobody know of a grant yet, as far as is known? Then its units are not in use.
+
+    A confirmation gives it its full TTL, or none: another `heard_until` in either case.
+    """
+    by = lease.confirm_by
+    return lease.state == "granted" and by is not None and lease.heard_until == by
+
+
+def confirmed_until(lease: Lease, moment: Moment) -> Instant | None:
+    """Return the `heard_until` that a confirmation now gives a lease; None: it has no TTL."""
+    return None if lease.ttl is None else Instant(moment.alive + lease.ttl)
+
+
+def confirms_by(ttl: int | None, moment: Moment) -> Instant:
+    """Return until when (alive time) a grant now must be confirmed: always before its TTL ends."""
+    within = CONFIRM_WITHIN if ttl is None else min(CONFIRM_WITHIN, ttl - 1)
+    return Instant(moment.alive + within)
+
+
 def is_unheard(lease: Lease, moment: Moment) -> bool:
     """Is a lease kept although it was not renewed in time? Without `keep` it would be over."""
-    if lease.state != "granted" or not lease.keep:
+    if lease.state != "granted" or not lease.keep or is_unconfirmed(lease):
         return False
     due = _heard_due(lease, moment.at - moment.alive, moment.outage_ended_at)
     return due is not None and due <= moment.at
@@ -365,12 +393,18 @@ def _heard_due(lease: Lease, downtime: int, outage_ended_at: Instant) -> Instant
     """Return the service time until which a ticket or lease must be polled or renewed.
 
     None: it need not be. After an outage a holder has one renewal interval to renew its lease, but
-    at most one TTL beyond its deadline: so repeated restarts do not postpone the end for ever.
+    at most one TTL beyond its deadline: so repeated restarts do not postpone the end for ever. For
+    a grant without a confirmation, both are `CONFIRM_WITHIN`.
     """
     if lease.heard_until is None:
         return None
     due = lease.heard_until + downtime
-    if lease.state == "waiting" or lease.ttl is None or not outage_ended_at:
+    if lease.state == "waiting" or not outage_ended_at:
+        return Instant(due)
+    if is_unconfirmed(lease):
+        grace = outage_ended_at + CONFIRM_WITHIN
+        return Instant(max(due, min(grace, due + CONFIRM_WITHIN)))
+    if lease.ttl is None:
         return Instant(due)
     grace = outage_ended_at + lease.ttl // RENEWALS
     return Instant(max(due, min(grace, due + lease.ttl)))

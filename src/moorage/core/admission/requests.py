@@ -66,6 +66,8 @@ class Ask(Struct, frozen=True):
     allocations: str | None = None
     heard_until: Instant | None = None
     """Alive time until which its ticket waits without a poll; None: for ever."""
+    attended: bool = False
+    """It is known whether its client is there, see `Lease.attended`."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
     older_digest: str | None = None

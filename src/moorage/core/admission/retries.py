@@ -118,6 +118,7 @@ def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = fr
         labels=cut_to_fit(lease.labels),  # leases of earlier builds may have more
         forced=lease.forced and not lease.forced_by_operator,
         pull=lease.pull,
+        attended=lease.attended,
         allocations=lease.allocations,
         roles=roles,
     )

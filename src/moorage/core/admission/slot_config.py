@@ -23,13 +23,16 @@ from moorage.core.admission.model import (
 from moorage.core.admission.pools import new_pool
 from moorage.core.admission.units import lacking, limit_of, units_of
 from moorage.core.clock import SECOND, Instant
-from moorage.wire.defaults import TTL_SECONDS, TTL_SECONDS_MAX
+from moorage.wire.defaults import PROXY_TTL_SECONDS, TTL_SECONDS, TTL_SECONDS_MAX
 
 TO_BE_DELETED = "toBeDeleted"
 TOMBSTONE = "tombstone"
 
 SPEC = PoolSpec(
-    limit=None, ttl=round(TTL_SECONDS * SECOND), ttl_max=round(TTL_SECONDS_MAX * SECOND)
+    limit=None,
+    ttl=round(TTL_SECONDS * SECOND),
+    ttl_max=round(TTL_SECONDS_MAX * SECOND),
+    proxy_ttl=round(PROXY_TTL_SECONDS * SECOND),
 )
 """Of a pool made from a configuration; operators may change it later."""
 

@@ -81,16 +81,29 @@ def give_back(
         facts: in which the lease occupies them.
         lease: that ends.
         end: when and why.
-        states: the new states of slots, by pool; `FREE` by default.
+        states: the new states of slots, by pool. By default `FREE`, or those before the grant if
+            its holder never knew of it.
     """
     held = [slot for slot in facts.slots_of(lease.slots) if slot.lease == lease.id]
     states = states or {}
     return {
         (slot.pool, slot.name): freed(
-            slot, lease, facts.pools.get(slot.pool), end, states.get(slot.pool, FREE)
+            slot,
+            lease,
+            facts.pools.get(slot.pool),
+            end,
+            states.get(slot.pool) or _state_after(slot, lease, end.cause),
         )
         for slot in held
     }
+
+
+def _state_after(slot: Slot, lease: Lease, cause: Cause) -> str:
+    """Return the state of a slot after the end of a lease, unless its holder names one."""
+    if cause != "unconfirmed":
+        return FREE
+    before = (n.state for n in lease.needs if (n.pool, n.dest) == (slot.pool, slot.state))
+    return next(before, FREE)
 
 
 def freed(slot: Slot, lease: Lease, pool: Pool | None, end: LeaseEnd, state: str) -> Slot | None:

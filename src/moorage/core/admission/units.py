@@ -157,8 +157,11 @@ def is_gang(needs: tuple[Need, ...]) -> bool:
 def rest_of(spec: PoolSpec, cause: Cause) -> int:
     """Return the cooldown of a unit after an end (microseconds).
 
-    It is longer if the holder may not know of the end, and may still use the unit.
+    It is longer if the holder may not know of the end, and may still use the unit. There is none
+    if the unit was never used.
     """
+    if cause == "unconfirmed":
+        return 0
     if cause in UNRETURNED:
         return max(spec.cooldown, spec.lock_delay)
     return spec.cooldown

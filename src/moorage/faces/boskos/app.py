@@ -3,6 +3,7 @@
 import logging
 
 from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
+from moorage.faces.delivery import Delivery
 from moorage.faces.golang.bodies import body_of
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
@@ -10,6 +11,7 @@ from moorage.faces.golang.responses import Response, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send, path_of
 from moorage.service.access.audit import Actor
+from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.compat.boskos import Boskos
 
 ROLE = "boskos"
@@ -22,26 +24,36 @@ class BoskosFace:
     """The ASGI application."""
 
     def __init__(
-        self, boskos: Boskos, limits: Limits, passwords: Passwords, observe: Observe
+        self,
+        boskos: Boskos,
+        confirmations: Confirmations,
+        limits: Limits,
+        passwords: Passwords,
+        observe: Observe,
     ) -> None:
         """Create the face.
 
         Args:
             boskos: the resources.
+            confirmations: of its grants.
             limits: limits on the size of requests.
             passwords: the valid credentials.
             observe: called for every acquired resource.
         """
         self._boskos = boskos
+        self._confirmations = confirmations
         self._limits = limits
         self._passwords = passwords
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        await answer_send(await self._answer(scope, receive), scope["method"], send)
+        delivery = Delivery(scope, self._confirmations, sole=True)
+        answer = await self._answer(scope, receive, delivery)
+        delivery.sends()
+        await answer_send(answer, scope["method"], send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+    async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response:
         method, path = scope["method"], path_of(scope)
         if path == "*":
             return Response(400, more=((b"connection", b"close"),))
@@ -63,10 +75,12 @@ class BoskosFace:
                 self._boskos,
                 self._observe,
                 Actor(self._passwords.caller(scope), None, ROLE),
+                delivery,
             )
             return await handler(request)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
         except Exception:  # as in Go's server, the client learns no details
+            delivery.fails()
             log.exception("%s %s failed", method, path)
             return refusal(500, "the server has erred; its log says how")

@@ -1,16 +1,18 @@
 """One function per Boskos call. Arguments come only from the query; empty counts as absent."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
 
 from msgspec import Struct
 
 from moorage.core import durations
+from moorage.core.admission.model import Slot
 from moorage.core.clock import SECOND
 from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.boskos import responses
+from moorage.faces.delivery import Delivery
 from moorage.faces.golang.decoding import BodyError, strings_read
 from moorage.faces.golang.responses import Response, refusal
 from moorage.faces.golang.texts import storable
@@ -31,6 +33,7 @@ class Request(Struct, frozen=True):
     boskos: Boskos
     observe: Observe
     by: Actor
+    delivery: Delivery
 
     def get(self, name: str) -> str:
         """Return an argument as it was sent; empty if absent."""
@@ -62,16 +65,29 @@ async def acquire(request: Request) -> Response:
     begun = perf_counter()
     try:
         got = await request.boskos.acquire(
-            storable(kind), state, dest, storable(owner), storable(request_id)
+            storable(kind),
+            state,
+            dest,
+            storable(owner),
+            storable(request_id),
+            attended=request.delivery.is_watched,
         )
     except Error as error:
         if error.code in (Code.OVERLOADED, Code.QUEUE_FULL):
             text = f"no available resource {kind}, try again later."
             error = Error(Code.NO_CAPACITY, text)  # a 5xx would be fatal to its clients
         return responses.refused(error, "Acquire failed: ", kind)
+    _tell(request, [got.slot])
     seconds = got.waited / SECOND + perf_counter() - begun
     request.observe(got.slot.pool, state, dest, bool(request_id), seconds)
     return responses.resource_answer(got.slot)
+
+
+def _tell(request: Request, slots: Iterable[Slot]) -> None:
+    """Note that the answer tells the caller which slots it has."""
+    for slot in slots:
+        if request.delivery.is_watched and slot.lease is not None:
+            request.delivery.tells_of(slot.lease)
 
 
 async def acquire_by_state(request: Request) -> Response:
@@ -90,10 +106,15 @@ async def acquire_by_state(request: Request) -> Response:
         return refusal(400, f"more than {BOSKOS_NAMES_MAX} names are given")
     try:
         got = await request.boskos.acquire_named(
-            storable(state), storable(dest), storable(owner), map(storable, wanted)
+            storable(state),
+            storable(dest),
+            storable(owner),
+            map(storable, wanted),
+            attended=request.delivery.is_watched,
         )
     except Error as error:
         return responses.refused(error, "AcquireByState: ")
+    _tell(request, got)
     return responses.resources_answer(got)
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
+from moorage.faces.delivery import Delivery
 from moorage.faces.golang.bodies import body_of
 from moorage.faces.golang.decoding import BodyError, names_read
 from moorage.faces.golang.passwords import Passwords
@@ -37,6 +38,7 @@ from moorage.faces.web import (
     leaving,
     path_of,
 )
+from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
 from moorage.wire.labels import DESCRIBING
 
@@ -63,28 +65,37 @@ class LeaseProxyFace:
     """The ASGI application."""
 
     def __init__(
-        self, proxy: LeaseProxy, limits: Limits, passwords: Passwords, seconds_max: float
+        self,
+        proxy: LeaseProxy,
+        confirmations: Confirmations,
+        limits: Limits,
+        passwords: Passwords,
+        seconds_max: float,
     ) -> None:
         """Create the face.
 
         Args:
             proxy: the leases.
+            confirmations: of its grants.
             limits: limits on the size of requests.
             passwords: the valid credentials.
             seconds_max: the longest time that an acquire waits.
         """
         self._proxy = proxy
+        self._confirmations = confirmations
         self._limits = limits
         self._passwords = passwords
         self._seconds_max = seconds_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, unless the caller has disconnected."""
-        answer = await self._answer(scope, receive)
+        delivery = Delivery(scope, self._confirmations, sole=True)
+        answer = await self._answer(scope, receive, delivery)
         if answer is not None:
+            delivery.sends()
             await answer_send(answer, scope["method"], send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response | None:
+    async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response | None:
         answer = without_handler(scope, self._passwords)
         if answer is not None:
             return answer
@@ -96,7 +107,7 @@ class LeaseProxyFace:
             body = await body_of(scope, receive, self._limits)
             query = query_values(scope["query_string"])
             if path_of(scope) == ACQUIRE:
-                return await self._acquire(query, leaving(scope, receive))
+                return await self._acquire(query, leaving(scope, receive), delivery)
             return await self._release(query, body)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
@@ -105,7 +116,7 @@ class LeaseProxyFace:
             return refusal(500, "the server has erred; its log says how")
 
     async def _acquire(
-        self, query: dict[str, str], gone: Callable[[], Awaitable[None]]
+        self, query: dict[str, str], gone: Callable[[], Awaitable[None]], delivery: Delivery
     ) -> Response | None:
         wanted = _wanted(query)
         if isinstance(wanted, Response):
@@ -114,7 +125,7 @@ class LeaseProxyFace:
             return _names_answer([])
 
         try:
-            names = await self._proxy.acquire(
+            got = await self._proxy.acquire(
                 storable(wanted.kind), wanted.count, self._seconds_max, gone, _labels(query)
             )
         except Error as error:
@@ -123,9 +134,10 @@ class LeaseProxyFace:
             return _not_acquired(_failure(error.code), wanted.kind, error.message)
         except CallerGoneError:
             return None
-        if names is None:
+        if got is None:
             return _not_acquired(500, wanted.kind, NONE_IN_TIME)
-        return _names_answer(names)
+        delivery.tells_of(got.lease.id)
+        return _names_answer(got.names)
 
     async def _release(self, query: dict[str, str], body: bytes) -> Response:
         if not body and query.get("name"):

@@ -13,6 +13,7 @@ from typing import Any
 
 from moorage.core.errors import Error
 from moorage.faces.addresses import client_of
+from moorage.faces.delivery import CONFIRMS, Delivery
 from moorage.faces.json_decoding import decoded
 from moorage.faces.path_table import Table
 from moorage.faces.streaming import Stream, stream_send
@@ -83,6 +84,7 @@ class V1Face:
         """Answer one request."""
         request_id = request_id_new()
         head = head_of(request_id)
+        request: Request[Any, Any] | None = None
         try:
             route, variables = self._route(scope)
             if route.routine:
@@ -97,7 +99,12 @@ class V1Face:
             status, headers, body = answered(route, answer)
             if route.prompt is None:  # no person reads the answers to signs of life
                 headers = headers + self._links(scope)
-        except Exception as error:
+            request.delivery.sends()
+        except BaseException as error:
+            if request is not None:
+                request.delivery.fails()
+            if not isinstance(error, Exception):
+                raise
             status, headers, body = _refused(error, request_id, scope)
         start, rest = messages_of(status, headers + head, body)
         await send(start)
@@ -168,6 +175,9 @@ class V1Face:
             body=body,
             prefix=scope.get("root_path", ""),
             disconnected=leaving(scope, receive),
+            delivery=Delivery(
+                scope, self._service.admission.confirmations, confirms=CONFIRMS in headers
+            ),
             still=partial(self._let_in, headers, client, route),
         )
 

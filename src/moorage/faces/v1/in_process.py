@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from moorage.core.errors import Error
+from moorage.faces.delivery import Delivery
 from moorage.faces.native_api import Query, RefusedError
 from moorage.faces.path_table import Table
 from moorage.faces.v1 import problems, roles
@@ -55,6 +56,7 @@ class InProcessApi:
                 parameters=_parameters(route, query),
                 body=None if route.body is None else fitted(body or {}, route.body),
                 disconnected=_never,
+                delivery=Delivery({}, self._service.admission.confirmations),
                 still=_still,
             )
             answer = await route.handler(request)

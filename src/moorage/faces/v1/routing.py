@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from moorage.core.admission.owners import GOVERNORS, is_reserved
 from moorage.core.errors import Code, Error
+from moorage.faces.delivery import Delivery
 from moorage.faces.web import Caller
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role, Scope, ScopedRole
@@ -42,6 +43,8 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
     """The path that the server is mounted at."""
     disconnected: Callable[[], Awaitable[None]]
     """Returns when the caller has disconnected."""
+    delivery: Delivery
+    """Whether the caller reads the answer; for answers that tell it of a grant."""
     still: Callable[[], Awaitable[object]]
     """Authorizes the caller again and raises if that fails; for answers that take long."""
 

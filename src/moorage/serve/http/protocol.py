@@ -82,7 +82,6 @@ class GuardedProtocol(PromptProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._refusal: tuple[int, str] | None = None
-        self._deaf = False  # nothing more is read from this connection
         self._in_head = False
         self._in_body = False
         self._progress = False  # the last packet completed a head or contained some body

@@ -53,6 +53,9 @@ class Cycle(RequestResponseCycle):
     held_bytes = 0
     """The bytes that it has reserved."""
 
+    lingers = False
+    """Whether its connection stays open after the answer, although that says that it ends."""
+
     def send(self, message: ASGISendEvent) -> Awaitable[None]:  # type: ignore[override] # it is only awaited
         """Send a part of the answer."""
         part = cast(dict[str, Any], message)
@@ -108,7 +111,7 @@ class Cycle(RequestResponseCycle):
         self.transport.write(whole)
         self.response_complete = True
         self.message_event.set()
-        if not self.keep_alive:
+        if not (self.keep_alive or self.lingers):
             self.transport.close()
         self.on_response()
         return True

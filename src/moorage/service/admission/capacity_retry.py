@@ -1,4 +1,8 @@
-"""Retries tickets that also need capacity in the ledger when the ledger has changed."""
+"""Retries tickets that also need capacity in the ledger when the ledger has changed.
+
+It also scans the lines in which a batch could not try all tickets: after many claims, or because
+the client of a ticket that was passed over has asked again.
+"""
 
 import asyncio
 import logging
@@ -37,6 +41,8 @@ class CapacityRetry:
         self._settled: set[LeaseId] | None = None
         """Leases that changed since `_load` began to read; None: it is not reading."""
         self._loaded = False
+        self._unfinished: set[str] = set()
+        """Pools in whose lines a batch could not try all tickets."""
         self._more = asyncio.Event()
         """Set if a batch could not try all tickets, or if they must be loaded again."""
         self._loop = Loop(log, "retrying the tickets that wait for capacity failed", RETRY_SECONDS)
@@ -64,6 +70,7 @@ class CapacityRetry:
             else:
                 self._tickets.pop(key, None)
         if changes.unfinished:
+            self._unfinished |= changes.unfinished
             self._more.set()
 
     async def _step(self) -> float | None:
@@ -93,7 +100,8 @@ class CapacityRetry:
 
     async def _try(self) -> None:
         """Sweep all pools of the tickets; a faulty pool is logged and skipped. Raises `Error`."""
-        pools = frozenset().union(*self._tickets.values())
+        unfinished, self._unfinished = self._unfinished, set()
+        pools = frozenset(unfinished).union(*self._tickets.values())
 
         async def parts() -> list[tuple[str, Sweep]]:
             return [(pool, Sweep(pools=frozenset({pool}))) for pool in sorted(pools)]
@@ -103,6 +111,9 @@ class CapacityRetry:
                 await swept(self._transactor, Sweep(pools=pools), parts)
         except FaultyError as faulty:
             log.error("%s", faulty)
+        except BaseException:
+            self._unfinished |= unfinished
+            raise
 
     async def _load(self) -> None:
         """Load the waiting tickets. Those that change meanwhile are up to date through `note`."""

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from msgspec import structs
+
 from moorage.core.admission import bounds, expiry, leases, requests, retries
+from moorage.core.admission.bars import waits_until
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Ask, Proof
@@ -113,9 +116,11 @@ class LeaseAsk(LeaseCase):
         return Keys(keys_for([request_from(ask.allocations)]), asked)
 
     def decide(self, world: World, when: When) -> Changes:
-        facts = world.admission
-        self.until = Instant(when.moment.alive + self.wait + self.ask.patience)
-        ask = self.ask.heard(self.until)
+        facts, ask = world.admission, self.ask
+        self.until = waits_until(
+            when.moment, self.wait, ask.patience, pull=ask.pull, attended=ask.attended
+        )
+        ask = ask.heard(self.until)
         changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
         if not changes.leases:  # a repeated request
             self.kept = self.elsewhere(facts.leases[self.lease], when)
@@ -131,11 +136,11 @@ class LeaseAsk(LeaseCase):
 class LeasePoll(LeaseCase):
     """Poll a ticket, whose client waits for another `wait` microseconds.
 
-    A poll of a pull ticket (`pull`) may lead to a grant.
+    A poll of a pull ticket, or of a forced one, may lead to a grant (`scan`).
     """
 
     wait: int = 0
-    pull: bool = False
+    scan: bool = False
     others: Others = field(default=nobody, kw_only=True)
     elsewhere: Elsewhere = field(default=nowhere, kw_only=True)
     until: Instant = field(init=False, repr=False)
@@ -144,13 +149,16 @@ class LeasePoll(LeaseCase):
     """Below this the client must not lower it when it leaves."""
 
     def keys(self) -> Keys:
-        return Keys(admission=_keys_of(self.lease, self.pull))
+        return Keys(admission=_keys_of(self.lease, self.scan))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         found = facts.leases.get(self.lease)
-        patience = 0 if found is None else found.patience
-        self.until = Instant(when.moment.alive + self.wait + patience)
+        self.until = Instant(when.moment.alive + self.wait)
+        if found is not None:
+            self.until = waits_until(
+                when.moment, self.wait, found.patience, pull=found.pull, attended=found.attended
+            )
         self.kept = None if found is None else self.elsewhere(found, when)
         until = _latest(self.until, _latest(self.kept, self.others(self.lease)))
         changes, self.lease = leases.poll(facts, when.moment, self.lease, until)
@@ -163,16 +171,16 @@ class LeaseLeave(LeaseCase):
 
     `until` is the value that the client had set (alive time). If the ticket has another one now,
     another client polls it, and nothing changes. `others` is the value because of clients of this
-    process that still wait for it; None: there are none. If no request waits for a pull ticket
-    (`pull`) any more, others may be granted the units that were set aside for it.
+    process that still wait for it; None: there are none. If no request waits any more for a ticket
+    that is then passed over (`scan`), others may be granted the units that were set aside for it.
     """
 
     until: Instant
     others: Instant | None = None
-    pull: bool = False
+    scan: bool = False
 
     def keys(self) -> Keys:
-        return Keys(admission=_keys_of(self.lease, self.pull))
+        return Keys(admission=_keys_of(self.lease, self.scan))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
@@ -305,6 +313,8 @@ class LeaseRetry(LeaseCase):
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
         wish = retries.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
+        if self.by is not None and self.by.own != old.owner:  # the answer does not reach the holder
+            wish = structs.replace(wish, attended=False)
         how = retries.Retry(wish, self.requeue, self.version)
         changes, self.lease = retries.retry(
             facts, when.moment, when.wall, self.old, self.proof, how
@@ -374,9 +384,9 @@ def _waiters(owner: str, roles: frozenset[str]) -> set[str]:
     return {owner} if bounds.is_bounded(owner, roles) else set()
 
 
-def _keys_of(lease: LeaseId, pull: bool) -> AdmissionKeys:
-    """Return the keys of a poll: those of a pull ticket have its pools, for a grant."""
-    return AdmissionKeys(leases={lease}) if pull else AdmissionKeys(heard={lease})
+def _keys_of(lease: LeaseId, scan: bool) -> AdmissionKeys:
+    """Return the keys of a poll: with the pools of the ticket if its lines are to be scanned."""
+    return AdmissionKeys(leases={lease}) if scan else AdmissionKeys(heard={lease})
 
 
 def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:

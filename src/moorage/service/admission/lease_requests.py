@@ -31,6 +31,8 @@ class LeaseRequest(msgspec.Struct, frozen=True):
     pull: bool = False
     reopen: bool = False
     allocations: LeaseAllocations | None = None
+    attended: bool = False
+    """It will be known whether its client is there, and reads the answer that tells of a grant."""
 
 
 def ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
@@ -51,6 +53,7 @@ def ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
         forced=wanted.force,
         pull=wanted.pull,
         reopen=wanted.reopen,
+        attended=wanted.attended,
         allocations=None if wanted.allocations is None else text_of(wanted.allocations),
         roles=roles,
     )
@@ -64,6 +67,7 @@ def digests_of(wanted: LeaseRequest) -> tuple[str, str | None]:
     # Without the key, so that a client can repeat a retry's request with the retry's new key.
     asked = msgspec.to_builtins(structs.replace(wanted, key=""), order="deterministic")
     del asked["reopen"]  # so that a lease can be asked for with and without it
+    del asked["attended"]  # it is about the connection
     for need in asked["needs"]:
         if not need["wanted"]:
             del need["wanted"]  # as in digests that were stored before there were labels of slots

@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from moorage.core.admission.bars import is_waited_for, kept_until
+from moorage.core.admission.bars import is_watched, kept_until
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Lease, Pool, PoolSpec, Result
 from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import OUTCOMES_KEPT_DAYS
+from moorage.core.limits import OUTCOMES_KEPT_DAYS, PAGE_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
@@ -25,6 +25,8 @@ from moorage.service.admission.lease_log import LeaseLog
 from moorage.service.admission.lease_requests import LeaseRequest, ask_of
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.past import PoolPast
+from moorage.service.admission.presence.confirmations import Confirmations
+from moorage.service.admission.presence.presence_cases import TicketsLeft
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.slotted.slots import Slots
 from moorage.service.admission.sweeper import Sweeper
@@ -79,6 +81,7 @@ class Admission:
         self.waiting = Waiters()
         self.tally = PoolCounters()
         self.member_limits = MemberLimits(engine, transactor, service_clock)
+        self.confirmations = Confirmations(transactor, shared=engine.shared)
         self.sweeper = Sweeper(transactor, self.queries, shared=engine.shared)
         self._followers = followers
         followers.add(
@@ -102,9 +105,22 @@ class Admission:
         await self.look_at_pools()
         if self._engine.shared:
             self._followers.start(self._reload)
+        else:
+            await self._left_at_restart()
         self.sweeper.start()
         self.member_limits.start()
         self._capacity_retry.start()
+
+    async def _left_at_restart(self) -> None:
+        """Note that no request waits any more: this is the only process, and it has just begun.
+
+        The clients that are still there have a moment to ask again.
+        """
+        after: tuple[int, str] | None = (0, "")
+        while after is not None:
+            page = await self.queries.tickets(after, PAGE_MAX)
+            await self._transactor.submit(TicketsLeft([one.id for one in page]))
+            after = (page[-1].arrival, page[-1].id) if len(page) == PAGE_MAX else None
 
     async def _reload(self) -> tuple[Changes, When]:
         """Return the current state for followers that may have missed changes, and the time."""
@@ -124,6 +140,7 @@ class Admission:
     async def stop(self) -> None:
         """Stop what `start` has started."""
         self.close()
+        await self.confirmations.stop()
         await self._followers.stop()
         await self._capacity_retry.stop()
         await self.sweeper.stop()
@@ -197,17 +214,18 @@ class Admission:
         seconds: float,
         gone: Callable[[], Awaitable[None]] | None = None,
         *,
-        pull: bool = False,
+        scan: bool = False,
     ) -> LeaseView:
         """Return a lease; if it is a waiting ticket, wait up to `seconds` for its grant or end.
 
-        This counts as a poll; `pull`: of a pull ticket. If the caller disconnects meanwhile, the
-        ticket survives for its patience. Raises LEASE_NOT_FOUND.
+        This counts as a poll; `scan`: of a pull ticket or a forced one, which may be granted by it.
+        If the caller disconnects meanwhile, the ticket survives for its patience. Raises
+        LEASE_NOT_FOUND.
         """
         case = lease_cases.LeasePoll(
             lease,
             wait=_micro(seconds),
-            pull=pull,
+            scan=scan,
             others=self.waiting.until_of,
             elsewhere=self._elsewhere,
         )
@@ -330,9 +348,9 @@ class Admission:
         return await self._done(lease_cases.LeaseOutcome(lease, proof, result, detail, by=instead))
 
     def _elsewhere(self, ticket: Lease, when: When) -> Instant | None:
-        """Return the deadline of a pull ticket because of clients that wait at other processes."""
+        """Return the deadline of a ticket because of clients that wait at other processes."""
         until = ticket.heard_until
-        if not (self._engine.shared and is_waited_for(ticket) and ticket.state == "waiting"):
+        if not (self._engine.shared and is_watched(ticket) and ticket.state == "waiting"):
             return None
         if until is None or until <= kept_until(when.moment, ticket):
             return None
@@ -363,21 +381,21 @@ class Admission:
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
         future = self.waiting.expect(lease.id, until, kept)
-        there = True
+        there, scan = True, lease.pull or lease.attended
         try:
             # Another process may have granted it, and the change may already have been followed.
             if self._engine.shared and not await self.queries.waits(lease.id):
                 return await self.queries.lease(lease.id)
             there = await either(future, seconds, gone)
-            # At the end of the process, a pull ticket's client leaves: it needs a new connection.
-            there = there and not (lease.pull and future.cancelled())
+            # At the end of the process, the client leaves: it needs a new connection.
+            there = there and not (scan and future.cancelled())
             if future.done() and not future.cancelled():
                 return lease_view(future.result(), self._service_clock.since(known.when))
         finally:
             left = self.waiting.forget(lease.id, future)
         if not there and left is not None:
             with suppress(Error):  # nobody reads the answer, or the process ends
-                await self._transactor.submit(lease_cases.LeaseLeave(lease.id, *left, lease.pull))
+                await self._transactor.submit(lease_cases.LeaseLeave(lease.id, *left, scan))
         return await self.queries.lease(lease.id, asking=True)
 
 

@@ -55,7 +55,8 @@ class Sweeper:
         """Sweep sooner, if a committed change is due sooner."""
         dues = [due_of(lease) for lease in changes.leases.values() if lease is not None]
         downtime = when.moment.at - when.moment.alive
-        dues += [Instant(heard_until + downtime) for heard_until in changes.heard.values()]
+        heard = (until for until in changes.heard.values() if until is not None)
+        dues += [Instant(until + downtime) for until in heard]
         dues += [pool.wake_at for pool in changes.pools.values() if pool is not None]
         soonest = min((due for due in dues if due is not None), default=None)
         if soonest is not None and (self._due is None or soonest < self._due):

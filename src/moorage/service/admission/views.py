@@ -18,7 +18,8 @@ class LeaseView(Struct, frozen=True):
     asked_at: Instant
     granted_at: Instant | None
     expires_at: Instant | None
-    """When it ends unless it is renewed; None: a ticket, an ended lease, or one without a TTL."""
+    """When it ends unless it is renewed, or confirmed; None: a ticket, an ended lease, or one that
+    needs neither."""
     hold_until: Instant | None
     ended_at: Instant | None
     unheard: bool

@@ -104,17 +104,28 @@ class Boskos:
         await self._loop.stop()
 
     async def acquire(
-        self, pool: str, state: str, dest: str, owner: str, request_id: str
+        self,
+        pool: str,
+        state: str,
+        dest: str,
+        owner: str,
+        request_id: str,
+        *,
+        attended: bool = False,
     ) -> Acquired:
-        """Poll for a slot of a type. Raises `Error`: NO_CAPACITY, POOL_UNKNOWN."""
-        wish = AcquireRequest(pool, state, dest, owner, request_id, lease_id_new(), str(uuid4()))
+        """Poll for a slot of a type. Raises `Error`: NO_CAPACITY, POOL_UNKNOWN.
+
+        `attended`, here and below: it will be known whether the caller reads the answer.
+        """
+        fresh, slot_name = lease_id_new(), str(uuid4())
+        wish = AcquireRequest(pool, state, dest, owner, request_id, fresh, slot_name, attended)
         return await self._transactor.submit(Acquire(wish, self._strict))
 
     async def acquire_named(
-        self, state: str, dest: str, owner: str, names: Iterable[str]
+        self, state: str, dest: str, owner: str, names: Iterable[str], *, attended: bool = False
     ) -> list[Slot]:
         """Acquire slots by name, the longest unused first. Raises `Error`: NO_CAPACITY."""
-        wish = AcquireRequest("", state, dest, owner, "", LeaseId(""), "")
+        wish = AcquireRequest("", state, dest, owner, "", LeaseId(""), "", attended)
         wanted = sorted(set(names))
         fresh = [lease_id_new() for _ in wanted]
         if self._strict:

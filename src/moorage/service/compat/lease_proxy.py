@@ -1,8 +1,8 @@
 """The lease proxy of CI jobs: waits for units of a type, and releases them by name.
 
 All units of a request are one lease, waited for as long as the caller is connected. It is never
-renewed: it lasts until it is released, or for its pool's hold or `proxy_ttl`. It has a TTL until
-just before its names are returned, so that no units are lost if the process stops before.
+renewed: it lasts until it is released, or for its pool's hold or `proxy_ttl`. Like any grant it
+must be confirmed: the caller has read the names. So no units are lost if it is gone before.
 """
 
 import asyncio
@@ -10,13 +10,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import uuid4
 
 from moorage.core.admission.compat import lease_proxy
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.leases import Proof
-from moorage.core.admission.model import Need
+from moorage.core.admission.model import Lease, Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.labels import cut_to_fit
@@ -41,21 +42,11 @@ log = logging.getLogger("moorage.lease_proxy")
 Gone = Callable[[], Awaitable[None]]
 
 
-@dataclass(slots=True)
-class Confirm(UseCase[list[str]]):
-    """Make a lease last until it is released. Answer: its names."""
+class Acquired(NamedTuple):
+    """The names of the units of a lease, which is to be confirmed once they are read."""
 
-    lease: LeaseId
-
-    def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(leases={self.lease}))
-
-    def decide(self, world: World, when: When) -> Changes:
-        facts = world.admission
-        return Changes(admission=lease_proxy.confirm(facts, when.moment, self.lease))
-
-    def conclude(self, world: World, when: When) -> list[str]:
-        return lease_proxy.names_of(world.admission, world.admission.leases[self.lease])
+    lease: Lease
+    names: list[str]
 
 
 @dataclass(slots=True)
@@ -97,8 +88,10 @@ class LeaseProxy:
         seconds: float,
         gone: Gone,
         labels: Mapping[str, str] | None = None,
-    ) -> list[str] | None:
+    ) -> Acquired | None:
         """Wait for `count` units and return their names; None after a timeout.
+
+        Call `Admission.confirmations.expect` with the lease before the names are sent.
 
         Args:
             pool: the type.
@@ -116,6 +109,7 @@ class LeaseProxy:
             key=str(uuid4()),
             needs=(Need(pool, count),),
             labels=cut_to_fit(labels or {}),
+            attended=True,
         )
         leaving = asyncio.ensure_future(gone())
         try:
@@ -128,7 +122,7 @@ class LeaseProxy:
 
     async def _waited(
         self, wanted: LeaseRequest, seconds: float, leaving: "asyncio.Future[None]"
-    ) -> list[str] | None:
+    ) -> Acquired | None:
         async def left() -> None:
             await asyncio.shield(leaving)
 
@@ -147,9 +141,7 @@ class LeaseProxy:
                 if early and view.lease.state == "waiting" and not leaving.done():
                     raise Error(Code.UNAVAILABLE, "the service is shutting down")
             if view.lease.state == "granted" and not leaving.done():
-                names = await self._transactor.submit(Confirm(lease))
-                if not leaving.done():
-                    return names
+                return Acquired(view.lease, lease_proxy.names_of(view.lease))
         except BaseException:
             await self._release(lease)
             raise
@@ -171,10 +163,7 @@ class LeaseProxy:
         raise Error(Code.LIMIT_EXCEEDED, f"one request may acquire {PROXY_UNITS_MAX} units at most")
 
     async def _release(self, lease: LeaseId, *, gave_up: bool = False) -> None:
-        """Release a lease; if that fails, keep trying in the background.
-
-        A confirmed lease may have no deadline at all, so it might never end by itself.
-        """
+        """Release a lease; if that fails, keep trying in the background."""
         try:
             await self._admission.release(lease, Proof(OWNER), gave_up=gave_up)
         except Error as error:

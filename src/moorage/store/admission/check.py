@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import MsgspecError, json, structs
 
-from moorage.core.admission.bars import kept_until
+from moorage.core.admission.bars import left_until
 from moorage.core.admission.model import Lease, due_of
 from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import Instant
@@ -179,7 +179,8 @@ def _due(
 
     Renewals store `heard_until` only in this row: it is at most one TTL after the renewal, which
     was at most `OUTAGE` after `alive_at`. A ticket's may be earlier than in its body, because a
-    client that leaves resets it to its patience. `due` may be too early by the outages since.
+    client that leaves resets it to its patience. A grant without a TTL has one until it is
+    confirmed. `due` may be too early by the outages since.
     """
     title = f"lease {lease.id}"
     if lease.state == "ended" or row is None:
@@ -188,7 +189,8 @@ def _due(
         elif row is not None:
             yield f"{title}: due at {due}, but it has ended"
         return
-    if (heard is None) != (lease.heard_until is None):
+    confirmed = lease.ttl is None and lease.confirm_by is not None and heard is None
+    if not confirmed and (heard is None) != (lease.heard_until is None):
         yield f"{title}: heard_until is {heard!r}, its body says {lease.heard_until!r}"
         return
     if heard is not None:
@@ -208,7 +210,7 @@ def _heard_range(lease: Lease, timeline: Timeline) -> tuple[int, int | None]:
     """Return the least and greatest valid `heard_until` of a live lease (None: unknown)."""
     if lease.state == "waiting":
         asked = Moment(lease.asked_at, Instant(lease.asked_at - timeline.downtime))
-        return kept_until(asked, lease), None
+        return left_until(asked, lease), None
     least = lease.heard_until or 0
     if lease.ttl is None or not timeline.alive_at:
         return least, None

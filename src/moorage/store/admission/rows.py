@@ -122,7 +122,10 @@ def lease_row(lease: Lease) -> Row:
 
 
 def need_rows(lease: Lease) -> Iterator[Row]:
-    """Write one `lease_need` row for each pool of a lease."""
+    """Write one `lease_need` row for each pool of a lease.
+
+    Its column `pull`: the ticket is passed over while no request waits for it.
+    """
     pools = units_by_pool(lease.needs)
     for pool, units in sorted(pools.items()):
         yield (
@@ -131,7 +134,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.id,
             -lease.priority,
             units,
-            lease.pull,
+            lease.pull or lease.attended,
             lease.forced,
             lease.owner,
             lease.state,

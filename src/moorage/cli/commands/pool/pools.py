@@ -130,7 +130,7 @@ _OPTIONS = (
     click.option(
         "--proxy-ttl",
         type=NoneOr(_DURATION),
-        help="How long after returning its names a lease of the lease proxy ends; none: never.",
+        help="How long after its grant a lease of the lease proxy ends; none: never. Default: 8h.",
     ),
 )
 

@@ -30,9 +30,6 @@ WITHDRAWN, REVOKED, ABANDONED = "withdrawn", "revoked", "abandoned"
 BY_OWNER = frozenset(("withdrawn", "released", "retried"))
 """Causes of an end that the owner wanted: clients that wait for this lease must not ask again."""
 
-CONFIRM_PART = 10
-"""A lease that may be older than its TTL divided by this is renewed before it is used."""
-
 T = TypeVar("T")
 
 
@@ -111,8 +108,6 @@ class Acquiring:
         self._sent = self._reported_at = self.began
         self._lost = False
         """Whether an answer to the current request was lost."""
-        self._ungranted = self.began
-        """The latest time at which it was certainly not granted yet."""
 
     def stop(self) -> None:
         """Give up at the next opportunity."""
@@ -158,7 +153,6 @@ class Acquiring:
             self._stopped.wait(random.uniform(0, self._patience.jitter))
         if self._check is not None:
             self._persist(self._check)
-        self._ungranted = elapsed()
         lease = self._attempt(self._ask if self._first is None else self._first)
         if lease.state == "ended":
             if self._keys.fresh:
@@ -185,7 +179,6 @@ class Acquiring:
             )
         self.notes.append(self._anew(ended))
         self.lease = None
-        self._ungranted = elapsed()
         return self._attempt(self._ask)
 
     def _anew(self, ended: Lease) -> str:
@@ -210,24 +203,20 @@ class Acquiring:
     def _confirmed(self, lease: Lease) -> Grant | None:
         """Return the grant with a reliable term; None if the lease has ended.
 
-        The first answer with the grant may have been lost or read late, so a lease that may be old
-        is renewed. If the grant went to another process with the same key, the repeated request
-        has renewed it.
+        It is renewed first: the server ends a grant of which no renewal shows within seconds that
+        its client is there, and the first answer with it may have been lost or read late.
         """
-        received, since = elapsed(), self._ungranted
+        received = elapsed()
         hold_by = None if lease.hold is None else received + lease.hold
-        ttl = lease.ttl
-        if ttl is None:
-            return Grant(lease, None)
-        if received - since > ttl / CONFIRM_PART:
-            try:
-                lease = self._attempt(
-                    lambda: self.leases.renew(lease.id, lease.token, self._patience.poll)
-                )
-            except _EndedError:
-                return None
-            since = self._sent
-        return Grant(lease, LeaseTerm(ttl, since, hold_by))
+        try:
+            renewed = self._attempt(
+                lambda: self.leases.renew(lease.id, lease.token, self._patience.poll)
+            )
+        except _EndedError:
+            return None
+        if renewed.ttl is None:
+            return Grant(renewed, None)
+        return Grant(renewed, LeaseTerm(renewed.ttl, self._sent, hold_by))
 
     def _attempt(self, call: Callable[[], Lease]) -> Lease:
         """Call until there is an answer, and record it. Raises NotGrantedError, _EndedError."""
@@ -249,8 +238,6 @@ class Acquiring:
         self.lease = lease
         self.uncertain = lease.state != "ended"
         self._reported_at = elapsed()
-        if lease.state == "waiting":
-            self._ungranted = self._sent
         return lease
 
     def _persist(self, call: Callable[[], T]) -> T:

@@ -29,7 +29,13 @@ class Requests(Protocol):
     """Sends requests: a Transport, or an object that selects one for each request."""
 
     def request(
-        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        seconds_max: float | None = None,
+        confirms: bool = False,
     ) -> Any:
         """See `Transport.request`."""
         ...
@@ -43,7 +49,9 @@ class Requests(Protocol):
 class Leases:
     """Leases at one server.
 
-    Every call raises UnreachableError, RefusedError and StrangeAnswerError.
+    Every call raises UnreachableError, RefusedError and StrangeAnswerError. A lease that `ask`,
+    `look` or `retry` has returned must be renewed at once: until then the server gives it only a
+    few seconds, because this process may be gone.
     """
 
     def __init__(self, transport: Requests) -> None:
@@ -185,7 +193,9 @@ class Leases:
 
     def _answer(self, method: str, path: str, body: Any, seconds_max: float) -> Any:
         try:
-            return self._transport.request(method, path, body, seconds_max=seconds_max)
+            return self._transport.request(
+                method, path, body, seconds_max=seconds_max, confirms=True
+            )
         except RefusedError as refusal:
             if refusal.status == UNAUTHORIZED and not refusal.token_may_change:
                 has_one = refused_token(None) not in str(refusal)

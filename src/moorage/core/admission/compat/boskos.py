@@ -52,6 +52,8 @@ class AcquireRequest(Struct, frozen=True):
     fresh: LeaseId
     slot_name: str
     """The name of a slot that its pool may make for it."""
+    attended: bool = False
+    """It will be known whether the answer was read, so a grant must be confirmed."""
 
     @property
     def key(self) -> str:
@@ -245,6 +247,7 @@ def _ticket(moment: Moment, wish: AcquireRequest, key: str, patience: int) -> Le
         labels={},
         forced=False,
         pull=True,
+        attended=wish.attended,
         keep=True,
         asked_at=moment.at,
         heard_until=Instant(moment.alive + patience),

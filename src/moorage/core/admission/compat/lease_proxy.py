@@ -10,9 +10,10 @@ from msgspec import structs
 
 from moorage.core.admission.compat.slots_by_name import let_go, slot_named
 from moorage.core.admission.draft import Draft
+from moorage.core.admission.expiry import known
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import LATE, OWNER, is_over, settled, taken
-from moorage.core.admission.model import FREE, Lease, Slot
+from moorage.core.admission.model import FREE, Lease, Slot, is_unconfirmed
 from moorage.core.admission.requests import lease_of as found_lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -26,25 +27,7 @@ RETURNED = "returned"
 _NUMBERED = re.compile(r"(?P<lease>[0-9a-f-]{36})\.(?P<number>[0-9]{1,9})")
 
 
-def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
-    """Remove the TTL of a granted lease: it lasts until it is released or its hold is over.
-
-    Its hold ends at the latest after the `proxy_ttl` of its pool.
-
-    Raises LEASE_ENDED: it was not granted, or has ended.
-    """
-    found = facts.leases.get(lease)
-    if found is None or found.state != "granted":
-        raise Error(Code.LEASE_ENDED, f"lease {lease} has ended")
-    pools = [facts.pools[need.pool] for need in found.needs]
-    spans = [pool.spec.proxy_ttl for pool in pools if pool.spec.proxy_ttl is not None]
-    ends = [Instant(moment.at + span) for span in spans]
-    ends += [] if found.hold_until is None else [found.hold_until]
-    kept = structs.replace(found, ttl=None, heard_until=None, hold_until=min(ends, default=None))
-    return Changes(leases={lease: kept})
-
-
-def names_of(facts: Facts, lease: Lease) -> list[str]:
+def names_of(lease: Lease) -> list[str]:
     """Return the names of all units of a lease."""
     if lease.slots:
         return [name for _, names in sorted(lease.slots.items()) for name in names]
@@ -120,7 +103,9 @@ def holder_gone(
 def _bound(draft: Draft, slot: Slot) -> None:
     """Bound the hold of a slot's lease: the release may have been its own, and the only one."""
     lease = None if slot.lease is None else draft.facts.leases[slot.lease]
-    if lease is not None and lease.owner == OWNER and lease.ttl is None and not lease.hold_until:
+    if lease is None or lease.owner != OWNER or is_unconfirmed(lease):
+        return
+    if lease.ttl is None and not lease.hold_until:
         draft.put(structs.replace(lease, hold_until=Instant(draft.moment.at + LATE)))
 
 
@@ -141,4 +126,5 @@ def _numbered(draft: Draft, key: LeaseId, name: str) -> None:
     labels = {**lease.labels, RETURNED: " ".join([*returned, number])}
     left = structs.replace(need, units=need.units - 1)
     draft.vacate(need.pool, 1, 1, "released")
-    draft.put(structs.replace(lease, needs=(left,), labels=labels))
+    kept = structs.replace(lease, needs=(left,), labels=labels)
+    draft.put(known(kept, draft.moment))

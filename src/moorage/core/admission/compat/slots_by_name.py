@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, structs
 
 from moorage.core.admission.draft import Draft
+from moorage.core.admission.expiry import confirm, known
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, Cause, Lease, Need, Slot
@@ -86,7 +87,9 @@ def update(
             Code.LIMIT_EXCEEDED, f"user data have at most {USER_DATA_LENGTH_MAX} characters"
         )
     touched = structs.replace(slot, user_data=kept, updated_at=wall, heard_at=moment.alive)
-    return Changes(slots={(slot.pool, slot.name): touched})
+    changes = Changes() if slot.lease is None else confirm(facts, moment, slot.lease)
+    changes.slots[slot.pool, slot.name] = touched
+    return changes
 
 
 def reset(
@@ -192,13 +195,12 @@ def _part(draft: Draft, lease: Lease, slots: list[Slot], state: str, cause: Caus
         draft.vacate(slot.pool, 1, int(state == FREE), cause)
         names[slot.pool] = tuple(name for name in names[slot.pool] if name != slot.name)
         needs = _one_less(needs, slot)
-    draft.put(
-        structs.replace(
-            lease,
-            needs=tuple(needs),
-            slots={pool: held for pool, held in names.items() if held},
-        )
+    left = structs.replace(
+        lease,
+        needs=tuple(needs),
+        slots={pool: held for pool, held in names.items() if held},
     )
+    draft.put(known(left, draft.moment))
 
 
 def _one_less(needs: list[Need], slot: Slot) -> list[Need]:

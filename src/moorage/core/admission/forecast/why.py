@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from moorage.core.admission import pacing
-from moorage.core.admission.bars import Bar, bar_of, is_silent, is_waited_for, lacking_labels
+from moorage.core.admission.bars import (
+    Bar,
+    bar_of,
+    is_silent,
+    is_waited_for,
+    is_watched,
+    lacking_labels,
+)
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.eta import (
     NEVER,
@@ -49,7 +56,7 @@ CODES = {
     "resting": "freed units are in their cooldown",
     "pacing": "the pacing does not permit the next grant yet",
     "poll": "it is granted when its client asks again",
-    "absent": "no request waits for it, so it is passed over until one does",
+    "absent": "its client is not connected, so it is passed over until it asks again",
     "next": "it is about to be granted",
 }
 """Every code and its meaning."""
@@ -168,7 +175,8 @@ def standing(
     text = bound.text + _aside(facts, moment, ticket, place)
     absent = not asking and bound.code != "poll" and _is_absent(moment, ticket)
     if absent:
-        bound, text = Binding("absent", ""), f"passed over: no request waits for it; {text}"
+        why = "no request waits for it" if ticket.pull else "its client is not connected"
+        bound, text = Binding("absent", ""), f"passed over: {why}; {text}"
     estimate = eta_of(facts, moment, ticket.needs, place, views)
     return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
 
@@ -309,14 +317,14 @@ def _bound(
         return Binding("ahead", f"{rank - 1} ahead{where}; {bound.text}")
     if bound is not None:
         return Binding(bound.code, f"first in line{where}; {bound.text}")
-    if ticket.pull and (not is_waited_for(ticket) or _is_absent(moment, ticket)):
+    if (ticket.pull and not is_waited_for(ticket)) or _is_absent(moment, ticket):
         return Binding("poll", "first in line; granted when its client asks again")
     return Binding("next", "first in line; about to be granted")
 
 
 def _is_absent(moment: Moment, ticket: Lease) -> bool:
-    """Does no request wait for a ticket that is granted only meanwhile?"""
-    return is_waited_for(ticket) and is_silent(ticket, moment)
+    """Does no request wait for a ticket that is passed over meanwhile?"""
+    return is_watched(ticket) and is_silent(ticket, moment)
 
 
 def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, LinePlace]) -> str:

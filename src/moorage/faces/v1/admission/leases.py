@@ -4,7 +4,11 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+from msgspec import structs
+
 from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import is_unconfirmed
+from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
 from moorage.core.limits import DETAIL_LENGTH_MAX
@@ -37,12 +41,14 @@ async def create(
         roles.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
         roles.check_role(request.role, Role.SERVICE, "allocations")
+    asked = asked_of(wanted, request.owner)
     view = await request.service.admission.ask(
-        asked_of(wanted, request.owner),
+        structs.replace(asked, attended=request.delivery.is_watched),
         by=request.actor,
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
     )
+    view = _told(request, view)
     return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
@@ -90,9 +96,9 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
         if wait and view.lease.state != "ended":
             view = await admission.until_ended(lease, wait, request.disconnected)
     elif view.lease.state == "waiting" and (mine or wait):
-        pull = view.lease.pull
-        view = await admission.waited(lease, wait, request.disconnected, pull=pull)
-    return await _alone(request, view)
+        scan = view.lease.pull or view.lease.forced
+        view = await admission.waited(lease, wait, request.disconnected, scan=scan)
+    return await _alone(request, _told(request, view))
 
 
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
@@ -156,6 +162,7 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
         requeue=wanted.requeue,
         version=wanted.record_version,
     )
+    view = _told(request, view)
     return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
 
 
@@ -378,6 +385,20 @@ async def _alone(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
     owed = await request.service.admission.slots.owed(view.lease)
     found = lease_shown(request, view)
     return replace(found, late_releases=[late_shown(one) for one in owed]) if owed else found
+
+
+def _told(request: Request[Any, Any], view: LeaseView) -> LeaseView:
+    """Note that an answer tells the holder of a grant that it has it; return what it tells.
+
+    Reading the answer gives the lease its TTL, or none.
+    """
+    lease = view.lease
+    if not (is_unconfirmed(lease) and request.delivery.is_watched and _is_owner(request, view)):
+        return view
+    request.delivery.tells_of(lease.id)
+    if lease.ttl is None or view.granted_at is None:
+        return structs.replace(view, expires_at=None)
+    return structs.replace(view, expires_at=Instant(view.granted_at + lease.ttl))
 
 
 def lease_shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:

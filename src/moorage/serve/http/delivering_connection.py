@@ -1,0 +1,88 @@
+"""A connection that tells handlers whether their answers were read, see `delivery.py`."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from moorage.faces.web import DELIVERY
+from moorage.serve.http.budgeted_connection import HoldingProtocol
+from moorage.serve.http.delivery import DeliveryWatch
+from moorage.serve.http.uvicorn_connection import Cycle
+
+
+class DeliveringProtocol(HoldingProtocol):
+    """A connection with at most a few answers of which it is not known yet whether they were read.
+
+    After an answer that it has promised to end with, it stays open until that is known: a closed
+    connection shows nothing.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._deaf = False  # nothing more is read from this connection
+        self._watches: list[DeliveryWatch] = []
+        self._ends = False  # closed as soon as it is known what was read
+
+    def _request_begin(self, version: str) -> None:
+        super()._request_begin(version)
+        cast(dict[str, Any], self.scope)[DELIVERY] = self._watch_delivery
+
+    def _watch_delivery(self, told: Callable[[bool | None], None]) -> None:
+        """Watch the answer that the running request sends next; see `faces.web.DELIVERY`."""
+        cycle = cast(Cycle | None, self._running)
+
+        def known(read: bool | None) -> None:
+            told(read)
+            self._known()
+
+        watch = DeliveryWatch(self.transport, self.loop, known)
+        if cycle is None or cycle.disconnected or self.transport.is_closing():
+            watch.lost(None)
+            return
+        self._watches.append(watch)
+        cycle.lingers = not cycle.keep_alive
+
+    def on_response_complete(self) -> None:
+        """Watch what becomes of the answer, and continue with the next request."""
+        for watch in self._watches:
+            if not watch.is_written:
+                watch.written()
+        cycle = cast(Cycle | None, self._running)
+        if cycle is not None and cycle.lingers and not self.transport.is_closing():
+            self._deaf = self._ends = True
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+        super().on_response_complete()
+
+    def on_message_begin(self) -> None:
+        """Start a request: the client has read the answers before."""
+        for watch in [*self._watches]:
+            watch.further()
+        super().on_message_begin()
+
+    def eof_received(self) -> None:
+        """Note that the client sends nothing more; the connection is then closed."""
+        for watch in [*self._watches]:
+            watch.ended()
+        super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note what was not read."""
+        for watch in [*self._watches]:
+            watch.lost(exc)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """End the connection after its answers, and after it is known whether they were read."""
+        cycle = cast(Cycle | None, self.cycle)
+        if not self._watches or (cycle is not None and not cycle.response_complete):
+            super().shutdown()
+            return
+        self._ends = True
+        for watch in [*self._watches]:
+            watch.hurry()
+
+    def _known(self) -> None:
+        self._watches = [watch for watch in self._watches if not watch.is_settled]
+        if self._ends and not self._watches and not self.transport.is_closing():
+            asyncio.get_running_loop().call_soon(self.transport.close)

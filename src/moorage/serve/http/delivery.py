@@ -1,0 +1,107 @@
+"""Whether an answer was read: what the connection shows after it was written.
+
+TCP shows when the other host has the bytes. If its process closes the connection before it has read
+them, or is killed, the kernel there resets the connection. So an answer
+
+* was read if the client sends another request or ends the connection after it has all bytes, or if
+  it has them and the connection stays open for `OPEN_SECONDS`;
+* was not read if the connection is reset, or ends while bytes are not acknowledged;
+* is of unknown fate if nothing is ever acknowledged: the host has vanished.
+
+Through a reverse proxy this shows only what the proxy has read.
+"""
+
+import asyncio
+import fcntl
+import struct
+import termios
+from collections.abc import Callable
+
+OPEN_SECONDS = 1.0
+"""How long a client that has all bytes may take to be killed, or to end the connection unread."""
+
+LOOKS = 15
+"""How often, `OPEN_SECONDS` apart, it is looked whether the bytes have arrived."""
+
+HURRY_SECONDS = 0.05
+HURRIED_LOOKS = 20
+"""The same while the server stops."""
+
+
+class DeliveryWatch:
+    """One answer. `told` is called once: it was read, was not, or (None) this stays unknown."""
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        told: Callable[[bool | None], None],
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._told: Callable[[bool | None], None] | None = told
+        self._timer: asyncio.TimerHandle | None = None
+        self._pause, self._looks = OPEN_SECONDS, LOOKS
+        self.is_written = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Has `told` been called?"""
+        return self._told is None
+
+    def written(self) -> None:
+        """Note that the whole answer was given to the connection."""
+        self.is_written = True
+        self._timer = self._loop.call_later(self._pause, self._look)
+
+    def further(self) -> None:
+        """Note that the client has begun another request."""
+        if self.is_written and self._arrived():
+            self._settle(True)
+
+    def ended(self) -> None:
+        """Note that the client has ended the connection, or its half."""
+        self._settle(self.is_written and self._arrived())
+
+    def lost(self, error: Exception | None) -> None:
+        """Note that there is no connection any more; without an error this side has closed it."""
+        if error is not None or not self.is_written:
+            self._settle(False)
+        else:
+            self._settle(None)
+
+    def hurry(self) -> None:
+        """Decide soon: the server stops."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._pause, self._looks = HURRY_SECONDS, HURRIED_LOOKS
+            self._look()
+
+    def _look(self) -> None:
+        self._looks -= 1
+        if self._arrived():
+            self._settle(True)
+        elif self._looks <= 0:
+            self._settle(None)
+        else:
+            self._timer = self._loop.call_later(self._pause, self._look)
+
+    def _arrived(self) -> bool:
+        """Has the other host acknowledged all bytes?"""
+        if self._transport.get_write_buffer_size():
+            return False
+        connection = self._transport.get_extra_info("socket")
+        try:
+            # SIOCOUTQ, see tcp(7): the bytes that are not acknowledged.
+            left = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+        except (OSError, ValueError, AttributeError):
+            return False  # the connection is gone
+        return struct.unpack("i", left) == (0,)
+
+    def _settle(self, read: bool | None) -> None:
+        told, self._told = self._told, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if told is not None:
+            told(read)
