@@ -131,9 +131,9 @@ class ConsumersAsked(PageAsked):
 class ConsumerPage:
     """A page of consumers by UUID; `next` null: the last page.
 
-    A page may have fewer consumers than asked for, or none, although others follow: only so many
-    are looked at for one page. `as_of` is the cursor of the revision at which they were read, for
-    `/v1/watch`.
+    A page may have fewer consumers than asked for, or none, although others follow: a page
+    ends when a number of them was looked at. `as_of` is the cursor of the revision at which they
+    were read, for `/v1/watch`.
     """
 
     consumers: list[ConsumerShown]

@@ -238,19 +238,5 @@ VARIANTS: list[tuple[str, list[Ask]]] = [
             with_header(find("resources=VCPU:1&resources3=VCPU:1"), VERSION, "placement latest"),
         ],
     ),
-    (
-        "Internal server errors",
-        [
-            provider(),
-            part(
-                "PUT",
-                "/inventories",
-                body={
-                    "resource_provider_generation": Generation(HOST, off_by=1),
-                    "inventories": {"vcpu": {"a": 1}},
-                },
-            ),
-        ],
-    ),
 ]
 """Other requests with a deliberate difference that its predicate must recognize, too."""

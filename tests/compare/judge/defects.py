@@ -13,7 +13,6 @@ from tests.compare.judge.reading import (
     classes_shared,
     groups,
     groups_without_resources,
-    keys_below,
     parameter,
     suffix_of,
     texts,
@@ -30,22 +29,7 @@ CLASS_NAME = re.compile(r"[A-Z0-9_]+")
 
 
 def _server_error(exchange: Exchange, difference: Difference) -> bool:
-    return (exchange.theirs.status == 500 and exchange.ours.status < 500) or _another_fault_first(
-        exchange, difference
-    )
-
-
-def _another_fault_first(exchange: Exchange, difference: Difference) -> bool:
-    """A lower-case class name is a server error there, unless another fault is found first."""
-    names = keys_below(exchange.body, "inventories")
-    return (
-        difference.aspect in ("status", DETAIL)
-        and exchange.theirs.status in (400, 409)
-        and exchange.ours.status == 400
-        and "JSON does not validate: " in exchange.our_text
-        and "inventories[...]`" in exchange.our_text
-        and not all(CLASS_NAME.fullmatch(name) for name in names)
-    )
+    return exchange.theirs.status == 500 and exchange.ours.status < 500
 
 
 def _sql(exchange: Exchange, difference: Difference) -> bool:
