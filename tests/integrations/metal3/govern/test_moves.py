@@ -89,7 +89,7 @@ def test_a_cluster_that_is_paused_after_the_grant(tmp_path: Path) -> None:
                 if reads == 1:
                     await world.api.merge(f"{CLUSTERS}/edge-1", {"spec": {"paused": True}})
 
-            governor._requests.holds.look = paused_meanwhile  # type: ignore[method-assign]
+            governor._requests.holds.look = paused_meanwhile  # type: ignore[method-assign] # in its place
             await passed(world, governor)
             assert reads > 2
             assert annotations(world.host("a")).get(PAUSED) == OWN[PAUSED]
