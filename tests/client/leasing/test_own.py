@@ -15,6 +15,8 @@ from tests.client.leasing.pools import in_thread, leases, pool_made, serving, wa
 from tests.client.single import BARE, ROOT
 
 SECONDS = 30.0
+WAIT = "20s"
+"""The longest wait of what must not wait at all."""
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +50,8 @@ def test_an_inner_block(client: Client, limit: int, own: int, wanted: int) -> No
     """It is refused if the outer one leaves too little; nothing is left in the line."""
     pool = pool_made(client, f"own/{limit}/{own}", limit=limit)
     with client.lease(pool, own) as outer:
-        refused_for(outer.id, client.lease(pool, wanted).acquire)
-        refused_for(outer.id, client.lease(pool, wanted, key="k").acquire)
+        refused_for(outer.id, client.lease(pool, wanted, wait=WAIT).acquire)
+        refused_for(outer.id, client.lease(pool, wanted, key="k", wait=WAIT).acquire)
         assert live(client, pool) == 1
     with client.lease(pool, wanted):
         pass
@@ -60,7 +62,7 @@ def test_two_outer_blocks_together(client: Client) -> None:
     pool, other = pool_made(client, "own/a", limit=2), pool_made(client, "own/b", limit=5)
     with client.lease(pool), client.lease({pool: 1, other: 1}) as second:
         with pytest.raises(NotGrantedError, match="your own lease"):
-            client.lease({pool: 1, other: 1}).acquire()
+            client.lease({pool: 1, other: 1}, wait=WAIT).acquire()
         assert second.lost is None
 
 
@@ -68,7 +70,7 @@ def test_a_quota(client: Client) -> None:
     """A quota that the own leases use up is the same."""
     pool = pool_made(client, "own/quota", limit=5, quota=1)
     with client.lease(pool) as outer:
-        refused_for(outer.id, client.lease(pool).acquire)
+        refused_for(outer.id, client.lease(pool, wait=WAIT).acquire)
 
 
 def test_what_fits_goes_on(client: Client) -> None:
@@ -138,7 +140,7 @@ def test_tasks(served: tuple[str, str], client: Client) -> None:
     pool = pool_made(client, "own/tasks")
 
     async def inner(aclient: AsyncClient) -> None:
-        async with aclient.lease(pool):
+        async with aclient.lease(pool, wait=WAIT):
             raise AssertionError("it was granted twice")
 
     async def outer() -> None:
@@ -147,7 +149,7 @@ def test_tasks(served: tuple[str, str], client: Client) -> None:
             for call in (
                 lambda: inner(aclient),
                 lambda: asyncio.create_task(inner(aclient)),
-                lambda: asyncio.to_thread(client.lease(pool).acquire),
+                lambda: asyncio.to_thread(client.lease(pool, wait=WAIT).acquire),
             ):
                 with pytest.raises(NotGrantedError, match=f"your own lease {lease.id} holds"):
                     await asyncio.wait_for(call(), SECONDS)
@@ -165,7 +167,7 @@ def test_a_forked_child(served: tuple[str, str], client: Client) -> None:
 
     def child() -> None:
         try:
-            Client(*served).lease(pool).acquire()
+            Client(*served).lease(pool, wait=WAIT).acquire()
         except NotGrantedError as failure:
             said.put(str(failure))
 

@@ -37,6 +37,9 @@ ERRORS: dict[str, Callable[[str], MoorageError]] = {
 }
 """The errors for callers by `NotGrantedError.why`."""
 
+SHORT_SECONDS = 5.0
+"""A wait of at most this long ends by itself: it may be for an own lease, which is only named."""
+
 FORKED = "this is a forked process; only process {pid}, which acquired the lease, can tell"
 
 
@@ -120,7 +123,10 @@ class Holding:
             self._pid, key = os.getpid(), self._options.key
             self._keys = OwnKey() if key is None else StandingKey(key)
             around = leases_here() if self.around is None else self.around
-            own = OwnLeases([*leases_around(os.environ), *around], _beside(self))
+            around = [*leases_around(os.environ), *around]
+            own = OwnLeases(around, _beside(self))
+            if self._options.patience.wait <= SHORT_SECONDS:
+                own = OwnLeases([], [*around, *own.beside])
             self._acquiring = Acquiring(
                 self._leases,
                 self._options.wish,
