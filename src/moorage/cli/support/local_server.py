@@ -29,10 +29,18 @@ class LocalServer:
         files.announced(with_token=token is not None)  # likewise for an untrusted announcement
 
     def request(
-        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        seconds_max: float | None = None,
+        confirms: bool = False,
     ) -> Any:
         """Send one request; see `Transport.request`."""
-        return self._transport().request(method, path, body, seconds_max=seconds_max)
+        return self._transport().request(
+            method, path, body, seconds_max=seconds_max, confirms=confirms
+        )
 
     @property
     def pages(self) -> str | None:
