@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
-FOLDER_FILES_MAX = 20
+FOLDER_FILES_MAX = 25
 
 
 @dataclass(frozen=True)
