@@ -1,10 +1,12 @@
-"""The leases of the blocks around a piece of code: of this thread, or of the tasks around this one.
+"""The leases of the blocks around a piece of code: of the same thread and the same task.
 
-A new task, and `asyncio.to_thread`, continue the block that starts them; a new thread does not.
+A task or thread that a block starts may outlive the block: it is beside it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -23,19 +25,28 @@ class Held(Protocol):
         ...
 
 
-_AROUND: ContextVar[tuple[Held, ...]] = ContextVar("leases", default=())
+_AROUND: ContextVar[tuple[tuple[Held, object], ...]] = ContextVar("leases", default=())
+
+
+def _place() -> object:
+    try:
+        return threading.get_ident(), asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread
+        return threading.get_ident(), None
 
 
 def enter(held: Held) -> None:
     """Note that the code from here on has a lease."""
-    _AROUND.set((*(one for one in _AROUND.get() if one.is_held and one is not held), held))
+    leave(held)
+    _AROUND.set((*_AROUND.get(), (held, _place())))
 
 
 def leave(held: Held) -> None:
     """Note that it has released the lease."""
-    _AROUND.set(tuple(one for one in _AROUND.get() if one is not held))
+    _AROUND.set(tuple(one for one in _AROUND.get() if one[0] is not held and one[0].is_held))
 
 
 def leases_here() -> list[str]:
     """Return the ids of the leases around this code, from the outermost to the innermost."""
-    return [one.id for one in _AROUND.get() if one.is_held]
+    here = _place()
+    return [one.id for one, place in _AROUND.get() if one.is_held and place == here]
