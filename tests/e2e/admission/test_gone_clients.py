@@ -1,7 +1,7 @@
 """Clients that are gone hold nothing: how soon a unit is free again, by way to the lease.
 
 Real processes and sockets, on both engines. The figures are those of the table in
-docs/reference/native-api.md, which a test compares.
+docs/reference/native-api.md, see tests/core/admission/presence/.
 """
 
 import json

@@ -1,5 +1,8 @@
 """Nothing is granted to a client that is gone, and nothing is held by one."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from moorage.core.admission import expiry, leases
@@ -259,3 +262,18 @@ def test_after_a_restart_clients_have_a_moment(world: World) -> None:
     world.wait(PRESENT / 2 + 1)
     world.release("holder")
     assert world.states() == {"holder": "released", "gone": "w", "back": "g"}
+
+
+def test_the_reference_has_these_times() -> None:
+    """The table of how soon a unit is free follows from the two constants, and names each way."""
+    text = (Path(__file__).parents[4] / "docs/reference/native-api.md").read_text()
+    part = text.partition("### Clients that are gone")[2].partition("\n### ")[0]
+    assert f"{PRESENT} s after\n  its last request" in part
+    assert f"A grant lasts for {CONFIRM} s" in part
+    rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 6
+    most = PRESENT + CONFIRM
+    assert {row[-1] for row in rows} == {f"{most} s after the start |"}
+    for row in rows:
+        seconds = {int(found) for cell in row for found in re.findall(r"(\d+) s", cell)}
+        assert seconds <= {PRESENT, CONFIRM, most, 16}, row
