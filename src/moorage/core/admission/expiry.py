@@ -2,8 +2,12 @@
 
 A grant of an attended ticket must be confirmed within `CONFIRM_WITHIN`: by a renewal, by any other
 write of its holder, or because the answer that contains it was read. Until then its units are not
-in use, so without a confirmation it ends with a cause of its own: without cooldown and lock-delay,
-also in pools with `expire: keep`, and its slots get back the states that they had.
+in use, so without a confirmation they are free again: without cooldown and lock-delay, also in
+pools with `expire: keep`, and slots get back the states that they had.
+
+The client may be alive, but pause between its polls, or be cut off. So its ticket waits again, at
+its place; it is passed over until it is polled, and withdrawn after its patience. If nobody can ask
+for it any more, it ends with a cause of its own.
 Source: docs/decisions/0040-nothing-is-held-by-a-client-that-is-gone.md.
 """
 
@@ -20,6 +24,7 @@ from moorage.core.admission.model import (
     due_of,
     is_unconfirmed,
 )
+from moorage.core.admission.owners import is_foreign
 from moorage.core.admission.requests import lease_of
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -45,7 +50,11 @@ def sweep(
             continue
         due = due_of(lease, facts.timeline)
         if due is not None and due <= moment.at:
-            draft.end(lease, cause_of(lease, moment))
+            cause = cause_of(lease, moment)
+            if cause == "unconfirmed":
+                _take_back(draft, lease)
+            else:
+                draft.end(lease, cause)
             ended.append(key)
         else:
             draft.changes.postponed.add(key)
@@ -56,9 +65,10 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
     """Return why a lease is over; it must be."""
     if lease.state == "waiting":
         return "unheard"
-    if lease.hold_until is not None and lease.hold_until <= moment.at:
-        return "hold_over"
-    return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"
+    if is_unconfirmed(lease):  # also if its hold is over: nobody has used it
+        return "unconfirmed"
+    held = lease.hold_until is not None and lease.hold_until <= moment.at
+    return "hold_over" if held else "ttl_over"
 
 
 def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
@@ -73,14 +83,26 @@ def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
 
 
 def undelivered(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId) -> Changes:
-    """End a grant of which nobody knows; nothing changes if somebody does.
+    """Take back a grant of which nobody knows; nothing changes if somebody does.
 
     `facts` contain its pools, `wall` is stored in slots. Raises LEASE_NOT_FOUND.
     """
     found, draft = lease_of(facts, lease), Draft(facts, moment, wall)
     if is_unconfirmed(found):
-        draft.end(found, "unconfirmed", UNREAD)
+        _take_back(draft, found, UNREAD)
     return draft.changes
+
+
+def _take_back(draft: Draft, lease: Lease, detail: str = "") -> None:
+    """Free the units of an unconfirmed grant: its ticket waits again, or it ends.
+
+    Callers of Boskos and of the lease proxy ask anew. A forced pull ticket waits for nobody, so it
+    would be granted again at once.
+    """
+    if is_foreign(lease.owner) or (lease.forced and lease.pull):
+        draft.end(lease, "unconfirmed", detail)
+    else:
+        draft.wait_again(lease)
 
 
 def known(lease: Lease, moment: Moment) -> Lease:
