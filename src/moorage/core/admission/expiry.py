@@ -50,11 +50,7 @@ def sweep(
             continue
         due = due_of(lease, facts.timeline)
         if due is not None and due <= moment.at:
-            cause = cause_of(lease, moment)
-            if cause == "unconfirmed":
-                _take_back(draft, lease)
-            else:
-                draft.end(lease, cause)
+            _over(draft, lease, cause_of(lease, moment))
             ended.append(key)
         else:
             draft.changes.postponed.add(key)
@@ -65,10 +61,9 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
     """Return why a lease is over; it must be."""
     if lease.state == "waiting":
         return "unheard"
-    if is_unconfirmed(lease):  # also if its hold is over: nobody has used it
-        return "unconfirmed"
-    held = lease.hold_until is not None and lease.hold_until <= moment.at
-    return "hold_over" if held else "ttl_over"
+    if lease.hold_until is not None and lease.hold_until <= moment.at:
+        return "hold_over"
+    return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"
 
 
 def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
@@ -89,20 +84,21 @@ def undelivered(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId) -> 
     """
     found, draft = lease_of(facts, lease), Draft(facts, moment, wall)
     if is_unconfirmed(found):
-        _take_back(draft, found, UNREAD)
+        _over(draft, found, "unconfirmed", UNREAD)
     return draft.changes
 
 
-def _take_back(draft: Draft, lease: Lease, detail: str = "") -> None:
-    """Free the units of an unconfirmed grant: its ticket waits again, or it ends.
+def _over(draft: Draft, lease: Lease, cause: Cause, detail: str = "") -> None:
+    """End a lease or ticket. The ticket of an unconfirmed grant waits again, as it can be polled.
 
     Callers of Boskos and of the lease proxy ask anew. A forced pull ticket waits for nobody, so it
     would be granted again at once.
     """
-    if is_foreign(lease.owner) or (lease.forced and lease.pull):
-        draft.end(lease, "unconfirmed", detail)
-    else:
+    returns = not (is_foreign(lease.owner) or (lease.forced and lease.pull))
+    if is_unconfirmed(lease) and returns:
         draft.wait_again(lease)
+    else:
+        draft.end(lease, cause, detail)
 
 
 def known(lease: Lease, moment: Moment) -> Lease:
