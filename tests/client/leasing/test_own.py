@@ -135,6 +135,24 @@ def test_another_thread(client: Client, caplog: pytest.LogCaptureFixture) -> Non
     got(results).release()
 
 
+def test_what_another_thread_releases(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Without a block, a lease may be handed to another thread, so it is only named."""
+    pool = pool_made(client, "own/handed")
+    first = client.lease(pool).acquire()
+
+    def release() -> None:
+        told = threading.Event()
+        while f"your own lease {first.id} holds" not in caplog.text and not told.wait(0.05):
+            pass
+        first.release()
+
+    thread = threading.Thread(target=release, daemon=True)
+    thread.start()
+    client.lease(pool, wait=WAIT).acquire().release()
+    thread.join(SECONDS)
+    assert not thread.is_alive(), "the lease was named"
+
+
 def test_tasks(served: tuple[str, str], client: Client) -> None:
     """An inner block of the same task is refused."""
     pool = pool_made(client, "own/tasks")

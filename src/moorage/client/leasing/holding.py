@@ -145,7 +145,6 @@ class Holding:
         except BaseException:  # also KeyboardInterrupt: leave no ticket behind
             self._withdraw(self._acquiring)
             raise
-        enter(self)
         return self
 
     def release(self) -> None:
@@ -190,7 +189,9 @@ class Holding:
 
     def __enter__(self) -> Holding:
         """See `acquire`."""
-        return self.acquire()
+        self.acquire()
+        enter(self)  # without a block, another thread may release it
+        return self
 
     def __exit__(
         self,

@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from moorage.core.admission import pacing
+from moorage.core.admission.bars import left_until
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import (
@@ -144,6 +145,26 @@ class Draft:
         else:
             self._free(lease, LeaseEnd(self.moment, self.wall, cause, gone), states)
         return self.stop(lease, cause, detail)
+
+    def wait_again(self, lease: Lease) -> Lease:
+        """Turn a grant that nobody has confirmed into its ticket, at its old place in line.
+
+        Its client counts as away, and has its patience from now on to return.
+        """
+        self._free(lease, LeaseEnd(self.moment, self.wall, "unconfirmed"), None)
+        ticket = structs.replace(
+            lease,
+            state="waiting",
+            granted_at=None,
+            confirm_by=None,
+            heard_until=left_until(self.moment, lease),
+            hold_until=None,
+            token=None,
+            slots={},
+        )
+        self.put(ticket)
+        self.wait(ticket)
+        return ticket
 
     def stop(self, lease: Lease, cause: Cause, detail: str = "") -> Lease:
         """Mark a lease as ended; the caller takes care of its units."""

@@ -2,8 +2,12 @@
 
 A grant of an attended ticket must be confirmed within `CONFIRM_WITHIN`: by a renewal, by any other
 write of its holder, or because the answer that contains it was read. Until then its units are not
-in use, so without a confirmation it ends with a cause of its own: without cooldown and lock-delay,
-also in pools with `expire: keep`, and its slots get back the states that they had.
+in use, so without a confirmation they are free again: without cooldown and lock-delay, also in
+pools with `expire: keep`, and slots get back the states that they had.
+
+The client may be alive, but pause between its polls, or be cut off. So its ticket waits again, at
+its place; it is passed over until it is polled, and withdrawn after its patience. If nobody can ask
+for it any more, it ends with a cause of its own.
 Source: docs/decisions/0040-nothing-is-held-by-a-client-that-is-gone.md.
 """
 
@@ -20,6 +24,7 @@ from moorage.core.admission.model import (
     due_of,
     is_unconfirmed,
 )
+from moorage.core.admission.owners import is_foreign
 from moorage.core.admission.requests import lease_of
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -45,7 +50,7 @@ def sweep(
             continue
         due = due_of(lease, facts.timeline)
         if due is not None and due <= moment.at:
-            draft.end(lease, cause_of(lease, moment))
+            _over(draft, lease, cause_of(lease, moment))
             ended.append(key)
         else:
             draft.changes.postponed.add(key)
@@ -73,14 +78,27 @@ def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
 
 
 def undelivered(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId) -> Changes:
-    """End a grant of which nobody knows; nothing changes if somebody does.
+    """Take back a grant of which nobody knows; nothing changes if somebody does.
 
     `facts` contain its pools, `wall` is stored in slots. Raises LEASE_NOT_FOUND.
     """
     found, draft = lease_of(facts, lease), Draft(facts, moment, wall)
     if is_unconfirmed(found):
-        draft.end(found, "unconfirmed", UNREAD)
+        _over(draft, found, "unconfirmed", UNREAD)
     return draft.changes
+
+
+def _over(draft: Draft, lease: Lease, cause: Cause, detail: str = "") -> None:
+    """End a lease or ticket. The ticket of an unconfirmed grant waits again, as it can be polled.
+
+    Callers of Boskos and of the lease proxy ask anew. A forced pull ticket waits for nobody, so it
+    would be granted again at once.
+    """
+    returns = not (is_foreign(lease.owner) or (lease.forced and lease.pull))
+    if is_unconfirmed(lease) and returns:
+        draft.wait_again(lease)
+    else:
+        draft.end(lease, cause, detail)
 
 
 def known(lease: Lease, moment: Moment) -> Lease:

@@ -88,9 +88,18 @@ class Proof(Struct, frozen=True):
 
 
 def check_proof(lease: Lease, proof: Proof) -> None:
-    """Raise HOLDER_MISMATCH or TOKEN_STALE unless the proof matches the lease."""
+    """Raise HOLDER_MISMATCH, TOKEN_STALE or LEASE_ENDED unless the proof matches the lease.
+
+    LEASE_ENDED: the grant with this token was taken back, and its ticket waits again.
+    """
     if proof.owner is not None and proof.owner != lease.owner:
         raise Error(Code.HOLDER_MISMATCH, f"Lease '{lease.id}' belongs to another owner.")
+    if proof.token is not None and lease.state == "waiting":
+        raise Error(
+            Code.LEASE_ENDED,
+            f"Ticket '{lease.id}' has no token while it waits: a grant that was not confirmed in"
+            " time is taken back.",
+        )
     if proof.token is not None and str(proof.token) != str(lease.token):
         raise Error(Code.TOKEN_STALE, f"'{proof.token}' is not the token of lease '{lease.id}'.")
 

@@ -230,6 +230,9 @@ class Admission:
             elsewhere=self._elsewhere,
         )
         known = await self._transactor.submit(case)
+        if case.returned and not scan and seconds <= 0:
+            # Its next poll may come too late to confirm a grant, so this one must tell of it.
+            return await self.waited(lease, seconds, gone, scan=True)
         return await self._seen(known, case.until, seconds, gone, case.kept)
 
     async def until_ended(

@@ -58,7 +58,7 @@ class AdmissionRoom:
         self._follow_members()
 
     def decided(self, changes: AllChanges) -> None:
-        """Apply a decision; leases that end return what they hold. Raises Restart."""
+        """Apply a decision; leases that are over return what they hold. Raises Restart."""
         if changes.fleet is not None:
             self._members.apply(changes.fleet)
         made = changes.admission
@@ -70,7 +70,7 @@ class AdmissionRoom:
     def _apply(self, made: Changes) -> None:
         for key, lease in made.leases.items():
             before = self.facts.leases.get(key)
-            ends = lease is None or lease.state == "ended"
+            ends = lease is None or lease.state != "granted"
             if ends and before is not None and before.state == "granted":
                 self._share.release(before)
         self.facts.apply(made)

@@ -10,6 +10,7 @@ from moorage.core.admission.bars import PRESENCE, waits_until
 from moorage.core.admission.model import CONFIRM_WITHIN, Need, is_unconfirmed
 from moorage.core.admission.requests import NEVER
 from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
 from tests.core.admission.build import World
@@ -149,15 +150,17 @@ def test_a_forced_ticket_waits_for_its_client() -> None:
 
 @pytest.mark.parametrize("expire", ["free", "keep"])
 @pytest.mark.parametrize("ttl", [None, NEVER, 3 * SECOND, 600 * SECOND])
-def test_a_grant_that_nobody_confirms_ends(expire: str, ttl: object) -> None:
-    """It ends within seconds, without cooldown or lock-delay, whatever its TTL and its pool."""
+def test_a_grant_that_nobody_confirms_is_taken_back(expire: str, ttl: object) -> None:
+    """Within seconds, without cooldown or lock-delay, whatever its TTL and its pool."""
     world = World()
     world.pool("p", 1, expire=expire, cooldown=60 * SECOND, lock_delay=90 * SECOND)
     ask(world, "dead", ttl=ttl)
     ask(world, "next", wait=60)
     assert world.states() == {"dead": "g", "next": "w"}
     world.wait(CONFIRM)
-    assert world.states() == {"dead": "unconfirmed", "next": "g"}
+    assert world.states() == {"dead": "w", "next": "g"}
+    world.wait(PATIENCE // SECOND)
+    assert world.states()["dead"] == "unheard"
 
 
 CONFIRMATIONS = {
@@ -197,10 +200,63 @@ def test_a_repeated_request_does_not_confirm(world: World) -> None:
     world.wait(CONFIRM - 1)
     world.do(leases.repeat(world.facts, world.moment, LeaseId("a"), Instant(0)))
     world.wait(1)
-    assert world.states()["a"] == "unconfirmed"
+    assert world.states()["a"] == "w"
 
 
-def test_an_unread_grant_ends_at_once_unless_it_is_known(world: World) -> None:
+def test_who_confirms_too_late_has_kept_its_place(world: World) -> None:
+    """A client that was cut off at its grant gets another one, before those that asked later."""
+    world.release("holder")
+    ask(world, "a", wait=60)
+    first = world.lease("a")
+    ask(world, "later", wait=60)
+    ask(world, "last", wait=600)
+    world.wait(CONFIRM)
+    assert world.states() == {"holder": "released", "a": "w", "later": "g", "last": "w"}
+    assert world.facts.pools["p"].occupied == 1
+    with pytest.raises(Error) as late:
+        world.renew("a", leases.Proof(token=first.token))
+    assert late.value.code == Code.LEASE_ENDED, "its client must not believe that it has a lease"
+    poll(world, "a", wait=60)
+    world.release("later")
+    assert world.states()["a"] == "g"
+    assert world.lease("a").token != first.token
+
+
+def test_who_was_granted_too_late_may_withdraw(world: World) -> None:
+    """A client that gives back a grant that was taken back leaves no ticket behind."""
+    world.release("holder")
+    ask(world, "a")
+    token = world.lease("a").token
+    world.wait(CONFIRM)
+    assert world.states()["a"] == "w"
+    proof = leases.Proof(token=token)
+    world.do(leases.release(world.facts, world.moment, world.wall, LeaseId("a"), proof))
+    assert world.states()["a"] == "withdrawn"
+    assert world.facts.pools["p"].waiting == 0
+
+
+def test_a_short_hold_ends_nothing_that_nobody_knows_of(world: World) -> None:
+    """A grant whose hold is over before its client has polled is taken back, too."""
+    world.release("holder")
+    ask(world, "a", hold=2 * SECOND)
+    world.wait(2)
+    assert world.states()["a"] == "w"
+    poll(world, "a")
+    assert world.states()["a"] == "g"
+    confirm(world, "a")
+    world.wait(2)
+    assert world.states()["a"] == "hold_over"
+
+
+def test_a_forced_grant_without_a_client_ends(world: World) -> None:
+    """A forced pull ticket is granted whoever asks for it: it would be granted again at once."""
+    ask(world, "forced", forced=True, pull=True)
+    assert world.states()["forced"] == "g"
+    world.wait(CONFIRM)
+    assert world.states()["forced"] == "unconfirmed"
+
+
+def test_an_unread_grant_is_taken_back_at_once_unless_it_is_known(world: World) -> None:
     """A grant whose answer was not read is given back; a confirmed one is not."""
     world.release("holder")
     ask(world, "lost")
@@ -214,7 +270,7 @@ def test_an_unread_grant_ends_at_once_unless_it_is_known(world: World) -> None:
     assert world.states()["read"] == "g"
     confirm(world, "read")
     unread("read")
-    assert world.states() == {"holder": "released", "lost": "unconfirmed", "read": "g"}
+    assert world.states() == {"holder": "released", "lost": "w", "read": "g"}
 
 
 def test_a_slot_gets_its_state_back() -> None:
@@ -246,7 +302,7 @@ def test_an_outage_leaves_seconds_to_confirm(world: World) -> None:
         )
         world.wait(CONFIRM / 2)
     assert outages == 4
-    assert world.states()["a"] == "unconfirmed"
+    assert world.states()["a"] == "w"
 
 
 def test_after_a_restart_clients_have_a_moment(world: World) -> None:

@@ -14,11 +14,11 @@ READ, UNREAD, UNKNOWN = True, False, None
 
 CASES: dict[tuple[bool | None, ...], str] = {
     (READ,): "confirmed",
-    (UNREAD,): "ended",
+    (UNREAD,): "taken back",
     (UNKNOWN,): "open",
     (UNREAD, READ): "confirmed",
     (READ, UNREAD): "confirmed",
-    (UNREAD, UNREAD): "ended",
+    (UNREAD, UNREAD): "taken back",
     (UNREAD, UNKNOWN): "open",
     (UNKNOWN, UNREAD): "open",
 }
@@ -39,15 +39,14 @@ async def became(one: Running, answers: tuple[bool | None, ...], **how: bool) ->
         call(answer)
     await confirmations.stop()
     found = (await admission.queries.lease(lease.id)).lease
-    if found.state == "ended":
-        assert found.cause == "unconfirmed"
-        return "ended"
+    if found.state == "waiting":
+        return "taken back"
     return "open" if is_unconfirmed(found) else "confirmed"
 
 
 @pytest.mark.parametrize("answers", CASES, ids=str)
 def test_one_that_was_read_confirms(tmp_path: Path, answers: tuple[bool | None, ...]) -> None:
-    """It is confirmed once any answer was read, and ended only if certainly none was."""
+    """It is confirmed once any answer was read, and taken back only if certainly none was."""
 
     async def scenario(one: Running) -> None:
         assert await became(one, answers) == CASES[answers]
@@ -59,9 +58,9 @@ def test_one_that_was_read_confirms(tmp_path: Path, answers: tuple[bool | None, 
     ("how", "answer", "expected"),
     [
         ({"confirms": True}, READ, "open"),
-        ({"confirms": True}, UNREAD, "ended"),
+        ({"confirms": True}, UNREAD, "taken back"),
         ({"shared": True}, UNREAD, "open"),
-        ({"shared": True, "sole": True}, UNREAD, "ended"),
+        ({"shared": True, "sole": True}, UNREAD, "taken back"),
     ],
 )
 def test_who_else_may_know(

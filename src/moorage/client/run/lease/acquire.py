@@ -30,6 +30,9 @@ WITHDRAWN, REVOKED, ABANDONED = "withdrawn", "revoked", "abandoned"
 BY_OWNER = frozenset(("withdrawn", "released", "retried"))
 """Causes of an end that the owner wanted: clients that wait for this lease must not ask again."""
 
+OVER = ("lease_ended", "lease_not_found", "token_stale")
+"""Codes of answers about a grant that is over; its ticket may wait, or be granted, again."""
+
 T = TypeVar("T")
 
 
@@ -263,7 +266,7 @@ class Acquiring:
 
     def _judge(self, refusal: RefusedError, since: float) -> float | None:
         """Return the pause that the refusal demands, if any. Raises if a retry cannot help."""
-        if refusal.code in ("lease_ended", "lease_not_found") and self.lease is not None:
+        if refusal.code in OVER and self.lease is not None:
             raise _EndedError(str(refusal))
         if refusal.status == QUEUE_FULL_STATUS:
             self.trouble = str(refusal)
@@ -298,4 +301,4 @@ def check_end(lease: Lease) -> None:
 
 
 class _EndedError(Exception):
-    """The lease has ended or does not exist any more."""
+    """The lease has ended, is not the one that was granted, or does not exist any more."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, lease_of
+from moorage.client.run.clock import instant, instant_of
 from moorage.client.run.printing import misfit_text
 from moorage.client.transport import UNAUTHORIZED, RefusedError, refused_token
 
@@ -166,7 +168,16 @@ class Leases:
 
     def end_within(self, lease_id: str, token: str | None, seconds: float) -> Lease:
         """Make the server end a lease at most this many seconds from now: an earlier end stays."""
-        body = {"token": token, "hold": seconds, "at_most": True}
+        body = {"token": token, "hold": seconds}
+        try:
+            return self._lease("PATCH", _path(lease_id), {**body, "at_most": True})
+        except RefusedError as refusal:
+            if refusal.status != BAD_REQUEST:
+                raise
+        lease = self.look(lease_id)  # an older server, which sets any end
+        wanted = instant_of(instant()) + timedelta(seconds=seconds)
+        if lease.hold_until is not None and instant_of(lease.hold_until) <= wanted:
+            return lease
         return self._lease("PATCH", _path(lease_id), body)
 
     def retry(
