@@ -7,7 +7,8 @@ import pytest
 
 from moorage.integrations.ironic.states import BUSY, FAILED, is_busy
 from moorage.integrations.metal3 import resting
-from moorage.integrations.metal3.hosts import OWN, PAUSED
+from moorage.integrations.metal3.failures import FAILURES, failed_again
+from moorage.integrations.metal3.hosts import OWN, PAUSED, has_failed
 from moorage.integrations.metal3.reconcile import _Cluster
 from moorage.integrations.metal3.resting import (
     STILL_SECONDS,
@@ -94,6 +95,25 @@ def test_an_error_that_says_nothing_of_the_node(watch: Watch, error: str) -> Non
     assert watch.after(0.0, found) is NEEDS
     assert watch.after(UNSURE_SECONDS / 2, failed("inspecting", error, 2)) is NEEDS
     assert watch.after(UNSURE_SECONDS / 2, failed("inspecting", error, 3)) is KEEPS
+
+
+@pytest.mark.parametrize("state", ["inspecting", "preparing", "provisioning"])
+@pytest.mark.parametrize("error", ["registration error", "inspection error", "", "another"])
+def test_a_new_process_sees_which_hosts_rest(watch: Watch, state: str, error: str) -> None:
+    """A governor has paused it after it had rested: one that was started since does not count it,
+    also if people have changed the error or the specification meanwhile; once the operator has
+    stored something, it may work.
+    """
+    before = failed(state, "registration error", 6, spec=IMAGE)
+    rested = {**OURS, FAILURES: failed_again(before).text()}
+    found = failed(state, error, 6, spec=IMAGE, annotations=rested)
+    assert watch.after(1.0, found) is KEEPS
+    found["metadata"]["generation"] = 7
+    assert watch.after(1.0, found) is KEEPS
+    assert watch.after(STILL_SECONDS, found) is FREE
+    assert watch.after(1.0, {**found, "metadata": before["metadata"]}) is NEEDS, "people let it go"
+    found["status"]["lastUpdated"] = "2026-01-01T12:00:01Z"
+    assert watch.after(1.0, found) is (KEEPS if has_failed(found) else NEEDS)
 
 
 def test_an_idle_host_that_cannot_start(watch: Watch) -> None:

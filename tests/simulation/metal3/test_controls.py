@@ -51,6 +51,7 @@ class Deployments(Metal3Simulation):
             self.tell(error)
 
     def _cast(self) -> None:
+        self.nodes.broken.clear()  # no host fails for ever
         self.nodes.failures = {
             f"{NAMESPACE}~host-{number}": 1
             for number in range(HOSTS)

@@ -2,8 +2,11 @@
 
 It is withheld, as a machine is whose agent is drained. So figures, traits and generations stay as
 they are, also if others write them later. What is allocated stays, and may be written again, shrink
-or move between consumers.
+or move between consumers. Machines with agents are drained by their agents. What was drained before
+an agent came stays so until it is resumed.
 """
+
+from collections.abc import Sequence
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
@@ -38,7 +41,8 @@ def drain(facts: Facts, uuid: ProviderId, reason: str) -> Changes:
 
     Raises PROVIDER_NOT_FOUND, CLASS_MANAGED, INVALID.
     """
-    _, subtree = _subtree(facts, uuid)
+    subtree = subtree_of(facts, find(facts, uuid))
+    _check_unmanaged(uuid, subtree)
     if len(reason) > DETAIL_LENGTH_MAX:
         raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
     check_plain("reason", reason)
@@ -48,20 +52,22 @@ def drain(facts: Facts, uuid: ProviderId, reason: str) -> Changes:
 def resume(facts: Facts, uuid: ProviderId) -> Changes:
     """Let a drained provider and all below it be offered again, unless one above is withheld.
 
-    What is not drained itself stays as it is. Raises PROVIDER_NOT_FOUND, CLASS_MANAGED.
+    What is not drained itself stays as it is; if agents manage it, that is an error.
+
+    Raises PROVIDER_NOT_FOUND, CLASS_MANAGED.
     """
-    provider, subtree = _subtree(facts, uuid)
-    return withholding.open_again(facts, subtree) if is_drained(provider) else Changes()
-
-
-def _subtree(facts: Facts, uuid: ProviderId) -> tuple[Provider, list[Provider]]:
-    """Return a provider and its subtree, itself first."""
     provider = find(facts, uuid)
     subtree = subtree_of(facts, provider)
+    if is_drained(provider):
+        return withholding.open_again(facts, subtree)
+    _check_unmanaged(uuid, subtree)
+    return Changes()
+
+
+def _check_unmanaged(uuid: ProviderId, subtree: Sequence[Provider]) -> None:
     agents = sorted({one.agent for one in subtree if one.agent is not None})
     if agents:
         raise Error(
             Code.CLASS_MANAGED,
             f"Agent {agents[0]} manages resource provider {uuid}: drain or resume the agent.",
         )
-    return provider, subtree

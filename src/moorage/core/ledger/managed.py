@@ -16,6 +16,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import providers, vocabulary, withholding
 from moorage.core.ledger.bulk import Trial
+from moorage.core.ledger.draining import is_drained
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.limits import MAX_INT, NAME_LENGTH_MAX
@@ -167,9 +168,10 @@ def _may_follow(facts: Facts, machine: MachineOffer, uuid: ProviderId) -> bool:
 def follow_root(facts: Facts, machine: MachineOffer) -> Changes:
     """Close or open the tree of a machine, if its root exists.
 
-    Without a root, parts may be left that a client has moved elsewhere.
+    Without a root, parts may be left that a client has moved elsewhere. A root that an operator has
+    drained stays so until it is resumed: no message of a machine opens it.
     """
-    if not _has_root(facts, machine):
+    if not _has_root(facts, machine) or is_drained(facts.providers[machine.root]):
         return Changes()
     subtree = providers.subtree_of(facts, facts.providers[machine.root])
     if machine.withheld is None:

@@ -23,10 +23,12 @@ from typing import Any
 from moorage.integrations.metal3.hosts import (
     AVAILABLE,
     HELD,
+    OWN,
     BareMetalHost,
     Verb,
     annotations_of,
     is_provisioned,
+    pause_of,
     retry_of,
     start_of,
     state_of,
@@ -61,13 +63,15 @@ class Failures:
     """How often a host has failed, one time after the other.
 
     `kind` is the last error, `since` when BMO had found the first one, and `generation` that of the
-    specification: after a change of it, people may have mended the host.
+    specification: after a change of it, people may have mended the host. `looked` is when BMO had
+    stored its status last, before we paused it because nothing worked on it.
     """
 
     count: int
     since: str
     kind: str
     generation: int
+    looked: str = ""
 
     def text(self) -> str:
         """Return the annotation."""
@@ -92,6 +96,23 @@ def errors_of(host: BareMetalHost) -> int:
 
 def failures_of(host: BareMetalHost) -> Failures | None:
     """Return how often a host has failed with the specification that it has; None: never."""
+    failures = _recorded(host)
+    return failures if failures and failures.generation == _generation(host) else None
+
+
+def has_rested_since_paused(host: BareMetalHost) -> bool:
+    """Return whether we paused a host because nothing worked on it, and BMO did nothing since.
+
+    So it says also in a process that has just begun to look, and whatever people do to the error.
+    """
+    failures, stored = _recorded(host), _stored_at(host)
+    if pause_of(host) != OWN or failures is None or not stored:
+        return False
+    return failures.looked == stored
+
+
+def _recorded(host: BareMetalHost) -> Failures | None:
+    """Return what is recorded of the failures of a host; None: nothing, or nothing of ours."""
     text: object = annotations_of(host).get(FAILURES)
     if not isinstance(text, str) or len(text) > FAILURES_LENGTH_MAX:
         return None
@@ -101,20 +122,21 @@ def failures_of(host: BareMetalHost) -> Failures | None:
     except (ValueError, TypeError, RecursionError):
         return None
     values: tuple[object, ...] = tuple(vars(failures).values())
-    count, since, kind, generation = values
+    count, since, kind, generation, looked = values
     if not all(isinstance(one, int) and one >= 0 for one in (count, generation)):
         return None
-    if not all(isinstance(one, str) for one in (since, kind)):
+    if not all(isinstance(one, str) for one in (since, kind, looked)):
         return None
-    return failures if failures.generation == _generation(host) else None
+    return failures
 
 
 def failed_again(host: BareMetalHost) -> Failures:
     """Return how often a host has failed, with its present error."""
     before = failures_of(host)
-    since = _stored_at(host) or "" if before is None else before.since
+    looked = _stored_at(host) or ""
+    since = looked if before is None else before.since
     count = 1 if before is None else before.count + 1
-    return Failures(count, since, error_kind_of(host), _generation(host))
+    return Failures(count, since, error_kind_of(host), _generation(host), looked)
 
 
 def error_text(host: BareMetalHost) -> str:

@@ -19,7 +19,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from moorage.integrations.clock import monotonic
-from moorage.integrations.metal3.failures import cannot_start, error_kind_of, errors_of, looked_at
+from moorage.integrations.metal3.failures import (
+    cannot_start,
+    error_kind_of,
+    errors_of,
+    has_rested_since_paused,
+    looked_at,
+)
 from moorage.integrations.metal3.hosts import (
     OWN,
     BareMetalHost,
@@ -108,6 +114,8 @@ class Resting:
             return self._clock - seen.since >= UNSURE_SECONDS
         if work_of(host) is None:
             return cannot_start(host) and erring >= self._stuck_seconds
+        if has_rested_since_paused(host):
+            return True
         if has_failed(host):
             # BMO begins no try of a host with our pause.
             return pause_of(host) == OWN or self._clock - seen.since >= STILL_SECONDS

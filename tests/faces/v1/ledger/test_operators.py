@@ -9,6 +9,7 @@ import pytest
 from moorage.serve.files import Files
 from moorage.service.ledger import queries
 from tests.e2e.support.server import serve
+from tests.faces.v1.fleet.machine import Machine
 from tests.faces.v1.leasing import refused
 from tests.faces.v1.native import Native, Response
 from tests.support import cluster
@@ -177,15 +178,54 @@ def test_a_provider_in_use_is_not_deleted(native: Native) -> None:
 
 def test_an_agents_machine_is_drained_by_its_agent(native: Native) -> None:
     """The refusal says how."""
-    agent = str(uuid4())
-    assert native.ask("PUT", f"/v1/agents/{agent}", {}).status == 200
     root, _ = host(native)
-    part = {"provider": root, "name": f"host-{root}", "classes": {"CUSTOM_PAGES": {"eligible": 8}}}
-    body = {"boot_id": str(uuid4()), "facts": {"hostname": f"h-{root}"}, "parts": [part]}
-    made = native.ask("POST", f"/v1/agents/{agent}/register", body)
-    assert made.status == 200, made
-    answer = native.ask("POST", f"/v1/providers/{root}/drain")
-    assert refused(answer) == (409, "class_managed")
+    machine = Machine(native)
+    assert machine.put(root=root).status == machine.register(root=root).status == 200
+    for one in (root, machine.part):
+        answer = native.ask("POST", f"/v1/providers/{one}/drain")
+        assert refused(answer) == (409, "class_managed")
+        assert f"Agent {machine.uuid} manages" in answer.body["detail"]
+        assert "drain or resume the agent" in answer.body["detail"]
+
+
+@pytest.mark.parametrize("place", ["root", "rack"])
+def test_no_message_of_an_agent_opens_what_is_drained(native: Native, place: str) -> None:
+    """It was drained before the agent came, and stays so until an operator resumes it."""
+    rack, _ = host(native)
+    root, _ = host(native, rack)
+    drained = root if place == "root" else rack
+    machine = Machine(native)
+    assert native.ask("POST", f"/v1/providers/{drained}/drain", {"reason": "disks"}).status == 200
+    assert machine.put(root=root).status == machine.register(root=root).status == 200
+    assert machine.report().status == 200
+    machine.boot = "boot-2"
+    assert machine.register(root=root).status == 200
+    for word in ("drain", "resume"):
+        assert machine.operate(word).status == 200
+    for one in (root, machine.part):
+        shown = native.ask("GET", f"/v1/providers/{one}").body
+        assert shown["withheld"] == "drained: disks"
+    opened = native.ask("POST", f"/v1/providers/{drained}/resume")
+    assert (opened.status, opened.body["withheld"]) == (200, None)
+    assert candidates(native, root) == 2, "the rack and its host"
+    assert native.ask("POST", "/v1/database/check", {}).body["differences"] == []
+
+
+def test_what_is_resumed_is_as_its_agent_says(native: Native) -> None:
+    """An operator's drain of the machine outlasts that of its root, and the other way round."""
+    root, _ = host(native)
+    machine = Machine(native)
+    assert machine.put(root=root).status == machine.register(root=root, parts=[]).status == 200
+    assert native.ask("POST", f"/v1/providers/{root}/drain").status == 200
+    assert machine.operate("drain").status == 200
+    opened = native.ask("POST", f"/v1/providers/{root}/resume")
+    assert opened.body["withheld"] == "no_provision"
+    assert candidates(native, root) == 0
+    entry = native.ask("GET", f"/v1/audit?target={root}").body["entries"][0]
+    assert entry["after"]["withheld"] == "no_provision"
+    assert machine.operate("resume").status == 200
+    assert candidates(native, root) == 1
+    assert native.ask("POST", "/v1/database/check", {}).body["differences"] == []
 
 
 def test_consumers_are_found_by_what_they_are(native: Native) -> None:

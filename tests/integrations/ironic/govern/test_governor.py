@@ -167,20 +167,23 @@ async def test_short_work(it: World) -> None:
 
 @played(2, 1)
 async def test_cleaning_after_a_deletion(it: World) -> None:
-    """A tear-down is never held back, and has its unit until the node is clean."""
+    """A tear-down of a wish waits for its unit, and has it until the node is clean."""
     for number in (1, 2):
         it.node(number).state = "active"
     it.wish(1, 2, target="deleted")
     async with it.governor() as governor:
-        await until(lambda: len(it.entered("deleting")) == 2, governor.tick)
-        assert it.operator.pool(POOL).occupied == 2
-        await it.double.advance(60.0)
-        assert len(it.entered("cleaning")) == 2
-        await governor.tick()
-        assert it.operator.pool(POOL).occupied == 2
-        await it.double.advance(60.0)
+        for done in (1, 2):
+            await until(lambda done=done: len(it.entered("deleting")) == done, governor.tick)
+            assert it.operator.pool(POOL).occupied == 1
+            await it.double.advance(60.0)
+            assert len(it.entered("cleaning")) == done
+            for _ in range(3):
+                await governor.tick()
+            assert it.double.counts["provision"] == done, "the other one waits for its unit"
+            assert it.operator.pool(POOL).occupied == 1
+            await it.double.advance(60.0)
         await until(lambda: not it.leases(), governor.tick)
-    assert it.double.counts["provision"] == 2
+    assert it.double.fleet.busiest == 1
 
 
 @played(1, 1)
