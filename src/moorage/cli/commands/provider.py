@@ -19,9 +19,9 @@ from moorage.wire.providers import ConsumersAsked, InventoryShown, ProviderShown
 
 COLUMNS = (
     Column("id"),
-    Column("name", least=12),
+    Column("name", least=20),
     Column("state"),
-    Column("used", least=16),
+    Column("used", dropped=1, least=16),
     Column("parent", dropped=2, least=8),
     Column("traits", dropped=4, right=True),
     Column("changed", dropped=3, right=True),
