@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moorage.client.run.printing import printable
 from moorage.core.errors import Code, Error
 from moorage.core.limits import COMBINING_MARKS_MAX
-from moorage.core.texts import _PERHAPS_MARKS, check_plain, plain
+from moorage.core.texts import _PERHAPS_MARKS, _REFUSED, check_plain, plain
 
 ACTED_ON = [
     "\x1b]52;c;aGk=\x07",
@@ -34,10 +34,19 @@ INVISIBLE = [
     "ali\u00adce",
     "a\u2064b",
     "a\ufff9b",
+    "\u3164",
+    "ali\uffa0ce",
+    "\u1160",
+    "a\u17b5",
+    "\u180ea",
+    "\U0001d173",
+    "\U0001bca0",
 ]
 """Tags, which can hide a whole text, and what makes two different names look the same."""
 
 STACKED = ["a" + "\u0301" * 5, "x" + "\u0335\u0489\u0300\u20d2\u0361\u0338", "\u0301" * 255]
+STACKED += [f"a{chr(0x301) * 4}" + f"\u200d{chr(0x301) * 4}" * 9, "a\u200d\u200c\u200d\u200c\u200d"]
+"""The last two: a joiner lets marks go on, and joiners alone can hide a text."""
 
 
 @pytest.mark.parametrize("text", ACTED_ON)
@@ -62,7 +71,9 @@ def test_invisible_characters_are_refused(text: str) -> None:
 @pytest.mark.parametrize("text", STACKED)
 def test_stacked_marks_are_refused(text: str) -> None:
     """They would cover the lines above and below; `plain` keeps the first ones."""
-    with pytest.raises(Error, match="key must not contain more than 4 combining marks in a row"):
+    with pytest.raises(
+        Error, match="key must not contain more than 4 combining marks or joiners in a row"
+    ):
         check_plain("key", text)
     assert text.startswith(plain(text))
     check_plain("key", plain(text))
@@ -88,7 +99,7 @@ def test_other_characters_are_allowed(text: str) -> None:
 def test_the_replacement_is_what_a_naive_reader_makes(text: str) -> None:
     """It is accepted, and equals the text exactly if the text is accepted."""
     refused = any(one in text for one in "\u200b\U000e0041\u202e")
-    kinds = "".join("m" if unicodedata.category(one) in ("Mn", "Me") else "." for one in text)
+    kinds = "".join("m" if unicodedata.category(one) in ("Mn", "Me", "Cf") else "." for one in text)
     try:
         check_plain("key", text)
     except Error:
@@ -103,7 +114,8 @@ def test_the_replacement_is_what_a_naive_reader_makes(text: str) -> None:
 def test_marks_are_neither_letters_nor_digits() -> None:
     """The quick look before the marks are counted misses none of them."""
     for character in map(chr, range(sys.maxunicode + 1)):
-        if unicodedata.category(character) in ("Mn", "Me"):
+        kind = unicodedata.category(character)
+        if kind in ("Mn", "Me", "Cf") and not _REFUSED.match(character):
             assert _PERHAPS_MARKS.search(character * (COMBINING_MARKS_MAX + 1)), ascii(character)
 
 

@@ -237,7 +237,9 @@ class Transport:
                     said = f"{asked} has nothing at {place}: a name or an id in it is not valid, or"
                     said += " the server has another release"
                 else:
-                    said += ": MOORAGE_URL must be like http://HOST:PORT"
+                    said += (
+                        ": MOORAGE_URL must be like http://HOST:PORT, below a path http://HOST/PATH"
+                    )
                 refusal.args = (said,)
             raise
 

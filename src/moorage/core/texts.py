@@ -24,9 +24,14 @@ _REFUSED = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
     # and what is invisible without a use in names: spaces without a width, invisible operators,
     # deprecated formats, the byte order mark, annotations, and tags, which can hide a whole text.
-    "\u00ad\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e00ff]"
+    "\u00ad\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e00ff"
+    # letters that show nothing, and formats of shorthand and of music.
+    "\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0\U0001bca0-\U0001bca3\U0001d173-\U0001d17a]"
 )
-"""Joiners and variation selectors are allowed: some scripts and emoji need them."""
+"""Joiners and variation selectors are allowed: some scripts and emoji need them. They count as
+marks, because marks around a joiner stack on one letter, and many in a row hide a text."""
+
+_MARKS = ("Mn", "Me", "Cf")
 
 _PERHAPS_MARKS = re.compile(rf"[^\w\x00-\u02ff]{{{COMBINING_MARKS_MAX + 1}}}")
 """Finds each text with more: marks are neither letters nor digits, and begin at U+0300."""
@@ -45,7 +50,8 @@ def check_plain(what: str, text: str) -> None:
     if _with_few_marks(text) != text:
         raise Error(
             Code.INVALID,
-            f"{what} must not contain more than {COMBINING_MARKS_MAX} combining marks in a row.",
+            f"{what} must not contain more than {COMBINING_MARKS_MAX} combining marks or joiners"
+            " in a row.",
         )
 
 
@@ -64,7 +70,7 @@ def _with_few_marks(text: str) -> str:
         return text
     kept, marks = [], 0
     for character in text:
-        marks = marks + 1 if category(character) in ("Mn", "Me") else 0
+        marks = marks + 1 if category(character) in _MARKS else 0
         if marks <= COMBINING_MARKS_MAX:
             kept.append(character)
     return "".join(kept)

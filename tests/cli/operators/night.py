@@ -1,7 +1,8 @@
 """A night that operators ask about: the scene of `docs/howto/operate.md`, on a real server."""
 
-from collections.abc import Callable
-from threading import Event
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
 from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
@@ -28,8 +29,9 @@ OPTIONS = ("--no-access-log", "--fleet-ttl-min", "10")
 SLED = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 
 
-def make(cli: Cli) -> None:
-    """Make the scene, and wait until who falls silent in it is silent."""
+@contextmanager
+def make(cli: Cli) -> Iterator[None]:
+    """Make the scene, wait until who falls silent in it is silent, and keep the others waiting."""
     operator = _as(cli, {"name": "night-shift", "role": "operator"})
     prow = _as(cli, {"name": "prow", "role": "user", "project_id": "ci"})
     _machines(cli)
@@ -44,6 +46,7 @@ def make(cli: Cli) -> None:
     operator.pool_pause("deploy/rack-7", "a switch is being replaced")
     operator.slots("clusters/aws").add(["eu-1", "eu-2", "us-1"], {})
     operator.slots("clusters/aws").drain("eu-2", keep=True, reason="the disk fails")
+    tickets = []
     for job, pool, hold in (
         ("4711/e2e", "install/azure-4", 2_400),
         ("4712/e2e", "install/azure-4", 1_500),
@@ -53,7 +56,7 @@ def make(cli: Cli) -> None:
         ("4716/smoke", "clusters/aws", None),
     ):
         labels = {"job": job, "host": f"runner-{job[3]}"}
-        prow.ask(
+        asked = prow.ask(
             LeaseWanted(
                 needs=[NeedWanted(pool=pool)],
                 key=str(uuid4()),
@@ -63,6 +66,26 @@ def make(cli: Cli) -> None:
                 ttl=1 if pool == "deploy/gold" else 3_600,
             )
         )
+        tickets += [asked.id] if asked.state == "waiting" else []
+    over = Event()
+    waiting = Thread(target=_wait_for, args=(prow, tickets, over))
+    waiting.start()
+    try:
+        _fall_silent(cli, operator)
+        yield
+    finally:
+        over.set()
+        waiting.join()
+
+
+def _wait_for(jobs: Admission, tickets: Sequence[str], over: Event) -> None:
+    """Ask for tickets again and again: whoever does not is passed over."""
+    while not over.wait(1):
+        for one in tickets:
+            jobs.lease(one)
+
+
+def _fall_silent(cli: Cli, operator: Admission) -> None:
     _until(lambda: any(one.unheard for one in operator.leases("deploy/gold")))
     _until(lambda: Fleet(cli.transport).agent(SLED).liveness != "fresh")
 

@@ -53,7 +53,7 @@ FACTS = {
     ),
     "What was it like yesterday?": (r"\d{4}-\d\d-\d\d \d\d:\d\d 2 \d 2 \d",),
     "Which slot is broken or drained?": (r"eu-2 drained .* the disk fails",),
-    "Is capacity left, and where?": (r"VCPU 2 128 0 124 4 96% 100% compute-00 93% compute-01",),
+    "Is capacity left, and where?": (r"VCPU 2 128 0 128 124 4 96% 100% compute-00 93% compute-01",),
 }
 """What each answer says, as patterns in the order in which they are found."""
 
@@ -88,8 +88,7 @@ def unsaid(lines: Sequence[str], facts: Sequence[str]) -> str | None:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """Return the command line in the folder of a server on which the night has come."""
-    with _served(tmp_path_factory.mktemp("night")) as cli:
-        night.make(cli)
+    with _served(tmp_path_factory.mktemp("night")) as cli, night.make(cli):
         yield cli
 
 

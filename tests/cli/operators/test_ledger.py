@@ -60,7 +60,8 @@ def test_a_host_is_drained_freed_and_deleted(cli: Cli) -> None:
     assert found["uuid"] == consumer
     assert cli.answer("consumer", "show", consumer[:8])["project"] == "shop"
     assert "is in use (VCPU=1)" in cli.refusal(4, "provider", "delete", "bbbbbbbb", "--yes")
-    assert "say --yes" in cli.refusal(2, "provider", "delete", "host-b")
+    assert "write all of it" in cli.refusal(2, "provider", "delete", other[:13], "--yes")
+    assert "add --yes" in cli.refusal(2, "provider", "delete", "host-b")
     assert cli.answer("provider", "delete", "host-b", "--yes")["deleted"] == other
     assert cli.refusal(7, "provider", "show", "host-b").startswith("there is no provider")
     assert cli.refusal(7, "consumer", "show", "dddddddd").startswith("there is no consumer")

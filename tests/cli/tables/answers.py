@@ -22,6 +22,7 @@ from moorage.wire.changes import Changes
 from moorage.wire.enums import State
 from moorage.wire.fleet import AgentPage, GroupPage
 from moorage.wire.pool_reports import HistoryPoint, OutcomeLine, PoolHistory, PoolReport
+from moorage.wire.providers import ConsumerPage, ProviderPage
 from moorage.wire.reporting import GhostPage, NodePage, PinPage, ReporterGroupPage
 from moorage.wire.slots import Slot, SlotDrain, SlotPage
 from tests.cli.tables.building import NOW, before, built
@@ -34,6 +35,7 @@ from tests.cli.tables.fleet_answers import (
     REPORTERS_EU,
     sums,
 )
+from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS
 
 GRANTED = 460
 TICKETS = 40
@@ -234,6 +236,9 @@ def answer_to(path: str, state: str | None, by: str = "class") -> Any:
     shown: dict[str, Any] = {f"/v1/leases/{one.id}": one for one in (*ENDED, *LEASES)}
     shown |= {
         "/v1/capacity": sums(by),
+        "/v1/providers": ProviderPage(providers=PROVIDERS, next=None, as_of="1.4711"),
+        "/v1/consumers": ConsumerPage(consumers=CONSUMERS, next=None, as_of="1.4711"),
+        f"/v1/consumers/{CONSUMERS[1].uuid}": CONSUMERS[1],
         "/v1/watch": Changes(changes=[], next="1.4711"),
         "/v1/pools": PoolPage(pools=POOLS_SHOWN, next=None),
         "/v1/agents": AgentPage(agents=AGENTS, next=None),

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.cli.tables.answers import ENDED, GRANTED, LEASES, PAUSED, POOLS, POOLS_SHOWN
 from tests.cli.tables.double import answering, on_terminal
 from tests.cli.tables.fleet_answers import AGENTS
+from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS
 from tests.cli.terminal.screens import watched
 
 FOLDER = Path(__file__).parent / "golden"
@@ -40,6 +41,10 @@ COMMANDS = {
     "fleet-by-aggregate": ["fleet", "--by", "aggregate"],
     "fleet-by-trait": ["fleet", "--by", "trait"],
     "fleet-providers": ["fleet", "--providers", "3"],
+    "provider-list": ["provider", "list"],
+    "provider-show": ["provider", "show", PROVIDERS[0].name],
+    "consumer-list": ["consumer", "list"],
+    "consumer-show": ["consumer", "show", CONSUMERS[1].uuid],
     "agent-list": ["agent", "list"],
     "agent-group-list": ["agent", "group", "list"],
     "agent-group-show": ["agent", "group", "show", "rack-2"],

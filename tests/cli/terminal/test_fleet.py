@@ -18,7 +18,8 @@ from tests.cli.pooled import Cli
 from tests.e2e.support.server import serve
 
 HOSTS = 12
-TITLES = ["class", "providers", "total", "reserved", "used", "free", "used%", "fullest", "emptiest"]
+TITLES = ["class", "providers", "total", "reserved", "offered", "used", "free", "used%"]
+TITLES += ["fullest", "emptiest"]
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +54,8 @@ def test_one_line_per_class(fleet: Cli) -> None:
     title, *lines = (line.split("\t") for line in fleet.lines("fleet"))
     assert title == TITLES
     assert lines == [
-        ["DISK_GB", "12", "1200", "0", "0", "1200", "0%", "0% host-00", "0% host-00"],
-        ["VCPU", "12", "96", "11", "8", "77", "9%", "100% host-00", "0% host-01"],
+        ["DISK_GB", "12", "1200", "0", "1200", "0", "1200", "0%", "0% host-00", "0% host-00"],
+        ["VCPU", "12", "96", "11", "85", "8", "77", "9%", "100% host-00", "0% host-01"],
     ]
 
 
@@ -64,9 +65,9 @@ def test_by_trait_and_only_one_class(fleet: Cli) -> None:
         line.split("\t") for line in fleet.lines("fleet", "--by", "trait", "--class", "VCPU")
     )
     assert title[:2] == ["class", "trait"]
-    assert [line[:7] for line in lines] == [
-        ["VCPU", "-", "7", "56", "7", "0", "49"],
-        ["VCPU", "CUSTOM_GOLD", "5", "40", "4", "8", "28"],
+    assert [line[:8] for line in lines] == [
+        ["VCPU", "-", "7", "56", "7", "49", "0", "49"],
+        ["VCPU", "CUSTOM_GOLD", "5", "40", "4", "36", "8", "28"],
     ]
     (only,) = fleet.lines("fleet", "--by", "aggregate", "--class", "CUSTOM_NONE")
     assert only.split("\t") == ["class", "aggregate", *TITLES[1:]]

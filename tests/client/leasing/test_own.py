@@ -172,6 +172,36 @@ def test_tasks(served: tuple[str, str], client: Client) -> None:
     asyncio.run(outer())
 
 
+def test_tasks_beside_each_other(
+    served: tuple[str, str], client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """More tasks than units are no mistake: nothing is said. A block that waits for one is."""
+    pool = pool_made(client, "own/beside", limit=2)
+
+    async def one(aclient: AsyncClient) -> None:
+        async with aclient.lease(pool):
+            pass
+
+    async def beside() -> None:
+        aclient = AsyncClient(*served)
+        await asyncio.gather(*(one(aclient) for _ in range(6)))
+
+    async def inside() -> str:
+        aclient = AsyncClient(*served)
+        async with aclient.lease(pool, 2) as lease:
+            inner = asyncio.create_task(one(aclient))
+            while lease.id not in caplog.text:
+                await asyncio.to_thread(threading.Event().wait, 0.05)
+        await inner
+        return lease.id
+
+    with caplog.at_level(logging.WARNING, "moorage.client"):
+        asyncio.run(beside())
+        assert caplog.text == ""
+        held = asyncio.run(asyncio.wait_for(inside(), SECONDS))
+    assert f"your own lease {held} holds 2 of 2 units of {pool}" in caplog.text
+
+
 def test_a_forked_child(served: tuple[str, str], client: Client) -> None:
     """A child that its block has forked is inside of the block."""
     pool = pool_made(client, "own/fork")

@@ -27,6 +27,13 @@ def test_escapes_are_visible() -> None:
     assert printable("\x9b31m\u202e\u2028\U000e0001") == "\\x9b31m\\u202e\\u2028\\U000e0001"
 
 
+def test_marks_do_not_cover_other_lines() -> None:
+    """Names of providers may have any number of them; letters that show nothing are shown."""
+    assert printable("h" + "\u0301" * 6) == "h" + "\u0301" * 4 + "\\u0301" * 2
+    assert printable("\u3164") == "\\u3164"
+    assert json.loads(printable_json('"h' + "\u0301" * 9 + '"')) == "h" + "\u0301" * 9
+
+
 def test_no_character_gets_through() -> None:
     """No control, format, separator or surrogate character is printed."""
     every = "".join(map(chr, range(sys.maxunicode + 1)))

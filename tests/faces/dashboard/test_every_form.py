@@ -55,7 +55,8 @@ def actions(native: Native) -> int:
 
 def sent(browser: Browser, target: str, token: str, **headers: str) -> Page:
     """Send a form with valid fields."""
-    fields = {"reason": "r", "priority": "1", "owner": "forms/owner", "form_token": token}
+    fields = {"reason": "r", "priority": "1", "owner": "forms/owner"}
+    fields |= {"sure": "yes", "form_token": token}
     return browser.ask("POST", target, fields, **headers)
 
 

@@ -29,6 +29,26 @@ def test_an_operator_pauses_and_resumes(native: Native) -> None:
     assert not paused(native, pool)
 
 
+@pytest.mark.parametrize("word", [":pause", "/revoke", "/force", "/gone"])
+def test_what_is_not_easily_undone_asks_first(native: Native, word: str) -> None:
+    """Without a script, on a page of its own, which has what was filled in; no is a link back."""
+    browser, pool = signed_in(native, "operator"), make_pool(native)
+    ticket = waiting_ticket(native, pool).body["id"]
+    page = f"/ui/pools/{pool}" if word == ":pause" else f"/ui/leases/{ticket}"
+    token = browser.get(page).document.forms[0].fields["form_token"]
+    sent = {"form_token": token, "reason": "<b>r</b>"}
+    asked = browser.ask("POST", f"{page}{word}", sent)
+    assert asked.status == 200
+    (form,) = asked.document.forms
+    assert (form.action, form.fields) == (f"{page}{word}", {**sent, "sure": "yes"})
+    assert page in asked.document.links
+    assert "<b>r</b>" in asked.document.text
+    assert not paused(native, pool)
+    assert native.ask("GET", f"/v1/leases/{ticket}").body["state"] == "waiting"
+    assert browser.ask("POST", form.action, {**form.fields, "form_token": "x"}).status == 403
+    assert browser.ask("POST", form.action, form.fields).status == 303
+
+
 def test_an_operator_moves_grants_and_revokes(native: Native) -> None:
     """All buttons of a ticket's page work."""
     browser, pool = signed_in(native, "operator"), make_pool(native)
@@ -58,7 +78,8 @@ def test_readers_have_no_buttons(native: Native, role: str) -> None:
         forms = browser.get(page).document.forms
         assert [one.action for one in forms if one.method == "post"] == ["/ui/sign-out"]
         token = forms[0].fields["form_token"]
-        assert browser.ask("POST", action, {"form_token": token}).status == 403
+        sent = {"form_token": token, "sure": "yes"}
+        assert browser.ask("POST", action, sent).status == 403
     assert not paused(native, pool)
     assert native.ask("GET", f"/v1/leases/{ticket}").body["state"] == "waiting"
 
@@ -88,7 +109,7 @@ def test_the_form_token_of_another_session_is_refused(native: Native) -> None:
     assert mine.ask("POST", action).status == 403, "without an Origin"
     assert not paused(native, pool)
     own = mine.get("/ui").document.forms[0].fields["form_token"]
-    assert mine.ask("POST", action, {"form_token": own}).status == 303
+    assert mine.ask("POST", action, {"form_token": own, "sure": "yes"}).status == 303
 
 
 def test_other_bodies_are_refused(native: Native) -> None:

@@ -104,13 +104,13 @@ def test_what_had_ended_before_was_not_revoked(native: Native) -> None:
     fields = next(one.fields for one in page.document.forms if one.action.endswith("/revoke"))
     native.ask("DELETE", f"/v1/leases/{first}")
     native.ask("DELETE", f"/v1/leases/{second}")
-    answer = browser.ask("POST", f"/ui/leases/{second}/revoke", fields)
+    answer = browser.ask("POST", f"/ui/leases/{second}/revoke", {**fields, "sure": "yes"})
     assert answer.status == 303
     shown = browser.get(answer.headers["location"]).document.text
     assert "Nothing was done: it had ended before." in shown
     third = ask(native, pool).body["id"]
     for _ in range(2):
-        answer = browser.ask("POST", f"/ui/leases/{third}/revoke", fields)
+        answer = browser.ask("POST", f"/ui/leases/{third}/revoke", {**fields, "sure": "yes"})
         assert "Revoked." in browser.get(answer.headers["location"]).document.text
 
 
@@ -119,7 +119,7 @@ def test_a_ticket_that_waits_no_more_is_shown(native: Native) -> None:
     browser, pool = signed_in(native, "operator"), make_pool(native)
     ticket = waiting_ticket(native, pool).body["id"]
     page = browser.get(f"/ui/leases/{ticket}")
-    fields = {**page.document.forms[-1].fields, "priority": "5"}
+    fields = {**page.document.forms[-1].fields, "priority": "5", "sure": "yes"}
     for _ in range(2):
         answer = browser.ask("POST", f"/ui/leases/{ticket}/force", fields)
         assert "Granted." in browser.get(answer.headers["location"]).document.text

@@ -124,7 +124,9 @@ def test_a_compressed_body_is_refused() -> None:
     assert place_of("POST", "/v1/nodes", has_body=True, is_coded=True) is None
 
 
-@pytest.mark.parametrize("name", [*sorted(OVERRIDING), "X_HTTP_Method_Override", "Content_Encoding"])
+@pytest.mark.parametrize(
+    "name", [*sorted(OVERRIDING), "X_HTTP_Method_Override", "Content_Encoding"]
+)
 def test_headers_that_replace_the_method_or_the_path(name: str) -> None:
     """They are refused in every request."""
     with pytest.raises(BadHeadError):

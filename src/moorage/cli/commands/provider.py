@@ -8,14 +8,8 @@ import msgspec
 
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, ledger_at_server, server_now
-from moorage.cli.support.options import (
-    WholeNumber,
-    confirm,
-    example,
-    json_option,
-    wide_option,
-    yes_option,
-)
+from moorage.cli.support.irreversible import Ask, irreversible
+from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import CONFLICT, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
@@ -25,9 +19,9 @@ from moorage.wire.providers import ConsumersAsked, InventoryShown, ProviderShown
 
 COLUMNS = (
     Column("id"),
-    Column("name", least=12),
+    Column("name", least=20),
     Column("state"),
-    Column("used", least=16),
+    Column("used", dropped=1, least=16),
     Column("parent", dropped=2, least=8),
     Column("traits", dropped=4, right=True),
     Column("changed", dropped=3, right=True),
@@ -201,12 +195,12 @@ def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
 @administering
 @_PROVIDER
 @_REASON
-@yes_option
+@irreversible("provider delete")
 @json_option
-def delete(text: str, reason: str, yes: bool, as_json: bool) -> None:
+def delete(text: str, reason: str, sure: Ask, as_json: bool) -> None:
     """Delete PROVIDER with its inventories; refused if something uses it or is below it."""
     with ledger_at_server() as ledger:
-        one = ids.provider_named(ledger, text)
+        one = ids.provider_named(ledger, text, whole=True)
         if _is_used(one):
             raise Failure(
                 CONFLICT,
@@ -214,7 +208,7 @@ def delete(text: str, reason: str, yes: bool, as_json: bool) -> None:
                 f" 'moorage consumer list --provider {one.name}'",
                 "provider_in_use",
             )
-        confirm(f"delete provider {one.name} ({one.uuid})", yes)
+        sure(f"{one.name} ({one.uuid})")
         ledger.provider_delete(one.uuid, reason)
     if as_json:
         show_json({"deleted": one.uuid, "name": one.name})

@@ -104,10 +104,10 @@ def token_id(tokens: Sequence[dict[str, str]], text: str, *, whole: bool = False
     return _only(text, found, whole=whole) if found else text
 
 
-def provider_named(ledger: Ledger, text: str) -> ProviderShown:
+def provider_named(ledger: Ledger, text: str, *, whole: bool = False) -> ProviderShown:
     """Return the provider with this name, or else the only one whose UUID begins so.
 
-    Raises Failure: 7, there is none; 2, several begin so.
+    With `whole` only a name or a UUID will do. Raises Failure: 7, there is none; 2, as `lease_id`.
     """
     if named := ledger.providers_named(text):
         return named[0]
@@ -120,7 +120,7 @@ def provider_named(ledger: Ledger, text: str) -> ProviderShown:
             " (at least 8 characters)",
             "provider_not_found",
         )
-    uuid = _only(text, [(one.uuid, one.name) for one in found])
+    uuid = _only(wanted, [(one.uuid, one.name) for one in found], whole=whole)
     return next(one for one in found if one.uuid == uuid)
 
 

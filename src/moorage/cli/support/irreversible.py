@@ -1,7 +1,7 @@
 """Commands that cannot be undone: they ask on a terminal, and take no beginning of an id.
 
 Elsewhere nobody can be asked. What a script names by its whole id or name is meant, so most of them
-go on; those after which a machine or its UUID can never be used again want `--yes`.
+go on. Those that cost a machine, or its UUID, or its place in the ledger, want `--yes`.
 """
 
 import functools
@@ -21,11 +21,12 @@ IRREVERSIBLE: Final = {
     "lease revoke": "End {}, whatever its holder does",
     "pool delete": "Delete the pool {}, with its settings and its past",
     "pool slot remove": "Remove the slot {}",
+    "provider delete": "Delete the provider {}, with its inventories and traits",
     "token revoke": "Revoke the token {}? Programs that use it stop",
 }
 """What each asks, by its name."""
 
-FINAL: Final = frozenset({"agent decommission", "agent expunge"})
+FINAL: Final = frozenset({"agent decommission", "agent expunge", "provider delete"})
 """Those that want `--yes` where nobody can be asked."""
 
 Ask = Callable[[str], None]

@@ -1,7 +1,6 @@
 """Options that commands share; those for settings are generated from the settings."""
 
 import math
-import sys
 from collections.abc import Callable
 from socket import socket
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -9,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import click
 
 from moorage import config
-from moorage.cli.support.output import FAILED, USAGE, Failure
+from moorage.cli.support.output import USAGE, Failure
 from moorage.config.errors import ConfigError
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -145,21 +144,3 @@ def _labels(context: click.Context, parameter: click.Parameter, texts: tuple[str
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
         labels[name] = value
     return labels or None
-
-
-def yes_option(command: C) -> C:
-    """Add the option `--yes` to a command."""
-    return click.option("--yes", is_flag=True, help="Do not ask.")(command)
-
-
-def confirm(what: str, yes: bool) -> None:
-    """Return if the user agrees to what is about to be done; without a terminal nobody is asked.
-
-    Raises Failure: 2, there is nobody to ask; 1, the user does not agree.
-    """
-    if yes:
-        return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Failure(USAGE, f"{what}: this cannot be undone; say --yes")
-    if not click.confirm(f"{what}: this cannot be undone. Continue?", err=True):
-        raise Failure(FAILED, "nothing was done")

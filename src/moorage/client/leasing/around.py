@@ -50,3 +50,9 @@ def leases_here() -> list[str]:
     """Return the ids of the leases around this code, from the outermost to the innermost."""
     here = _place()
     return [one.id for one, place in _AROUND.get() if one.is_held and place == here]
+
+
+def leases_before() -> list[str]:
+    """Return the ids of the leases of the blocks that have started this task."""
+    here = _place()
+    return [one.id for one, place in _AROUND.get() if one.is_held and place != here]

@@ -9,11 +9,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar
 
-from moorage.client.leasing.around import enter, leases_here, leave
+from moorage.client.leasing.around import enter, leases_before, leases_here, leave
 from moorage.client.leasing.dry_run import NoServer, holding
 from moorage.client.leasing.errors import LeaseLostError, TooManyLeasesError
 from moorage.client.leasing.options import HoldingOptions
 from moorage.client.run.lease.api import Leases
+from moorage.client.run.lease.nesting import OwnLeases
 
 T = TypeVar("T")
 
@@ -94,7 +95,8 @@ class AsyncHolding:
         """See `Holding.acquire`."""
         self._places.take()
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._holding.around = leases_here()
+        # Tasks beside this one are many, and do not wait for it: only those count that started it.
+        self._holding.own = OwnLeases(leases_here(), leases_before(), complete=True)
         try:
             try:
                 await asyncio.shield(_begun(self._holding.acquire))

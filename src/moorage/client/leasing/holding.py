@@ -66,8 +66,8 @@ class Holding:
         self._outcome: tuple[str, str] | None = None
         self._reason: str | None = None
         """Why it was lost, once it is released."""
-        self.around: list[str] | None = None
-        """The leases around it; None: those around the caller of `acquire`."""
+        self.own: OwnLeases | None = None
+        """The leases around it and beside it; None: as the caller of `acquire` has them."""
 
     @property
     def id(self) -> str:
@@ -122,11 +122,12 @@ class Holding:
                 raise RuntimeError("this lease was used before: call client.lease() for each one")
             self._pid, key = os.getpid(), self._options.key
             self._keys = OwnKey() if key is None else StandingKey(key)
-            around = leases_here() if self.around is None else self.around
-            around = [*leases_around(os.environ), *around]
-            own = OwnLeases(around, _beside(self))
+            own = self.own or OwnLeases(leases_here(), _beside(self))
+            around = [*leases_around(os.environ), *own.around]
             if self._options.patience.wait <= SHORT_SECONDS:
-                own = OwnLeases([], [*around, *own.beside])
+                own = own._replace(around=[], beside=[*around, *own.beside])
+            else:
+                own = own._replace(around=around)
             self._acquiring = Acquiring(
                 self._leases,
                 self._options.wish,

@@ -29,6 +29,9 @@ BYTES_MAX = 4_096
 MARKS_MAX = 4
 """Combining marks in a row, see `core.limits.COMBINING_MARKS_MAX`; further ones are escaped."""
 
+FILLERS = "\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+"""Letters that show nothing, see `core.texts`; they are escaped."""
+
 
 def is_on(name: str, environ: Mapping[str, str], unset: bool) -> bool:
     """Return the value of a variable that is a switch; `unset`: if it is empty or missing.
@@ -136,5 +139,6 @@ def accepted(value: str) -> str:
     shown, marks = [], 0
     for one in value[:LENGTH_MAX]:
         marks = marks + 1 if category(one) in ("Mn", "Me") else 0
-        shown.append(one if one.isprintable() and marks <= MARKS_MAX else ascii(one)[1:-1])
+        plain = one.isprintable() and marks <= MARKS_MAX and one not in FILLERS
+        shown.append(one if plain else ascii(one)[1:-1])
     return "".join(shown)[:LENGTH_MAX]

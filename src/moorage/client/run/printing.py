@@ -2,7 +2,8 @@ r"""Makes text from outside safe to show on a terminal and in a log.
 
 Owners, keys, labels and messages come from other users. Escape sequences in them could rewrite the
 screen or fill the clipboard, line breaks could forge lines, and direction marks could hide text. So
-characters that are not printable are shown as Python escapes: `\x1b`.
+characters that are not printable are shown as Python escapes: `\x1b`. So are letters that show
+nothing, and all but the first of many combining marks, which would cover other lines.
 """
 
 from __future__ import annotations
@@ -11,23 +12,39 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
+from unicodedata import category
+
+FILLERS = "\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+"""Letters that show nothing, see `core.texts`."""
+
+MARKS_MAX = 4
+"""Combining marks in a row, see `core.limits.COMBINING_MARKS_MAX`."""
 
 
 def printable(text: str) -> str:
     """Return a text on one line, without control characters."""
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return "".join(one if shown else ascii(one)[1:-1] for one, shown in _judged(text))
+
+
+def _judged(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character, and whether it is shown as it is."""
+    marks = 0
+    for one in text:
+        marks = marks + 1 if category(one) in ("Mn", "Me") else 0
+        yield one, one.isprintable() and marks <= MARKS_MAX and one not in FILLERS
 
 
 def printable_json(text: str) -> str:
     """Return an equivalent, printable JSON text; its line breaks stay: they are between values."""
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one == "\n" else _escaped(one) for one in text)
+    judged = _judged(text)
+    return "".join(one if shown or one == "\n" else _escaped(one) for one, shown in judged)
 
 
 def _escaped(character: str) -> str:

@@ -1,4 +1,4 @@
-"""What all actions of forms share: what the next page says, and numbers in fields."""
+"""What all actions of forms share: what they ask first, what the next page says, numbers."""
 
 import re
 from collections.abc import Mapping
@@ -25,6 +25,21 @@ NOTICES: Mapping[str, str] = {
 
 An address may come from anyone, so it cannot have the text.
 """
+
+QUESTIONS: Mapping[str, str] = {
+    "pause": "Pause it? Nothing is granted until it is resumed. Jobs with --best-effort start"
+    " without a lease when their wait is over, unless they have --unless-paused.",
+    "revoke": "Revoke it? Its units become free although its job may still run.",
+    "revoke_owner": "End all of these tickets and leases of this owner? Units become free although"
+    " jobs may still run.",
+    "gone": "Is its job gone, without having released its slots? Then no late release is expected"
+    " of it.",
+    "force": "Grant this ticket at once, over the limit if necessary?",
+}
+"""What is asked before an action: by the script of a page, otherwise on a page of its own."""
+
+SURE = "sure"
+"""The field of a form whose question was answered with yes."""
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 

@@ -19,7 +19,7 @@ from moorage.core.errors import Code, Error
 from moorage.faces.addresses import client_of
 from moorage.faces.dashboard import forms
 from moorage.faces.dashboard import headers as head
-from moorage.faces.dashboard.actions import NOTICES
+from moorage.faces.dashboard.actions import NOTICES, QUESTIONS, SURE
 from moorage.faces.dashboard.assets import assets
 from moorage.faces.dashboard.assets import tag as assets_tag
 from moorage.faces.dashboard.live import EVENTS, Live, View
@@ -161,7 +161,11 @@ class DashboardFace:
         if isinstance(entry, Data):
             return _data(await entry.read(request), headers)
         if isinstance(entry, Action):
-            return await self._act(entry, request, headers, receive, reader)
+            form = await forms.form_read(headers, receive, self._limits)
+            forms.check_token(form, reader.secret)
+            if entry.asks and SURE not in form:
+                return self._question(entry, scope, form)
+            return _redirect(await entry.act(replace(request, form=form)))
         if entry.live and scope["method"] == "GET" and EVENTS in headers.get("accept", ""):
             return self._stream(scope, entry, request, reader)
         return await self._page(entry, request, reader)
@@ -222,6 +226,7 @@ class DashboardFace:
             "navigation": navigation(request),
             "reader": request.caller.user_id,
             "live": False,
+            "questions": QUESTIONS,
             "notice": NOTICES.get(request.query.get("notice", ""), ""),
         }
 
@@ -242,17 +247,18 @@ class DashboardFace:
 
     # Forms
 
-    async def _act(
-        self,
-        action: Action,
-        request: PageRequest,
-        headers: dict[str, str],
-        receive: Receive,
-        reader: Reader,
+    def _question(
+        self, action: Action, scope: Scope, form: Mapping[str, str]
     ) -> tuple[int, head.Headers, bytes]:
-        form = await forms.form_read(headers, receive, self._limits)
-        forms.check_token(form, reader.secret)
-        return _redirect(await action.act(replace(request, form=form)))
+        """Ask before an action: what the script of a page has not asked, or nobody has."""
+        text = self._templates.get("sure.html").render(
+            title="Are you sure?",
+            question=QUESTIONS[action.asks],
+            action=quote(path_of(scope), safe="/:"),
+            fields={**form, SURE: "yes"},
+            back=_back(scope),
+        )
+        return HTTPStatus.OK, head.head(HTML), text.encode()
 
     async def _sign_in(
         self, scope: Scope, headers: dict[str, str], receive: Receive, method: str

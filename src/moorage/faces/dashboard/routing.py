@@ -167,6 +167,8 @@ class Action:
 
     path: str
     act: Act
+    asks: str = ""
+    """What it asks first, one of `actions.QUESTIONS`; empty: nothing."""
     method: str = "POST"
 
 

@@ -164,11 +164,16 @@ class Browser:
         return self.ask("POST", "/ui/sign-in", {"token": token, "next": following}, **headers)
 
     def submit(self, path: str, action: str, **fields: str) -> Page:
-        """Read a page and submit its form with this target."""
+        """Read a page and submit its form with this target, and the page that asks first."""
         page = self.get(path)
         assert page.status == 200, page
         (form, *_) = [one for one in page.document.forms if one.action == action]
-        return self.ask("POST", action, {**form.fields, **fields})
+        answer = self.ask("POST", action, {**form.fields, **fields})
+        if answer.status == 200:
+            (form,) = answer.document.forms
+            assert (form.action, form.fields.get("sure")) == (action, "yes"), answer
+            answer = self.ask("POST", action, form.fields)
+        return answer
 
     def events(self, path: str) -> Generator[tuple[str, str], None, None]:
         """Yield the events of a page's stream, by name and data, until it ends."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.support.any_cluster import any_cluster_options, any_connection
-from moorage.cli.support.options import example
-from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say
+from moorage.cli.support.options import example, json_option
+from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
 from moorage.cli.support.provisioning import carried_out
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ REASON_LENGTH_MAX = 200
 @click.option("--cluster", metavar="NAME", help="Only the hosts of this Cluster of Cluster API.")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for people.")
 @any_cluster_options
+@json_option
 def hold(namespace: str, cluster: str | None, reason: str, **words: Any) -> None:
     """Start no host of a namespace that waits.
 
@@ -45,6 +46,7 @@ def hold(namespace: str, cluster: str | None, reason: str, **words: Any) -> None
 @click.argument("namespace")
 @click.option("--cluster", metavar="NAME", help="Only the hosts of this Cluster of Cluster API.")
 @any_cluster_options
+@json_option
 def resume(namespace: str, cluster: str | None, **words: Any) -> None:
     """Let hosts start again that `moorage metal3 hold` has held."""
 
@@ -82,6 +84,9 @@ def _carry_out(
             raise Failure(FAILED, str(error)) from None
         except KubernetesError as error:
             raise Failure(UNREACHABLE if error.status is None else FAILED, str(error)) from None
-        say(f"{said}: {found.changed} of {found.hosts} hosts")
+        if words["as_json"]:
+            show_json({"changed": found.changed, "hosts": found.hosts})
+        else:
+            say(f"{said}: {found.changed} of {found.hosts} hosts")
 
     carried_out(work, "kubernetes")

@@ -13,16 +13,16 @@ FULL_PERCENT, BUSY_PERCENT = 100, 90
 """From these shares of the capacity on, a class is shown in the colour of full and busy ones."""
 
 FIGURES = (
-    Column("providers", dropped=2, right=True),
-    Column("total", dropped=1, right=True),
-    Column("reserved", dropped=3, right=True),
-    Column("offered", right=True),
+    Column("providers", dropped=3, right=True),
+    Column("total", dropped=2, right=True),
+    Column("reserved", dropped=4, right=True),
+    Column("offered", dropped=1, right=True),
     Column("used", right=True),
     Column("free", right=True),
     Column("used%", right=True),
 )
 
-ENDS = (Column("fullest", dropped=5, least=24), Column("emptiest", dropped=4, least=24))
+ENDS = (Column("fullest", dropped=6, least=24), Column("emptiest", dropped=5, least=24))
 
 CAPACITY = (Column("class"), *FIGURES, *ENDS)
 

@@ -43,10 +43,14 @@ class NestedError(NotGrantedError):
 
 
 class OwnLeases(NamedTuple):
-    """The ids of own leases: those `around` end after the request, those `beside` may do so."""
+    """The ids of own leases: those `around` end after the request, those `beside` may do so.
+
+    `complete`: those are all of this process that matter. Otherwise it may be any of them.
+    """
 
     around: Sequence[str]
     beside: Sequence[str] = ()
+    complete: bool = False
 
 
 def leases_around(environ: Mapping[str, str]) -> list[str]:
@@ -144,7 +148,7 @@ def _units(pool: str) -> Callable[[Lease], int]:
 def _beside(leases: Leases, pool: str, own: OwnLeases) -> list[Lease]:
     """Return granted leases of this process, and those that name it or an ancestor of it."""
     found = {one.id: one for one in _granted(leases, own.beside)}
-    processes = {str(pid) for pid in (os.getpid(), *lineage())}
+    processes = {str(pid) for pid in (*(() if own.complete else (os.getpid(),)), *lineage())}
     for one in leases.held_here(pool, accepted(socket.gethostname()), LEASES_MAX):
         if one.labels.get("pid") in processes:
             found[one.id] = one

@@ -158,7 +158,7 @@ ENTRIES = (
     Data(path=f"{ROOT}/pools.csv", read=export),
     Data(path=f"{ROOT}/pools.json", read=export),
     Page(path=f"{ONE}:what-if", title="What if", template="what_if.html", show=what_if, live=False),
-    Action(path=f"{ONE}:pause", act=pause),
+    Action(path=f"{ONE}:pause", act=pause, asks="pause"),
     Action(path=f"{ONE}:resume", act=resume),
     Page(path=ONE, title="Pool", template="pool.html", show=show_one),
 )

@@ -99,7 +99,10 @@ const sent = new WeakMap();
 document.addEventListener("submit", (event) => {
   const form = event.target, question = form.dataset.confirm;
   if (Date.now() - sent.get(form) < TWICE || (question && !window.confirm(question))) event.preventDefault();
-  else if (form.method === "post") sent.set(form, Date.now());
+  else if (form.method === "post") {
+    sent.set(form, Date.now());
+    if (question) form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "sure", value: "yes" }));
+  }
 });
 
 // Fields that filter a page submit their form as soon as they change. That loads the page again, and
