@@ -248,7 +248,7 @@ def test_killed_at_the_grant(server: Serving) -> None:
             place.until(1, 0)
     begun = time.monotonic()
     for way in sorted(places, key=lambda one: one != "lease proxy"):
-        place, kept = places[way], way != "lease proxy"  # its callers ask anew
+        place, kept = places[way], way != "lease proxy"  # its callers have no ticket
         place.until(0, int(kept), CONFIRM + SLACK)
         # Several processes of the service may tell several clients of one native grant.
         soon = way == "lease proxy" or place.engine == "sqlite"

@@ -91,7 +91,7 @@ def undelivered(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId) -> 
 def _over(draft: Draft, lease: Lease, cause: Cause, detail: str = "") -> None:
     """End a lease or ticket. The ticket of an unconfirmed grant waits again, as it can be polled.
 
-    Callers of Boskos and of the lease proxy ask anew. A forced pull ticket waits for nobody, so it
+    Callers of Boskos and of the lease proxy ask again. A forced pull ticket waits for nobody, so it
     would be granted again at once.
     """
     returns = not (is_foreign(lease.owner) or (lease.forced and lease.pull))

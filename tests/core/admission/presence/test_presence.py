@@ -249,7 +249,7 @@ def test_a_short_hold_ends_nothing_that_nobody_knows_of(world: World) -> None:
 
 
 def test_a_forced_grant_without_a_client_ends(world: World) -> None:
-    """A forced pull ticket is granted whoever asks for it: it would be granted again at once."""
+    """A forced pull ticket is granted without a poll, so it would be granted again at once."""
     ask(world, "forced", forced=True, pull=True)
     assert world.states()["forced"] == "g"
     world.wait(CONFIRM)
