@@ -173,7 +173,8 @@ async def test_cleaning_after_a_deletion(it: World) -> None:
     it.wish(1, 2, target="deleted")
     async with it.governor() as governor:
         for done in (1, 2):
-            await until(lambda done=done: len(it.entered("deleting")) == done, governor.tick)
+            while len(it.entered("deleting")) < done:
+                await governor.tick()
             assert it.operator.pool(POOL).occupied == 1
             await it.double.advance(60.0)
             assert len(it.entered("cleaning")) == done
