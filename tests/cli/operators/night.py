@@ -79,7 +79,7 @@ def make(cli: Cli) -> Iterator[None]:
 
 
 def _wait_for(jobs: Admission, tickets: Sequence[str], over: Event) -> None:
-    """Ask for tickets again and again: whoever does not is passed over."""
+    """Ask for tickets again and again: one that nobody asks for is passed over."""
     while not over.wait(1):
         for one in tickets:
             jobs.lease(one)

@@ -295,10 +295,12 @@ def test_a_machine_has_the_condition_of_its_present_agent(native: Native, reader
     body = {"facts": {"hostname": "host"}, "parts": [], "root": root["uuid"]}
     for path in (present, former):
         assert native.ask("PUT", path, {"group": "moved"}).status < 300
+    assert native.ask("PUT", f"{former}/root", {"root": root["uuid"]}).status == 200
     assert native.ask("POST", f"{former}/register", {**body, "boot_id": "a"}).status == 200
     for word in ("expunge", "decommission"):
         answer = native.ask("POST", f"{former}/{word}", {"reason": "replaced"})
         assert answer.status == 200, answer
+    assert native.ask("PUT", f"{present}/root", {"root": root["uuid"]}).status == 200
     answer = native.ask("POST", f"{present}/register", {**body, "boot_id": "b"})
     assert answer.status == 200, answer
     drawn = columns(native, reader, "group=agents")

@@ -138,3 +138,15 @@ def test_what_is_no_priority_is_refused(native: Native, text: str) -> None:
     page = f"/ui/leases/{ticket}"
     answer = signed_in(native, "operator").submit(page, f"{page}/priority", priority=text)
     assert answer.status == 400, answer
+
+
+def test_a_pool_whose_jobs_all_gave_up_is_shown(native: Native) -> None:
+    """It has a past, but no lease of which it could be said how long it waited and lasted."""
+    browser, pool = signed_in(native, "reader"), make_pool(native)
+    ticket = waiting_ticket(native, pool).body["id"]
+    answer = native.ask("DELETE", f"/v1/leases/{ticket}?gave_up=true")
+    assert answer.body["cause"] == "gave_up", answer
+    page = browser.get(f"/ui/pools/{pool}")
+    assert page.status == 200
+    assert "1 gave up after" in page.document.text
+    assert "Lasted" not in page.document.text

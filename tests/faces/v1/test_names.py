@@ -234,6 +234,13 @@ def explain(one: Attempt) -> None:
     one.send("POST", "/v1/explain", {"groups": [group]})
 
 
+def wish(one: Attempt) -> None:
+    """Wish for a class that the machine does not have."""
+    enroll(one)
+    body = {"resource_class": one.custom, "amount": 1}
+    one.send("POST", f"/v1/agents/{one.uuid}/desired", body)
+
+
 SEEN_AT = "2026-01-01T00:00:00Z"
 TRIES: dict[str, Callable[[Attempt], object]] = {
     "POST /v1/tokens": lambda one: one.send(
@@ -255,14 +262,7 @@ TRIES: dict[str, Callable[[Attempt], object]] = {
     "PUT /v1/agents/{id}/root": lambda one: one.send(
         "PUT", f"/v1/agents/{one.uuid}/root", {"root": str(uuid4())}
     ),
-    "POST /v1/agents/{id}/desired": lambda one: (
-        enroll(one),
-        one.send(
-            "POST",
-            f"/v1/agents/{one.uuid}/desired",
-            {"resource_class": one.custom, "amount": 1},
-        ),
-    ),
+    "POST /v1/agents/{id}/desired": wish,
     "POST /v1/agents/{id}/enroll": lambda one: one.send(
         "POST", f"/v1/agents/{one.uuid}/enroll", {"group": one.below}
     ),
@@ -319,7 +319,7 @@ def test_every_route_that_writes_has_a_row() -> None:
 
 @pytest.mark.parametrize("route", TRIES)
 def test_who_may_take_which_name(native: Native, route: str) -> None:
-    """Whoever may, can; for all others the name does not exist afterwards."""
+    """Those who may, can; for all others the name does not exist afterwards."""
     took: dict[str, set[str]] = {kind: set() for kind in NAMES[route]}
     for role in CALLERS:
         one = Attempt(native, role)
