@@ -219,7 +219,9 @@ def test_wrong_methods_of_pools(native: Native) -> None:
 def test_defaults_are_the_same_everywhere() -> None:
     """Defaults of the native API are those of the core and of the Placement API."""
     wanted, core = wire.PoolWanted(limit=1), spec_of(wire.PoolWanted(limit=1))
-    assert core == PoolSpec(limit=1, ttl=core.ttl, ttl_max=core.ttl_max)
+    # A pool that was stored by an older release has no `proxy_ttl`, so the core has no default.
+    assert core == PoolSpec(limit=1, ttl=core.ttl, ttl_max=core.ttl_max, proxy_ttl=core.proxy_ttl)
+    assert wanted.proxy_ttl is not None and core.proxy_ttl == wanted.proxy_ttl * SECOND
     assert (core.ttl, core.ttl_max) == (SLOTTED.ttl, SLOTTED.ttl_max)
     assert core.ttl == wanted.ttl * SECOND
     asked = wire.LeaseWanted(needs=[], key="a")
