@@ -20,6 +20,8 @@ ENDS = {
     "hold_over": None,
     "ttl_over": None,
     "unheard": None,
+    "gave_up": None,  # that of another process with this key
+    "unconfirmed": None,
 }
 """The `why` of each cause; None: nobody wanted the end, so the client asks again."""
 

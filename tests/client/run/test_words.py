@@ -129,7 +129,7 @@ def test_a_lease_is_read() -> None:
     assert (lease.expires_at, lease.ttl, lease.hold) == ("2026-01-02T00:00:00Z", 60.0, None)
     waiting = wire.Waiting(position=3, eta_seconds=(1.0, 2.5), overdue=False, code="c", reason="r")
     ticket = lease_of(lease_json(state="waiting", waiting=msgspec.to_builtins(waiting)))
-    assert ticket.waiting == Waiting(3, (1.0, 2.5), "r")
+    assert ticket.waiting == Waiting(3, (1.0, 2.5), "r", code="c")
 
 
 def test_a_lease_ends_by_its_ttl_or_its_hold() -> None:
