@@ -216,7 +216,7 @@ def test_top_once(cli: Cli) -> None:
     high = cli.ask("first", priority=5)
     for command in (["top"], ["top", "--once"]):
         header, *rows = (line.split("\t") for line in cli.lines(*command))
-        assert header == ["pool", "in use", "waiting", "state", "first", "eta", "why"]
+        assert header == ["pool", "in use", "waiting", "state", "first", "eta", "reason"]
         (row,) = (row for row in rows if row[0] == "first")
         assert row[1:4] == ["1/1", "2", "full"]
         assert row[4].startswith("admin ")

@@ -119,7 +119,8 @@ class Admission:
         after: tuple[int, str] | None = (0, "")
         while after is not None:
             page = await self.queries.tickets(after, PAGE_MAX)
-            await self._transactor.submit(TicketsLeft([one.id for one in page]))
+            if page:
+                await self._transactor.submit(TicketsLeft([one.id for one in page]))
             after = (page[-1].arrival, page[-1].id) if len(page) == PAGE_MAX else None
 
     async def _reload(self) -> tuple[Changes, When]:

@@ -122,7 +122,7 @@ class Leases:
         try:
             return [lease_of(one) for one in answer["leases"]]
         except (KeyError, TypeError) as error:
-            raise StrangeAnswerError(f"the response has no leases: {error!r}") from error
+            raise StrangeAnswerError(f"the response has no leases: {misfit_text(error)}") from error
 
     def units_of(self, pool: str) -> tuple[int, int | None]:
         """Return how many units of a pool can be granted at once: in all, and to one owner."""
@@ -131,7 +131,7 @@ class Leases:
             quota = found.get("quota")
             return int(found["units"]), None if quota is None else int(quota)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise StrangeAnswerError(f"the response is not a pool: {error!r}") from error
+            raise StrangeAnswerError(f"the response is not a pool: {misfit_text(error)}") from error
 
     def look(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease; while it is a waiting ticket, wait for a change."""
