@@ -278,11 +278,14 @@ class Machine(RuleBasedStateMachine):
         lease = self.world.lease(ticket.id)
         if token == lease.token:
             return
-        for change in (self.world.release, self.world.renew):
+        waits = ticket.state == "w"
+        # A release withdraws a ticket, whatever its owner believes to have.
+        for change in (self.world.renew,) if waits else (self.world.release, self.world.renew):
             try:
                 change(ticket.id, Proof(ticket.owner, token))
             except Error as refusal:
-                assert refusal.code == Code.TOKEN_STALE
+                # A grant that was taken back is a ticket again, which has no token.
+                assert refusal.code == (Code.LEASE_ENDED if waits else Code.TOKEN_STALE)
             else:
                 raise AssertionError("an outdated token was accepted")
             assert self.world.lease(ticket.id) == lease

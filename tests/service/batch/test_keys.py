@@ -125,6 +125,8 @@ class Results(NamedTuple):
 
     values: dict[str, str]
     changed: bool
+    unfinished: set[str]
+    """Pools whose lines a following batch is to scan."""
 
 
 class Twice:
@@ -172,8 +174,8 @@ class Twice:
         cases = [make() for make in makers]
         own = None
         if self.omitted is None or any(isinstance(one, self.omitted[0]) for one in cases):
-            own = await self._with_own_keys(cases)
-        whole = await self._decided([make() for make in makers], self.everything)
+            own = await self._with_own_keys(cases, makers)
+        whole = await self._decided([make() for make in makers], self.everything, commits=True)
         if own is not None and own != whole.values:
             differing = {key for key in own | whole.values if own.get(key) != whole.values.get(key)}
             lines = [f"{key}: {own.get(key)}, {whole.values.get(key)}" for key in sorted(differing)]
@@ -193,28 +195,42 @@ class Twice:
         async with self.engine.transaction() as transaction:
             self.facts = await transaction.run(facts_load(self.everything))
 
-    async def _with_own_keys(self, cases: Sequence[UseCase[Any]]) -> dict[str, str]:
-        if self.omitted is not None:
-            kind, part = self.omitted
-            cases = [OmittingKeys(one, part) if isinstance(one, kind) else one for one in cases]
+    async def _with_own_keys(
+        self, cases: Sequence[UseCase[Any]], makers: Sequence[Maker]
+    ) -> dict[str, str]:
+        """Decide a batch, with the lines that it asks a following batch to scan."""
         try:
-            return (await self._decided(cases)).values
+            found = await self._decided(self._omitting(cases))
+            if found.unfinished:
+                again = self._omitting([make() for make in makers])
+                found = await self._decided(again, AdmissionKeys(pools=found.unfinished))
+            return found.values
         except Exception as fault:
             return {"fault": repr(fault)}
 
+    def _omitting(self, cases: Sequence[UseCase[Any]]) -> Sequence[UseCase[Any]]:
+        if self.omitted is None:
+            return cases
+        kind, part = self.omitted
+        return [OmittingKeys(one, part) if isinstance(one, kind) else one for one in cases]
+
     async def _decided(
-        self, cases: Sequence[UseCase[Any]], more: AdmissionKeys | None = None
+        self,
+        cases: Sequence[UseCase[Any]],
+        more: AdmissionKeys | None = None,
+        *,
+        commits: bool = False,
     ) -> Results:
-        """Decide a batch; with `more` keys, commit it."""
+        """Decide a batch, also with `more` keys."""
         loop = asyncio.get_running_loop()
         cases = [*([] if more is None else [Loading(more)]), *cases]
         loaded = [Item(loop.create_future(), case, case.keys()) for case in cases]
         items = [item for item in loaded if not isinstance(item.work, Loading)]
         async with self.engine.transaction() as transaction:
             made = await self.batches.run(loaded, ExtraLoads(), Timeless(transaction))
-            if more is not None and made.written:
+            if commits and made.written:
                 await transaction.commit()
-        if more is not None:
+        if commits:
             self.accepted |= {type(item.work) for item in items if item.refusal is None}
         return self._results(made, items)
 
@@ -232,7 +248,8 @@ class Twice:
         values |= {"arrivals": changes.arrivals, "audit": rows}
         texts = {key: json.encode(one, order="deterministic") for key, one in values.items()}
         changed = changes.is_published or bool(changes.heard or changes.postponed)
-        return Results({key: text.decode() for key, text in texts.items()}, changed)
+        shown = {key: text.decode() for key, text in texts.items()}
+        return Results(shown, changed, changes.unfinished)
 
 
 def _answer(item: Item) -> object:

@@ -102,8 +102,7 @@ def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer
     found, changes = lease_of(facts, lease), Changes()
     if found.state != "waiting" or found.heard_until is None:
         return changes, lease
-    if found.attended and not found.pull and is_silent(found, moment):
-        changes.unfinished.update(need.pool for need in found.needs)
+    _note_return(changes, moment, found)
     if is_waited_for(found):
         changes.polled.add(lease)
         if until == moment.alive + found.patience:  # no request waits for it
@@ -401,11 +400,18 @@ def _renewed(moment: Moment, lease: Lease) -> Changes:
     if is_unconfirmed(lease):
         changes.heard[lease.id] = confirmed_until(lease, moment)
     elif lease.state == "waiting":
+        _note_return(changes, moment, lease)
         _live_on(changes, moment, lease)
     elif lease.ttl is not None and lease.heard_until is not None:
         until = max(lease.heard_until, moment.alive + lease.ttl)
         changes.heard[lease.id] = Instant(until)
     return changes
+
+
+def _note_return(changes: Changes, moment: Moment, ticket: Lease) -> None:
+    """Have the lines of a ticket scanned that was passed over: from now on it may be granted."""
+    if ticket.attended and not ticket.pull and is_silent(ticket, moment):
+        changes.unfinished.update(need.pool for need in ticket.needs)
 
 
 def _live_on(changes: Changes, moment: Moment, ticket: Lease) -> None:
