@@ -77,7 +77,7 @@ class Drawing:
             *((self._release, 5), (self._revoke, 1), (self._hold, 1), (self._retry, 3)),
             (self._record, 2),
             *((self._outcome, 1), (self._sweep, 1), (self._put, 6), (self._pause, 2)),
-            *((self._move, 1), (self._force, 1)),
+            *((self._move, 1), (self._force, 1), (self._gone, 2), (self._clear, 1)),
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
             *((self._confirm, 3), (self._restart, 1), (self._proxy_back, 3)),
@@ -181,6 +181,19 @@ class Drawing:
 
     def _revoke(self) -> Maker:
         return partial(revoke_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
+
+    def _gone(self) -> Maker:
+        lease = self._lease_id("granted", "ended")
+        found = self.facts.leases.get(lease)
+        pools = frozenset() if found is None else frozenset(need.pool for need in found.needs)
+        by = OnBehalf(TESTER)
+        return partial(revoke_cases.HolderGone, lease, "why", pools, by=by)
+
+    def _clear(self) -> Maker:
+        owner = self.dice.choice(("me", "you"))
+        what = revoke_cases.Clearing(owner, ("waiting", "granted"), "why", TESTER)
+        found = [one.id for one in self._leases("waiting", "granted")]
+        return partial(revoke_cases.Clear, tuple(found[:3]), what)
 
     def _hold(self) -> Maker:
         lease = self._lease_id("granted", "waiting")

@@ -113,7 +113,7 @@ def test_the_script_finds_a_retry_with_another_key(
     monkeypatch.setattr(acquiring, "_begun", anew)
     script = Script(port, tmp_path, port.pool(limit=9))
     with script.relay:
-        script.relay.lost_answers = {2}  # the lease of the first retry
+        script.relay.lost_answers = {3}  # the first retry, after the lease and its confirmation
         with pytest.raises(AssertionError, match=r"leases after retry|leaked"):
             script.play(STEPS, "renew")
 

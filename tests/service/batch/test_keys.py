@@ -52,7 +52,7 @@ T = TypeVar("T")
 BATCHES = 120
 SEEDS = 6
 BATCHES_ON_POSTGRES = 60
-SEEDS_OF_CONTROL = 8
+SEEDS_OF_CONTROL = 24
 
 STRICTLY = ((Acquire, "ends"), (TakeNamed, "slots"))
 """Cases and parts of keys that occur only where Boskos' behavior is followed to the letter."""
