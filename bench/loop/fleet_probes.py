@@ -16,6 +16,8 @@ def fleet(asked: Callable[..., P]) -> Iterator[P]:
     parts = [{"provider": part, "name": "numa0", "classes": classes}]
     registered = {"boot_id": "boot", "facts": {"hostname": "probed"}, "parts": parts}
     yield asked("agent", "PUT", agent, own, {"group": "probed"})
+    given = {"root": "00000000-0000-4000-8000-0000000000aa"}
+    yield asked("no such root", "PUT", f"{agent}/root", f"{own}/root", given)
     yield asked("agent", "POST", f"{agent}/enroll", f"{own}/enroll", {"group": "probed"})
     yield asked("machine", "POST", f"{agent}/register", f"{own}/register", registered)
     wanted = {"resource_class": "CUSTOM_HUGEPAGES_2MB", "amount": 100}

@@ -306,6 +306,14 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("token", "POST", "/v1/tokens/{id}/rotate", "/v1/tokens/nobody/rotate", {})
     yield asked("audit", "GET", "/v1/audit", "/v1/audit?limit=1000")
     yield asked("providers", "GET", "/v1/providers", "/v1/providers?limit=1000")
+    provider, one = "/v1/providers/{id}", f"/v1/providers/{identifier(FLAT, 0)}"
+    yield asked("provider", "GET", provider, one)
+    yield asked("drain", "POST", f"{provider}/drain", f"{one}/drain", {"reason": "held"})
+    yield asked("resume", "POST", f"{provider}/resume", f"{one}/resume", {})
+    unknown = "/v1/providers/00000000-0000-4000-8000-000000000000"
+    yield asked("provider", "DELETE", provider, unknown)
+    yield asked("consumers", "GET", "/v1/consumers", "/v1/consumers?limit=1000")
+    yield asked("consumer", "GET", "/v1/consumers/{id}", f"/v1/consumers/{CONSUMER.format(6, 0)}")
     known = next(reports(Fleet("flat", sizes.unchanged)))
     yield Probe("nothing changed", "POST", native.BULK, known)
     yield asked("explain", "GET", "/v1/explain", f"/v1/explain?query={encoded}")
@@ -371,6 +379,7 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     yield asked("retry", "POST", f"{lease}/retry", f"{nobody}/retry", {})
     yield asked("outcome", "POST", f"{lease}/outcome", f"{nobody}/outcome", {"result": "ok"})
     yield asked("revoke", "POST", f"{lease}/revoke", f"{nobody}/revoke", {"reason": "held"})
+    yield asked("revoke owner", "POST", "/v1/leases/revoke", "", {"owner": "nobody"})
     yield asked("move", "POST", f"{lease}/move", f"{nobody}/move", {"first": True})
     yield asked("force", "POST", f"{lease}/force", f"{nobody}/force")
 

@@ -103,7 +103,6 @@ def test_a_ticket_waits_on(port: Harbour, tmp_path: Path) -> None:
             (ticket,) = port.waiting(pool)
             token.rotate(lambda *_: None)
             holder.communicate("\n", SECONDS)
-            port.waiting(pool, 0)
             replaced(token.file, token.secret)
             out, err = waiter.communicate(timeout=SECONDS)
     assert (waiter.returncode, out) == (0, "ran\n"), err
