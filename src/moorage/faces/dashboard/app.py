@@ -254,7 +254,7 @@ class DashboardFace:
         text = self._templates.get("sure.html").render(
             title="Are you sure?",
             question=QUESTIONS[action.asks],
-            action=quote(path_of(scope), safe="/:"),
+            action=_action_of(path_of(scope)),
             fields={**form, SURE: "yes"},
             back=_back(scope),
         )
@@ -391,3 +391,11 @@ async def _with_form_tokens(
     async with aclosing(pieces):
         async for piece in pieces:
             yield piece.replace(place, token)
+
+
+def _action_of(path: str) -> str:
+    """Return the address of a form, which may end with `:WORD`; names may have any letters."""
+    name, _, word = path.rpartition(":")
+    if not word.isalpha():
+        return quote(path, safe="/")
+    return f"{quote(name, safe='/')}:{word}"

@@ -109,9 +109,11 @@ class WorkSteps:
         It may wait in a queue for longer than a request without an answer is believed to.
         """
 
+        is_over = False
+
         async def again() -> None:
             latest = lease
-            while True:
+            while not is_over:
                 await asyncio.sleep(AGAIN_SECONDS)
                 try:
                     latest = await self.take(
@@ -126,6 +128,7 @@ class WorkSteps:
         try:
             yield
         finally:
+            is_over = True  # a call at its time-out may swallow the cancellation
             task.cancel()
             await asyncio.wait([task])
 
