@@ -47,8 +47,9 @@ POOL = "deploy"
 LIVENESS_MAX = 2_000.0
 """After the faults, everybody is served within this time: far more than the work needs."""
 
-QUIET_SECONDS = 200.0
-"""... and then everything is free within this time."""
+QUIET_SECONDS = 420.0
+"""... and then everything is free within this time: of a request that Ironic has taken and never
+answers, the gate hears nothing for 300 seconds, and then believes it under way for 90."""
 
 
 class ProvisioningSimulation(MoorageWorld):

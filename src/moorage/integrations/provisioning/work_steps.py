@@ -109,11 +109,9 @@ class WorkSteps:
         It may wait in a queue for longer than a request without an answer is believed to.
         """
 
-        is_over = False
-
         async def again() -> None:
             latest = lease
-            while not is_over:
+            while True:
                 await asyncio.sleep(AGAIN_SECONDS)
                 try:
                     latest = await self.take(
@@ -128,7 +126,6 @@ class WorkSteps:
         try:
             yield
         finally:
-            is_over = True  # a call at its time-out may swallow the cancellation
             task.cancel()
             await asyncio.wait([task])
 

@@ -55,7 +55,11 @@ class Document(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = {name: value or "" for name, value in attrs}
         self.inline += [f"{tag} {name}" for name in named if name == "style" or name[:2] == "on"]
-        self.inline += [f"{tag} {name}" for name in named if "script:" in named[name].lower()]
+        self.inline += [
+            f"{tag} {name}"
+            for name in named
+            if name != "value" and "script:" in named[name].lower()
+        ]
         if tag == "style" or (tag == "script" and "src" not in named):
             self.inline.append(tag)
         if tag == "form":
