@@ -120,7 +120,7 @@ def test_the_stock_client_creates_a_provider(site: Site, version: str) -> None:
 def test_a_browser_signs_in_and_sees_its_files(site: Site) -> None:
     """Every redirect, address and cookie stays below the prefix."""
     reader = Browser(site.url)
-    turned = reader.get(f"{PREFIX}/", Accept="text/html")
+    turned = reader.get(f"{PREFIX}/", Accept="text/html,*/*;q=0.8")
     assert turned.status == 303
     at = re.sub(r"\Ahttp://[^/]+", "", turned.headers["location"])
     assert at == f"{PREFIX}/ui"

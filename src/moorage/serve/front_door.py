@@ -11,7 +11,7 @@ from moorage.config.prefixes import prefix_parse
 from moorage.faces.web import Receive, Scope, Send, headers_of, path_of
 from moorage.serve.app import Face
 
-HTML = "text/html"
+HTML, ANYTHING = "text/html", "*/*"
 PAGES = "/ui"
 
 
@@ -39,11 +39,15 @@ def front_door(placement: Face) -> Face:
 
 
 def _is_browser(scope: Scope) -> bool:
-    """Return whether a request asks for a page first: browsers do, and no client of Placement."""
+    """Return whether a request prefers a page, and takes anything: browsers do.
+
+    What takes only pages is refused by Placement, as by the original.
+    """
     if scope["method"] not in ("GET", "HEAD"):
         return False
-    accept = headers_of(scope).get("accept", "").lower()
-    return accept.partition(",")[0].partition(";")[0].strip() == HTML
+    ranges = headers_of(scope).get("accept", "").lower().split(",")
+    kinds = [one.partition(";")[0].strip() for one in ranges]
+    return kinds[0] == HTML and ANYTHING in kinds
 
 
 def pages_line(settings: Settings, token_file: Path, url: str) -> str:

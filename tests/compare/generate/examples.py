@@ -90,7 +90,7 @@ EXAMPLES: dict[str, list[Ask]] = {
     "Unknown names in queries": [
         find("resources=VCPU:1&resources1=CUSTOM_NOSUCH:1"),
     ],
-    "Browsers at the root": [with_header(plain("GET", "/"), "Accept", "text/html")],
+    "Browsers at the root": [with_header(plain("GET", "/"), "Accept", "text/html,*/*;q=0.8")],
     "Empty provider names": [provider(), part("PUT", "", body={"name": ""})],
     "Duplicate keys": [
         provider(),

@@ -61,6 +61,7 @@ def _browser(exchange: Exchange, difference: Difference) -> bool:
         exchange.ask.path == "/"
         and exchange.ours.status == 303
         and accept.lower().startswith("text/html")
+        and "*/*" in accept
     )
 
 
