@@ -158,7 +158,7 @@ def acquire(options: dict[str, str]) -> None:
 
 
 def _given_back(names: list[str], handle: str) -> None:
-    """Release what nobody knows of: it was not stored, or its handle could not be printed."""
+    """Release units without a holder: they were not stored, or the handle could not be printed."""
     CALLER.clear()  # neither the shell nor its signal matters to this
     STOPPED.clear()
     _released(names)

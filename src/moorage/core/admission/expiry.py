@@ -78,7 +78,7 @@ def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
 
 
 def undelivered(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId) -> Changes:
-    """Take back a grant of which nobody knows; nothing changes if somebody does.
+    """Take back a grant that was not confirmed; nothing changes if it was.
 
     `facts` contain its pools, `wall` is stored in slots. Raises LEASE_NOT_FOUND.
     """
