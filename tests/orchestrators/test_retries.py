@@ -36,7 +36,7 @@ def test_a_retry_keeps_its_place_in_line(
     else:
         (second,) = [one for one in in_line(client, pool, 2) if one.id != rival.id]
         assert second.id != first.id
-        assert client.admission.lease(first.id).cause == "withdrawn"
+        assert client.admission.lease(first.id).cause == "gave_up"
     occupying.release()
     if how == "unkeyed":
         thread.join()
