@@ -35,6 +35,11 @@ def pool(name: str, limit: int) -> bytes:
     return request("PUT", f"/v1/pools/{name}", json.dumps(wanted).encode())
 
 
+def grant_pool() -> bytes:
+    """Return a request that creates the pool of `grants`, with a unit for each connection."""
+    return pool(POOL, ASKING)
+
+
 def ask(name: str, key: str) -> bytes:
     """Return a request for one unit."""
     wanted = {"needs": [{"pool": name}], "key": key, "patience": PATIENCE}
@@ -53,20 +58,22 @@ def poll(lease: str) -> bytes:
 
 async def measure(bench: Bench, waiting: int) -> None:
     """Measure everything, with `waiting` tickets in a line."""
-    await _create_pool(bench, pool(POOL, ASKING))
+    await _create_pool(bench, grant_pool())
     for connections in bench.options.connections:
-        await bench.line("grant and release", _grants(bench), connections)
+        await bench.line("grant and release", grants(bench.numbers), connections)
     await _line(bench, waiting)
 
 
-def _grants(bench: Bench) -> Iterator[Work]:
+def grants(numbers: Iterator[int]) -> Iterator[Work]:
+    """Yield conversations: a lease is granted, then released."""
+
     def conversation(number: int) -> Conversation:
         answer = yield ask(POOL, f"grant-{number}")
         if answer.status == 201:
             yield release(json.loads(answer.body)["id"])
         return answer.status if answer.status != 201 else None
 
-    return (conversation(number) for number in bench.numbers)
+    return (conversation(number) for number in numbers)
 
 
 async def _create_pool(bench: Bench, wanted: bytes) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench import fleet, questions
+from bench import admission, fleet, questions
 from bench.fleet import Fleet
 from bench.measure import require_success
 from bench.scenarios import LOADING_CONNECTIONS
@@ -67,6 +67,8 @@ def questions_of(shape: str) -> list[Question]:
         Question("claims, disjoint hosts", 1, lambda flat, n: questions.disjoint_claims(n, flat)),
         Question("claims, disjoint hosts", 64, lambda flat, n: questions.disjoint_claims(n, flat)),
         Question("claims, one host", 64, lambda _, n: questions.contended_claims(n)),
+        Question("grant and release", 1, lambda _, n: admission.grants(n)),
+        Question("grant and release", 64, lambda _, n: admission.grants(n)),
         Question("schedule loop", 8, lambda _, n: questions.schedules(n)),
         Question("refresh node by node", 1, lambda flat, _: questions.refreshes(flat, flat.size)),
     ]
@@ -80,6 +82,7 @@ async def load(target: Moorage, hosts: Fleet) -> None:
     """Load a fleet over HTTP. Raises Unusable."""
     if hosts.shape == "flat":
         require_success(await drive(target.urls, map(fleet.loading, fleet.special_hosts()), 1))
+        require_success(await drive(target.urls, iter([admission.grant_pool()]), 1))
     require_success(
         await drive(target.urls, map(fleet.loading, hosts.hosts()), LOADING_CONNECTIONS)
     )
