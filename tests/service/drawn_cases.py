@@ -24,7 +24,7 @@ from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.ending import revoke_cases
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.presence.presence_cases import (
-    LeaseConfirm,
+    LeasesConfirm,
     LeaseUndelivered,
     TicketsLeft,
 )
@@ -361,8 +361,9 @@ class Drawing:
 
     def _confirm(self) -> Maker:
         mine = [one.id for one in self._leases("granted") if one.attended]
-        kind = self.dice.choice((LeaseConfirm, LeaseUndelivered))
-        return partial(kind, self.dice.choice(mine or [self.fresh()]))
+        if self._chance(0.5):
+            return partial(LeasesConfirm, mine[:3] or [self.fresh()])
+        return partial(LeaseUndelivered, self.dice.choice(mine or [self.fresh()]))
 
     def _restart(self) -> Maker:
         return partial(TicketsLeft, [one.id for one in self._leases("waiting")][:3])

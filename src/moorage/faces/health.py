@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from moorage.faces.web import Receive, Scope, Send, path_of
+from moorage.faces.web import Receive, Scope, Send
 
 PATHS = ("healthz", "readyz", "metrics")
 METHODS = ("GET", "HEAD", "OPTIONS")
@@ -30,15 +30,15 @@ class HealthFace:
         """Answer one request."""
         kind = "text/plain; charset=utf-8"
         status, body = 200, b"ok\n"
-        if path_of(scope) not in {f"/{path}" for path in PATHS}:
+        if scope["path"] not in {f"/{path}" for path in PATHS}:
             status, body = 404, b"not found\n"
         elif scope["method"] not in METHODS:
             status, body = 405, b"only GET\n"
-        elif path_of(scope) == "/readyz":
+        elif scope["path"] == "/readyz":
             reason = await self._readiness()
             if reason is not None:
                 status, body = 503, f"{reason}\n".encode()
-        elif path_of(scope) == "/metrics":
+        elif scope["path"] == "/metrics":
             body, kind = await self._metrics()
         headers = [
             (b"content-type", kind.encode("ascii")),

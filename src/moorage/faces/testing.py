@@ -18,7 +18,6 @@ from moorage.faces.web import (
     Send,
     body_read,
     headers_of,
-    path_of,
 )
 
 RESET_PATH = "/_testing/reset"
@@ -65,7 +64,7 @@ def testing_face(
 
 async def _wanted(scope: Scope, receive: Receive, limits: Limits) -> Profile:
     """Return the profile in a request. Raises RefusalError."""
-    if (scope["method"], path_of(scope)) != ("POST", RESET_PATH):
+    if (scope["method"], scope["path"]) != ("POST", RESET_PATH):
         raise RefusalError(HTTPStatus.NOT_FOUND, f"There is only POST {RESET_PATH}.")
     body = await body_read(headers_of(scope), receive, limits.body_bytes_max, "body_bytes_max")
     try:

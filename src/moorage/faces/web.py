@@ -52,6 +52,7 @@ USER_SHOWN_MAX = 64
 """Characters of a user's id that the access log shows."""
 
 Scope = MutableMapping[str, Any]
+"""As ASGI has it, except that `path` does not begin with `root_path`: see `serve/mount.py`."""
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -195,12 +196,6 @@ _NAMES = {
     )
 }
 """Names that most requests have."""
-
-
-def path_of(scope: Scope) -> str:
-    """Return the path of a request below the one that the server is mounted at."""
-    path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", ""))
 
 
 def headers_of(scope: Scope) -> dict[str, str]:

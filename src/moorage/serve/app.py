@@ -18,7 +18,6 @@ from moorage.faces.web import (
     Receive,
     Scope,
     Send,
-    path_of,
 )
 from moorage.serve.http.protocol import LENGTH_UNREADABLE
 from moorage.serve.logs import AccessLog, AccessRecord, time_text
@@ -66,6 +65,7 @@ class Application:
         default: str = PLACEMENT,
         prompts: Mapping[str, Prompt] | None = None,
         mount: Mount | None = None,
+        root: Face | None = None,
     ) -> None:
         """Connect the faces.
 
@@ -78,7 +78,9 @@ class Application:
             prompts: by the first segment of the paths that they may answer at once. What they
                 answer is never logged.
             mount: the prefix of all addresses; None: only what trusted proxies say.
+            root: answers `/` as `rest`, by the same name; None: `rest` does.
         """
+        self._root = root or rest
         self._mount = mount or Mount()
         self._prompts = prompts or {}
         self._rest = rest
@@ -89,11 +91,12 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        self._mount.place(scope)
-        name = path_of(scope)[1:].partition("/")[0]
+        if self._mount.prefix or scope.get("root_path"):
+            self._mount.place(scope)
+        name = scope["path"][1:].partition("/")[0]
         face = self._faces.get(name)
         if face is None:
-            name, face = self._default, self._rest
+            name, face = self._default, self._rest if name else self._root
         if name != PLACEMENT and LENGTH_UNREADABLE in scope:
             face = _length_unreadable
         watch = _Watch(send)
@@ -115,8 +118,9 @@ class Application:
 
     def prompt(self, scope: Scope, body: bytes) -> PromptAnswer | None:
         """Return what may answer a request from memory; None: call the application."""
-        self._mount.place(scope)
-        name = path_of(scope)[1:].partition("/")[0]
+        if self._mount.prefix or scope.get("root_path"):
+            self._mount.place(scope)
+        name = scope["path"][1:].partition("/")[0]
         prompt = self._prompts.get(name)
         answer = None if prompt is None else prompt(scope, body)
         return None if answer is None else partial(self._counted, answer, name, scope["method"])

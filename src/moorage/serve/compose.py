@@ -101,9 +101,14 @@ def compose(
         recognize = TokenAuthenticator(service.access).recognize
         face = PromptFace(service, recognize, limits, plain_agents=plain)
         prompts["v1"] = face.prompt
-    rest, mount = front_door(placement) if settings.ui else placement, _mount(settings, faces)
     application = Application(
-        rest, faces, metrics.requests, access_log, prompts=prompts, mount=mount
+        placement,
+        faces,
+        metrics.requests,
+        access_log,
+        prompts=prompts,
+        mount=_mount(settings, faces),
+        root=front_door(placement) if settings.ui else None,
     )
     second = None
     if boskos is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moorage.config import Settings
 from moorage.config.prefixes import prefix_parse
-from moorage.faces.web import Receive, Scope, Send, headers_of, path_of
+from moorage.faces.web import Receive, Scope, Send, headers_of
 from moorage.serve.app import Face
 
 HTML, ANYTHING = "text/html", "*/*"
@@ -19,7 +19,7 @@ def front_door(placement: Face) -> Face:
     """Return a face that redirects browsers at the root, and passes on everything else."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if path_of(scope) not in ("", "/") or not _is_browser(scope):
+        if scope["path"] not in ("", "/") or not _is_browser(scope):
             await placement(scope, receive, send)
             return
         target = scope.get("root_path", "") + PAGES

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from moorage.faces.web import Scope
 
 _MOUNTED = "moorage.mounted"
-"""Set in the scope of a request whose path is complete."""
+"""Set in the scope of a request whose path is below the prefix."""
 
 
 class Mount:
@@ -23,7 +23,7 @@ class Mount:
     """
 
     def __init__(self, prefix: str = "", own: Collection[str] = ()) -> None:
-        self._prefix = prefix
+        self.prefix = prefix
         self._own = frozenset(own)
 
     def is_own(self, prefix: str) -> bool:
@@ -31,23 +31,26 @@ class Mount:
         return prefix[1:].partition("/")[0] in self._own
 
     def place(self, scope: Scope) -> None:
-        """Set `root_path` to the prefix, and `path` to the path with it.
+        """Set `root_path` to the prefix, and `path` to the path below it.
 
-        What a trusted proxy says is in `root_path` already, and goes before the setting.
+        What a trusted proxy says is in `root_path` already, and goes before the setting. May be
+        repeated.
         """
-        said: str = scope.get("root_path", "")
-        if not (said or self._prefix) or _MOUNTED in scope:
+        if _MOUNTED in scope:
             return
+        said: str = scope.get("root_path", "")
         scope[_MOUNTED] = True
         path: str = scope["path"]
         if self.is_own(said):
             said = ""
-        kept = _is_below(path, self._prefix)
-        if said and kept and self._prefix and not said.endswith(self._prefix):
-            said += self._prefix  # the proxy has removed a part before the one that is set
-        root = said or self._prefix
-        if root and not _is_below(path, root):
-            path = root + (path.removeprefix(self._prefix) if kept else path)
+        kept = _is_below(path, self.prefix)
+        if said and kept and self.prefix and not said.endswith(self.prefix):
+            said += self.prefix  # the proxy has removed a part before the one that is set
+        root = said or self.prefix
+        if _is_below(path, root):
+            path = path.removeprefix(root)
+        elif kept:
+            path = path.removeprefix(self.prefix)
         scope["root_path"], scope["path"] = root, path
 
 

@@ -4,9 +4,10 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import uvloop
 
 from moorage.serve.http.delivery import DeliveryWatch
 
@@ -24,8 +25,7 @@ class Answering(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the connection."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         """Answer, after something has happened to the client."""
@@ -92,8 +92,13 @@ CASES: dict[str, tuple[Callable[[Any], None], Callable[[Any], None], bool]] = {
 }
 
 
+LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
+"""The server's own, and Python's."""
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_connection_shows(case: str) -> None:
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_a_connection_shows(loop: str, case: str) -> None:
     """Only an answer that has reached a client which had it in hand counts as read."""
     before, after, expected = CASES[case]
 
@@ -115,7 +120,8 @@ def test_what_a_connection_shows(case: str) -> None:
             client.close()
             return found
 
-    assert asyncio.run(scenario()) is expected
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        assert runner.run(scenario()) is expected
 
 
 def _until_there(client: socket.socket) -> None:

@@ -28,7 +28,7 @@ from moorage.service.admission.lease_cases import (
     LeaseRetry,
     Sweep,
 )
-from moorage.service.admission.presence.presence_cases import LeaseConfirm, LeaseUndelivered
+from moorage.service.admission.presence.presence_cases import LeasesConfirm, LeaseUndelivered
 from moorage.service.admission.queries import pools_all
 from moorage.service.admission.slotted.slot_cases import SlotDrain, SlotsAdd
 from moorage.service.batch.batch import Batches, Item, Made
@@ -314,7 +314,7 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
         (Release, "slots"),
         (Update, "touched"),
         (Reset, "holders"),
-        (LeaseConfirm, "heard"),
+        (LeasesConfirm, "heard"),
         (LeaseUndelivered, "leases"),
         (GiveBack, "slots"),
         (Sweep, "due"),

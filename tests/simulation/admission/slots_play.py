@@ -24,7 +24,7 @@ from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases
 from moorage.service.admission.ending import revoke_cases
-from moorage.service.admission.presence.presence_cases import LeaseConfirm
+from moorage.service.admission.presence.presence_cases import LeasesConfirm
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases
@@ -379,7 +379,7 @@ class SlotsPlay:
         for lease in self.model.leases:
             fresh = lease.kind == PROXY and lease.state == "granted" and not lease.confirmed
             if fresh and self.dice.random() < 0.8:
-                self._do(LeaseConfirm(LeaseId(lease.id)))
+                self._do(LeasesConfirm([LeaseId(lease.id)]))
                 self.model.confirm(lease)
                 self.model.admit()
                 self.told += [slot.name for slot in self.model.held_by(lease)]

@@ -9,7 +9,7 @@ from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.responses import Response, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
-from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send, path_of
+from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
 from moorage.service.access.audit import Actor
 from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.compat.boskos import Boskos
@@ -54,7 +54,7 @@ class BoskosFace:
         await answer_send(answer, scope["method"], send)
 
     async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response:
-        method, path = scope["method"], path_of(scope)
+        method, path = scope["method"], scope["path"]
         if path == "*":
             return Response(400, more=((b"connection", b"close"),))
         answer = without_handler(scope, self._passwords)

@@ -61,7 +61,6 @@ from moorage.faces.web import (
     headers_of,
     leaving,
     path_check,
-    path_of,
     query_parse,
     request_id_new,
 )
@@ -132,7 +131,7 @@ class DashboardFace:
     async def _answer(
         self, scope: Scope, receive: Receive
     ) -> Stream | tuple[int, head.Headers, bytes]:
-        path = path_of(scope)
+        path = scope["path"]
         path_check(path)
         headers = headers_of(scope)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
@@ -254,7 +253,7 @@ class DashboardFace:
         text = self._templates.get("sure.html").render(
             title="Are you sure?",
             question=QUESTIONS[action.asks],
-            action=_action_of(path_of(scope)),
+            action=_action_of(scope["path"]),
             fields={**form, SURE: "yes"},
             back=_back(scope),
         )
@@ -370,7 +369,7 @@ def _redirect(target: str) -> tuple[int, head.Headers, bytes]:
 
 def _back(scope: Scope) -> str:
     """Return the page whose form was refused: an action is one word below it. Empty: no form."""
-    path = LAST_WORD.sub("", path_of(scope))
+    path = LAST_WORD.sub("", scope["path"])
     return quote(path) if scope["method"] == "POST" and path.startswith(ROOT) else ""
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.responses import Response
-from moorage.faces.web import Scope, path_of
+from moorage.faces.web import Scope
 
 SAFE = "/$&+,:;=@-_.~"
 """Characters that Go does not escape in a path."""
@@ -27,7 +27,7 @@ def without_handler(scope: Scope, passwords: Passwords) -> Response | None:
         browser_refused(scope)
         or passwords.refused(scope)
         or redirect(
-            scope["method"], path_of(scope), scope["query_string"], scope.get("root_path", "")
+            scope["method"], scope["path"], scope["query_string"], scope.get("root_path", "")
         )
     )
 

@@ -36,7 +36,6 @@ from moorage.faces.web import (
     Scope,
     Send,
     leaving,
-    path_of,
 )
 from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
@@ -99,20 +98,20 @@ class LeaseProxyFace:
         answer = without_handler(scope, self._passwords)
         if answer is not None:
             return answer
-        if path_of(scope) not in (ACQUIRE, RELEASE):
+        if scope["path"] not in (ACQUIRE, RELEASE):
             return refusal(404, "404 page not found")
         if scope["method"] != "POST":
             return refusal(405, f"Method {scope['method']} not allowed, POST requests only.")
         try:
             body = await body_of(scope, receive, self._limits)
             query = query_values(scope["query_string"])
-            if path_of(scope) == ACQUIRE:
+            if scope["path"] == ACQUIRE:
                 return await self._acquire(query, leaving(scope, receive), delivery)
             return await self._release(query, body)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
         except Exception:  # callers get an answer, as for any other failure
-            log.exception("%s failed", path_of(scope))
+            log.exception("%s failed", scope["path"])
             return refusal(500, "the server has erred; its log says how")
 
     async def _acquire(

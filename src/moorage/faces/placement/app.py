@@ -33,7 +33,6 @@ from moorage.faces.web import (
     gone,
     headers_of,
     path_check,
-    path_of,
     query_parse,
     request_id_new,
 )
@@ -67,8 +66,9 @@ class RequestState:
 
     @property
     def path(self) -> str:
-        """The path below the one that this face is mounted at."""
-        return path_of(self.scope)
+        """The path below the prefix of all addresses."""
+        path: str = self.scope["path"]
+        return path
 
     def url(self, location: str) -> str:
         """Return the absolute form of a path of this API."""

@@ -38,7 +38,6 @@ from moorage.faces.web import (
     headers_of,
     leaving,
     path_check,
-    path_of,
     query_parse,
     request_id_new,
 )
@@ -117,7 +116,7 @@ class V1Face:
 
     def _route(self, scope: Scope) -> tuple[Route, dict[str, str]]:
         path: str = scope["path"]
-        match = self._table.match(path_of(scope))
+        match = self._table.match(scope["path"])
         if match is None:
             raise ProblemError(
                 HTTPStatus.NOT_FOUND, problems.UNROUTED, "There is no route at this address."

@@ -66,10 +66,16 @@ def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
             values[name] = value
     try:
         decoded = msgspec.convert(values, kind, strict=False)
-        _check_names(values, frozenset(field.name for field in fields(kind)))  # type: ignore[arg-type] # it is a dataclass
+        _check_names(values, _names_of(kind))  # type: ignore[arg-type] # types are hashable
     except msgspec.ValidationError as error:
         raise RefusalError(HTTPStatus.BAD_REQUEST, f"The query is invalid: {error}") from None
     return decoded
+
+
+@cache
+def _names_of(kind: Any) -> frozenset[str]:
+    """Return the names of all parameters."""
+    return frozenset(field.name for field in fields(kind))
 
 
 @cache

@@ -20,7 +20,6 @@ from moorage.faces.web import (
     Recognize,
     Scope,
     headers_of,
-    path_of,
     request_id_new,
 )
 from moorage.service.app import Service
@@ -60,7 +59,7 @@ class PromptFace:
         path: str = scope["path"]
         if path.rpartition("/")[2] not in self._ends or scope["query_string"]:
             return None
-        match = self._table.match(path_of(scope))
+        match = self._table.match(scope["path"])
         route = None if match is None else match.by_method.get(scope["method"])
         if match is None or route is None or route.prompt is None:
             return None

@@ -51,7 +51,8 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
     @property
     def actor(self) -> Actor:
         """The caller, for audit rows."""
-        role = self.scope.role if self.scope is not None else self.role
+        scope = self.caller.scope
+        role = self.role if scope is None else scope.role
         return Actor(self.caller.user_id, self.caller.token_id, "" if role is None else role.value)
 
     @property
@@ -62,7 +63,8 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
     @property
     def governs(self) -> bool:
         """Is the caller a governor?"""
-        return self.scope is not None and self.scope.role is ScopedRole.GOVERNOR
+        scope = self.caller.scope
+        return scope is not None and scope.role is ScopedRole.GOVERNOR
 
     @property
     def owner(self) -> str:

@@ -4,10 +4,9 @@ import asyncio
 import logging
 import socket
 import struct
-from typing import Any, cast
+from typing import Any
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from moorage.serve.http.memory_budget import ByteBudget, MemoryBudgets
 from moorage.serve.http.uvicorn_connection import Cycle, LeanProtocol
@@ -24,7 +23,7 @@ class HoldingProtocol(LeanProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._running: RequestResponseCycle | None = None
+        self._running: Cycle | None = None
         self._cut = False
         self._head_held = False
 
@@ -56,8 +55,9 @@ class HoldingProtocol(LeanProtocol):
 
     def on_response_complete(self) -> None:
         """Release the memory of the answered request, and continue with the next one."""
-        if self._running is not None:
-            self._release(self._running)
+        running = self._running
+        if running is not None and running.held_in is not None:
+            self._release(running)
         super().on_response_complete()
 
     def cut_off(self) -> None:
@@ -75,17 +75,15 @@ class HoldingProtocol(LeanProtocol):
             self._head_held = bool(size)
             self.held.heads.hold(self, size)
 
-    def _hold(self, cycle: RequestResponseCycle, room: ByteBudget, size: int) -> bool:
+    def _hold(self, request: Cycle, room: ByteBudget, size: int) -> bool:
         """Reserve memory for a part of a request; return False if there is too little."""
-        request = cast(Cycle, cycle)
         if not room.take(size, request.held_bytes):
             return False
         request.held_in, request.held_bytes = room, request.held_bytes + size
         return True
 
-    def _release(self, cycle: RequestResponseCycle) -> None:
+    def _release(self, request: Cycle) -> None:
         """Release the memory of a request; does nothing if it was released before."""
-        request = cast(Cycle, cycle)
         if request.held_in is not None:
             request.held_in.give_back(request.held_bytes)
             request.held_in, request.held_bytes = None, 0

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from moorage.faces.web import DELIVERY
 from moorage.serve.http.budgeted_connection import HoldingProtocol
 from moorage.serve.http.delivery import DeliveryWatch
 from moorage.serve.http.uvicorn_connection import Cycle
@@ -23,13 +22,9 @@ class DeliveringProtocol(HoldingProtocol):
         self._watches: list[DeliveryWatch] = []
         self._ends = False  # closed as soon as it is known what was read
 
-    def _request_begin(self, version: str) -> None:
-        super()._request_begin(version)
-        cast(dict[str, Any], self.scope)[DELIVERY] = self._watch_delivery
-
     def _watch_delivery(self, told: Callable[[bool | None], None]) -> None:
         """Watch the answer that the running request sends next; see `faces.web.DELIVERY`."""
-        cycle = cast(Cycle | None, self._running)
+        cycle = self._running
 
         def known(read: bool | None) -> None:
             told(read)
@@ -44,21 +39,24 @@ class DeliveringProtocol(HoldingProtocol):
 
     def on_response_complete(self) -> None:
         """Watch what becomes of the answer, and continue with the next request."""
+        if self._watches:
+            self._answer_written()
+        super().on_response_complete()
+
+    def _answer_written(self) -> None:
         for watch in self._watches:
             if not watch.is_written:
                 watch.written()
-        cycle = cast(Cycle | None, self._running)
+        cycle = self._running
         if cycle is not None and cycle.lingers and not self.transport.is_closing():
             self._deaf = self._ends = True
             if self.transport.can_write_eof():
                 self.transport.write_eof()
-        super().on_response_complete()
 
-    def on_message_begin(self) -> None:
-        """Start a request: the client has read the answers before."""
+    def _further(self) -> None:
+        """Note that the client begins another request: it has read the answers before."""
         for watch in [*self._watches]:
             watch.further()
-        super().on_message_begin()
 
     def eof_received(self) -> None:
         """Note that the client sends nothing more; the connection is then closed."""
@@ -74,7 +72,7 @@ class DeliveringProtocol(HoldingProtocol):
 
     def shutdown(self) -> None:
         """End the connection after its answers, and after it is known whether they were read."""
-        cycle = cast(Cycle | None, self.cycle)
+        cycle: Cycle | None = self.cycle
         if not self._watches or (cycle is not None and not cycle.response_complete):
             super().shutdown()
             return

@@ -7,7 +7,7 @@ Source: decision 0032.
 
 import asyncio
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 from uvicorn._types import ASGI3Application
 
@@ -107,6 +107,8 @@ class PromptProtocol(DeliveringProtocol):
 
     def on_message_begin(self) -> None:
         """Start a request."""
+        if self._watches:
+            self._further()
         super().on_message_begin()
         self._incomplete = True
         self._begun += 1
@@ -127,7 +129,7 @@ class PromptProtocol(DeliveringProtocol):
             return False
         if self.flow.write_paused or self.transport.is_closing():
             return False
-        scope = cast(Scope, cycle.scope)
+        scope: Scope = cycle.scope  # type: ignore[assignment] # with what is not of ASGI
         answer = self.prompt(scope, bytes(cycle.body))
         found = None if answer is None else answer(scope["scheme"], client_of(scope))
         if found is None or not cycle.send_whole(*found):

@@ -13,16 +13,15 @@
 import asyncio
 import logging
 from http import HTTPStatus
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import httptools
 from msgspec import Struct
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from moorage.faces.web import ABORT, Prompt
+from moorage.faces.web import ABORT, DELIVERY, Prompt
 from moorage.serve.http.content_length import CONTENT_LENGTH, head_without_length
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import REQUEST_BYTES, MemoryBudgets
@@ -142,7 +141,8 @@ class GuardedProtocol(PromptProtocol):
         if self._in_head:
             self._head = data if starts_message else self._head and self._head + data
         self._unproductive = 0 if self._progress else self._unproductive + len(data)
-        self._hold_head(self._unproductive if self._in_head and not self._deaf else 0)
+        if self._in_head or self._head_held:
+            self._hold_head(0 if self._deaf or not self._in_head else self._unproductive)
         if self._unproductive > self.bounds.header_bytes_max:
             self._refuse(*self._headers_too_large())
         elif self._deadline is None and not self._deaf:
@@ -216,10 +216,10 @@ class GuardedProtocol(PromptProtocol):
             self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
         self._deadline_clear()
         self._request_begin(version)
-        scope = cast(dict[str, Any], self.scope)
-        scope[ABORT] = self._reset
+        self.scope[ABORT] = self._reset
+        self.scope[DELIVERY] = self._watch_delivery
         if self._proxied:
-            self.proxies.believe(scope)
+            self.proxies.believe(self.scope)
         self._in_head, self._head = False, b""
         self._in_body = self._progress = True
         self._wait_in_line()
@@ -244,7 +244,7 @@ class GuardedProtocol(PromptProtocol):
     def on_body(self, body: bytes) -> None:
         """Add a piece of the body."""
         self._progress = True
-        request = cast(Cycle, self.cycle)
+        request = self.cycle
         request.received += len(body)
         if request.received > WAITING_BODY_MAX or self.pipeline:
             self._make_room(request, len(body))
@@ -273,9 +273,10 @@ class GuardedProtocol(PromptProtocol):
         self._in_body, self._progress = False, True
         super().on_message_complete()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._release(cycle)  # it no longer waits
-        self._begin(cast(Cycle, cycle), app)
+    def _start_asgi_task(self, cycle: Cycle, app: ASGI3Application) -> None:  # type: ignore[override] # only these
+        if cycle.held_in is not None:
+            self._release(cycle)  # it no longer waits
+        self._begin(cycle, app)
 
     # Refusing
 
@@ -353,7 +354,7 @@ class GuardedProtocol(PromptProtocol):
             return False
         # The handler's task has not started yet, so it sees these changes of the scope.
         self.headers.append((CONTENT_LENGTH, value))
-        cast(dict[str, Any], self.scope)[LENGTH_UNREADABLE] = True
+        self.scope[LENGTH_UNREADABLE] = True
         self._last_request()
         return True
 

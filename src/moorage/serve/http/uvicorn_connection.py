@@ -5,13 +5,14 @@
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Generator
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
-from uvicorn._types import ASGISendEvent
+from uvicorn._types import ASGI3Application, ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -56,9 +57,8 @@ class Cycle(RequestResponseCycle):
     lingers = False
     """Whether its connection stays open after the answer, although that says that it ends."""
 
-    def send(self, message: ASGISendEvent) -> Awaitable[None]:  # type: ignore[override] # it is only awaited
+    def send(self, part: dict[str, Any]) -> Awaitable[None]:  # type: ignore[override] # it is only awaited
         """Send a part of the answer."""
-        part = cast(dict[str, Any], message)
         held = self._held
         if held is not None:
             self._held = None
@@ -163,6 +163,10 @@ def _is_clean(head: bytes, lines: int) -> bool:
 class LeanProtocol(HttpToolsProtocol):
     """One connection."""
 
+    scope: dict[str, Any]  # type: ignore[assignment] # with what is not of ASGI
+    cycle: Cycle
+    pipeline: deque[tuple[Cycle, ASGI3Application]]  # type: ignore[assignment] # only these
+
     _idle_until: float | None = None
     """When it will have been idle for too long; None if it is not idle."""
 
@@ -179,7 +183,7 @@ class LeanProtocol(HttpToolsProtocol):
 
     def _request_begin(self, version: str) -> None:
         """Pass a request of this version of HTTP to the application."""
-        parser, scope = self.parser, cast(dict[str, Any], self.scope)
+        parser, scope = self.parser, self.scope
         if version != "1.1":
             scope["http_version"] = version
         url = httptools.parse_url(self.url)
@@ -188,9 +192,9 @@ class LeanProtocol(HttpToolsProtocol):
         scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
         scope["raw_path"] = self.root_path.encode("ascii") + url.path
         scope["query_string"] = url.query or b""
-        before = cast(Cycle | None, self.cycle)
+        before: Cycle | None = self.cycle
         self.cycle = Cycle(
-            scope=self.scope,
+            scope=self.scope,  # type: ignore[arg-type] # as above
             transport=self.transport,
             flow=self.flow,
             logger=self.logger,

@@ -105,20 +105,20 @@ def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> Le
     """Return the view of a lease at a time."""
     back = when.wall - when.moment.at
     alive_back = when.wall - when.moment.alive
-
-    def wall(at: Instant | None) -> Instant | None:
-        return None if at is None else Instant(at + back)
-
     heard = lease.heard_until
     granted = lease.state == "granted"
     return LeaseView(
         lease=lease,
         asked_at=Instant(lease.asked_at + back),
-        granted_at=wall(lease.granted_at),
+        granted_at=_later(lease.granted_at, back),
         expires_at=Instant(heard + alive_back) if granted and heard is not None else None,
-        hold_until=wall(lease.hold_until),
-        ended_at=wall(lease.ended_at),
+        hold_until=_later(lease.hold_until, back),
+        ended_at=_later(lease.ended_at, back),
         unheard=is_unheard(lease, when.moment),
         record_age=record_age(lease, when.moment.at),
         standing=standing if lease.state == "waiting" else None,
     )
+
+
+def _later(at: Instant | None, by: int) -> Instant | None:
+    return None if at is None else Instant(at + by)

@@ -133,12 +133,11 @@ class Client:
 
     def _scope(self, method: str, target: str, headers: dict[str, str]) -> Scope:
         path, _, query = target.partition("?")
-        path = self.prefix + path
         return {
             "type": "http",
             "method": method,
             "path": path,
-            "raw_path": path.encode(),
+            "raw_path": f"{self.prefix}{path}".encode(),
             "query_string": query.encode("latin-1"),
             "root_path": self.prefix,
             "scheme": "http",

@@ -7,16 +7,26 @@ its answer; it is given back only if none of them has.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.service.admission.presence.presence_cases import LeaseConfirm, LeaseUndelivered
+from moorage.service.admission.presence.presence_cases import LeasesConfirm, LeaseUndelivered
 from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import UseCase
 
 RETRY_SECONDS = 0.5
 TRIES = 20
 """Tries to store what became of an answer, for less time than a grant lasts unconfirmed."""
+
+COLLECT_SECONDS = 0.2
+"""How long confirmations are collected. Many short leases end within it and need none stored.
+
+Not for those that are released by names of slots, as `expect` says.
+"""
+
+LEASES_MAX = 100
+"""Confirmations that are stored at once."""
 
 PASSING = frozenset({Code.UNAVAILABLE, Code.OVERLOADED})
 
@@ -44,43 +54,60 @@ class Confirmations:
         self._shared = shared
         self._answers: dict[LeaseId, _Answers] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._read: list[LeaseId] = []
+        """Grants that are to be confirmed."""
+        self._timer: asyncio.TimerHandle | None = None
 
     def expect(self, lease: LeaseId, *, sole: bool = False, confirms: bool = False) -> Told:
         """Return what to call once it is known whether an answer was read that tells of a grant.
 
         Args:
             lease: the grant.
-            sole: nobody else can have asked for it, at another process of the service.
+            sole: nobody else can have asked for it, at another process of the service. It is
+                confirmed without delay: a release that comes late must be known as its holder's.
             confirms: its client says that it confirms the grant itself, so that the answer was
                 read proves nothing: a proxy may have read it.
         """
         before = self._answers.get(lease, _Answers(0, unknown=False))
         self._answers[lease] = before._replace(open=before.open + 1)
-        alone = sole or not self._shared
 
         def told(read: bool | None) -> None:
-            self._told(lease, None if read and confirms else read, alone=alone)
+            self._told(lease, None if read and confirms else read, sole=sole)
 
         return told
 
-    def _told(self, key: LeaseId, read: bool | None, *, alone: bool) -> None:
+    def _told(self, key: LeaseId, read: bool | None, *, sole: bool) -> None:
         before = self._answers[key]
         after = _Answers(before.open - 1, before.unknown or read is not False)
         if after.open:
             self._answers[key] = after
         else:
             del self._answers[key]
-        if read:
-            self._begin(LeaseConfirm(key))
-        elif not after.open and not after.unknown and alone:
+        if read and sole:
+            self._begin(LeasesConfirm([key]))
+        elif read:
+            self._read.append(key)
+            if self._timer is None:
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(COLLECT_SECONDS, self._collected)
+        elif not after.open and not after.unknown and (sole or not self._shared):
             self._begin(LeaseUndelivered(key))
 
-    def _begin(self, case: LeaseConfirm | LeaseUndelivered) -> None:
+    def _collected(self) -> None:
+        """Confirm what was read."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        read, self._read = self._read, []
+        for first in range(0, len(read), LEASES_MAX):
+            self._begin(LeasesConfirm(read[first : first + LEASES_MAX]))
+
+    def _begin(self, case: UseCase[Any]) -> None:
         task = asyncio.get_running_loop().create_task(self._submitted(case))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _submitted(self, case: LeaseConfirm | LeaseUndelivered) -> None:
+    async def _submitted(self, case: UseCase[Any]) -> None:
         for _ in range(TRIES):
             try:
                 await self._transactor.submit(case)
@@ -89,9 +116,10 @@ class Confirmations:
                 if error.code not in PASSING:
                     return  # it is not remembered any more
             await asyncio.sleep(RETRY_SECONDS)
-        log.error("it cannot be stored whether the grant of lease %s was read", case.lease)
+        log.error("it cannot be stored whether these grants were read: %s", case)
 
     async def stop(self) -> None:
         """Store what is known."""
+        self._collected()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=RETRY_SECONDS * TRIES)

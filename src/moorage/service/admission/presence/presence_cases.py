@@ -32,14 +32,23 @@ class TicketsLeft(UseCase[None]):
 
 
 @dataclass(slots=True)
-class LeaseConfirm(LeaseCase):
-    """Note that the holder of a grant has read of it."""
+class LeasesConfirm(UseCase[None]):
+    """Note that the holders of these grants have read of them; some may have ended since."""
+
+    leases: list[LeaseId]
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(heard={self.lease}))
+        return Keys(admission=AdmissionKeys(heard=set(self.leases)))
 
     def decide(self, world: World, when: When) -> Changes:
-        return Changes(admission=expiry.confirm(world.admission, when.moment, self.lease))
+        made, facts = AdmissionChanges(), world.admission
+        for lease in self.leases:
+            if lease in facts.leases:
+                made.update(expiry.confirm(facts, when.moment, lease))
+        return Changes(admission=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
 
 
 @dataclass(slots=True)
