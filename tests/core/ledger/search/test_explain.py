@@ -159,6 +159,21 @@ ANYTHING = Group("", {"VCPU": 1})
             "each of these needs FPGA.",
         ),
         (
+            [Group(f"_{number}", {"VCPU": 1}) for number in range(3)],
+            {},
+            "2 trees can serve each part alone, but none can serve all of them together; "
+            "each of these needs VCPU.",
+        ),
+        (
+            [
+                *(Group(f"_{number}", {"DISK_GB": 2}) for number in range(6)),
+                Group("_A", {"FPGA": 1}),
+            ],
+            {},
+            "2 trees can serve each part alone, but none can serve group _0, group _1, group _2 "
+            "and 3 more together; each of these needs DISK_GB.",
+        ),
+        (
             [
                 Group("", {"VCPU": 2, "DISK_GB": 1}),
                 Group("_A", {"FPGA": 1}),

@@ -14,7 +14,13 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATE_STEPS_MAX
 
 PARTS_MAX = 16
-"""Of more parts all are named, since each takes a search."""
+"""Of more parts none is left out, since each takes a search."""
+
+STEPS_MAX = CANDIDATE_STEPS_MAX // PARTS_MAX
+"""Of one of these searches: all of them take as many steps as a query may."""
+
+NAMED_MAX = 4
+"""Parts that a sentence names."""
 
 Parts = list[GroupPart]
 
@@ -36,12 +42,14 @@ def competing(catalog: Catalog, query: CandidateQuery) -> Steps[Parts]:
 
 def together(parts: Parts, of: int) -> str:
     """Return the end of "none can serve": some or all parts of a query that has `of` parts."""
-    if len(parts) < 2 or len(parts) == of > 2:
-        return "all of them together"
-    *others, last = (f"group {part.suffix}" if part.suffix else _class(part) for part in parts)
     shared = frozenset.intersection(*(frozenset(part.resources) for part in parts))
     reason = f"; each of these needs {' and '.join(sorted(shared))}" if shared else ""
-    return f"{', '.join(others)} and {last} together{reason}"
+    if len(parts) < 2 or len(parts) == of > 2:
+        return f"all of them together{reason}"
+    names = [f"group {part.suffix}" if part.suffix else _class(part) for part in parts]
+    if len(names) > NAMED_MAX:
+        names[NAMED_MAX - 1 :] = [f"{len(names) - NAMED_MAX + 1} more"]
+    return f"{', '.join(names[:-1])} and {names[-1]} together{reason}"
 
 
 def only(query: CandidateQuery, parts: Parts) -> CandidateQuery:
@@ -67,7 +75,7 @@ def only(query: CandidateQuery, parts: Parts) -> CandidateQuery:
 
 def _fits_nowhere(catalog: Catalog, query: CandidateQuery, parts: Parts) -> Steps[bool]:
     fewer, first = only(query, parts), CandidateOrder("pack")
-    answer = yield from preferring(catalog, fewer, first, 1, CANDIDATE_STEPS_MAX)
+    answer = yield from preferring(catalog, fewer, first, 1, STEPS_MAX)
     yield
     return answer.exhausted and not answer.candidates
 
