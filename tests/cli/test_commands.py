@@ -352,6 +352,7 @@ def test_explain(tmp_path: Path) -> None:
         assert done.stdout.startswith("group 1\n  0\t")
         assert moorage("explain", "VCPU:4", *where).returncode == 1
         assert "root_require" in refusal(2, "explain", "--query", "root_require=A", *where)
+        assert "the query is empty" in refusal(2, "explain", "--query", " ", *where)
         question.write_text('{"groups": [{"resources": {"VCPU": 1}, "requird": []}]}')
         assert "requird" in refusal(2, "explain", "--question", str(question), *where)
         again = ("explain", "--query", "resources=VCPU:1", "--required", "A")

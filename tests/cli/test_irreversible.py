@@ -105,6 +105,25 @@ def test_on_a_terminal(cli: Cli, name: str) -> None:
             assert exit_code_of(process, terminal) == code, (name, answer)
 
 
+@pytest.mark.parametrize(
+    ("only", "asks"),
+    [
+        ((), b"End all tickets and leases of ci, whatever their holders do? [y/N]"),
+        (("--state", "waiting"), b"End all tickets of ci? [y/N]"),
+        (
+            ("--state", "granted", "--pool", "p"),
+            b"End all leases of ci that need units of p, whatever their holders do? [y/N]",
+        ),
+    ],
+)
+def test_the_question_is_about_what_ends(cli: Cli, only: tuple[str, ...], asks: bytes) -> None:
+    """Who ends only tickets is not asked about leases, whose jobs run."""
+    with at_terminal(cli.folder, "lease", "revoke", "--owner", "ci", *only) as (process, terminal):
+        assert asks in read_until(terminal, b"[y/N]")
+        os.write(terminal, b"n\n")
+        assert exit_code_of(process, terminal) == 1
+
+
 @pytest.mark.parametrize("name", sorted(FINAL))
 def test_elsewhere_what_is_final_wants_yes(cli: Cli, name: str) -> None:
     """A script cannot be asked: without the option nothing happens."""

@@ -75,6 +75,30 @@ def test_no_other_certificate_is_trusted(file: Path) -> None:
         assert heard == []
 
 
+def test_failures_are_said_in_words() -> None:
+    """A server that is not trusted, and one that speaks no TLS; without OpenSSL's own names."""
+    with serving(SIGNED) as (url, heard):
+        with pytest.raises(UnreachableError) as refused:
+            Transport(url, "secret").request("GET", "/x")
+        assert "its certificate is not trusted: " in str(refused.value)
+        assert "_ssl" not in str(refused.value) and heard == []
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+        thread = threading.Thread(target=answer_plainly, args=(plain,))
+        thread.start()
+        with pytest.raises(UnreachableError) as refused:
+            Transport(f"https://127.0.0.1:{plain.getsockname()[1]}", "secret").request("GET", "/x")
+        thread.join()
+    assert str(refused.value).endswith("the TLS handshake fails; does it speak HTTPS there?")
+
+
+def answer_plainly(listener: socket.socket) -> None:
+    """Answer one connection as a server does that speaks HTTP without TLS."""
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
 def test_a_renewed_certificate_is_trusted(tmp_path: Path) -> None:
     """Each connection reads the certificate file again, because servers renew certificates."""
     file = tmp_path / "certificate.pem"

@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import re
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -401,7 +402,12 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return what is wrong, without the number of an OSError."""
+    """Return what is wrong, without the number of an OSError, and without OpenSSL's names."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        said = getattr(error, "verify_message", "") or str(error)
+        return f"its certificate is not trusted: {said}"
+    if isinstance(error, ssl.SSLError):
+        return "the TLS handshake fails; does it speak HTTPS there?"
     return str(getattr(error, "strerror", None) or error)
 
 

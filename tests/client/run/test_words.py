@@ -25,36 +25,21 @@ from moorage.client.run.progress import Progress, standing_of
 from moorage.core import limits
 from moorage.core.admission import model
 from moorage.wire import admission as wire
+from tests.support.granted import granted
 
 
 def lease_json(**changed: Any) -> Any:
     """Return a lease as JSON of a server."""
-    lease = wire.Lease(
+    lease = granted(
+        "k",
+        {"a": 1, "b": 2},
         id="l1",
-        key="k",
         owner="o",
-        state="granted",
-        needs=[wire.NeedWanted(pool="a"), wire.NeedWanted(pool="b", units=2)],
         slots={"b": ["b-1", "b-2"], "a": ["a-7"]},
-        labels={},
-        priority=0,
-        forced=False,
         ttl=60.0,
-        hold=None,
-        asked_at=datetime(2026, 1, 1, tzinfo=UTC),
-        granted_at=None,
         expires_at=datetime(2026, 1, 2, tzinfo=UTC),
-        hold_until=None,
-        ended_at=None,
-        cause=None,
-        detail="",
-        outcome=None,
-        unheard=False,
         token="1.2.3",
         record=None,
-        record_version=0,
-        record_age=None,
-        waiting=None,
     )
     return msgspec.to_builtins(lease) | changed
 

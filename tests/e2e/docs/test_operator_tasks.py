@@ -7,7 +7,10 @@ from tests.e2e.support.server import serve
 from tests.e2e.support.typed import ROOT, Step, play, steps_of
 
 PAGE = ROOT / "docs/howto/operator-tasks.md"
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+AGE = re.compile(r"(?<= )\d+s(?= )")
+WIDTH = 160
+"""Of the terminal: enough for every column that has values."""
+
 GAP = re.compile(r"\t|\s{2,}")
 REFUSED = "is in use"
 
@@ -26,8 +29,8 @@ def beginning(folder: Path) -> list[Step]:
 
 
 def cells(text: str) -> list[list[str]]:
-    """Return the cells of each line, without times."""
-    return [GAP.split(TIME.sub("TIME", line.strip())) for line in text.splitlines()]
+    """Return the cells of each line, without ages."""
+    return [GAP.split(AGE.sub("AGE", line.strip())) for line in text.splitlines()]
 
 
 def test_each_command_says_what_the_page_shows(tmp_path: Path) -> None:
@@ -46,13 +49,10 @@ def test_each_command_says_what_the_page_shows(tmp_path: Path) -> None:
             "OS_TOKEN": token,
             "OS_PLACEMENT_API_VERSION": "1.39",
         }
-        results = play(steps, tmp_path, environment)
+        results = play(steps, tmp_path, environment, WIDTH)
     assert len(results) == len(steps)
     for step, (said, code) in zip(steps, results, strict=True):
         assert (code != 0) == (REFUSED in said), (step.command, said)
         if step.shown or step.command.startswith("moorage"):
             shown = "\n".join(step.shown)
-            if not step.shown:  # a list that is empty here
-                assert code == 0, (step.command, said)
-                continue
             assert cells(said) == cells(shown), (step.command, said)

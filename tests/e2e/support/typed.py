@@ -21,6 +21,7 @@ PROMPT = "$ "
 MARK = "-- exit code of the command above: "
 TYPED_SECONDS = 600
 TYPED_LINES = 50
+END_OF_INPUT = b"\x04"
 
 
 @dataclass
@@ -83,16 +84,19 @@ def play(
 ) -> list[tuple[str, int]]:
     """Run the commands in one shell; return what each wrote and its exit code.
 
-    With `columns` they write to a terminal of this width, without colours; otherwise to a pipe.
+    With `columns` they write to a terminal of this width, without colours; otherwise to a pipe. On
+    the terminal they may ask, but nobody answers: a command that asks fails.
     """
     script = folder / "tour.sh"
     script.write_text("".join(f"{step.command}\necho '{MARK}'$?\n" for step in steps))
     ours, theirs = os.pipe() if columns is None else _terminal(columns)
+    if columns is not None:
+        os.write(ours, END_OF_INPUT)
     with subprocess.Popen(
         ["bash", str(script)],
         cwd=folder,
         env=environment if columns is None else {**environment, "TERM": "xterm", "NO_COLOR": "1"},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if columns is None else theirs,
         stdout=theirs,
         stderr=subprocess.STDOUT,
         start_new_session=True,

@@ -57,9 +57,19 @@ def test_formulas_get_an_apostrophe(text: str) -> None:
     """Before the sign; the rest is as it was."""
     file = _csv(AuditEntry, [entry(text, {"a": text})], {}).decode()
     row = next(csv.DictReader(io.StringIO(file, newline="")))
-    assert row["target"].replace("'", "") == text
+    assert row["target"].replace("'", "") == text.replace("\u202e", r"\u202e")
     assert json.loads(row["before"]) == {"a": text}, "JSON has the same value"
     assert not any(is_formula(cell) for cell in cells(file))
+
+
+def test_marks_of_direction_are_escaped() -> None:
+    """They would reorder what people read; in JSON the value stays the same."""
+    text = "host-\u202e1+1=\u202c\u2066x\u2069\u200f\u061c é 日本"
+    file = _csv(AuditEntry, [entry(text, [text])], {}).decode()
+    row = next(csv.DictReader(io.StringIO(file, newline="")))
+    assert row["target"] == r"host-\u202e1+1=\u202c\u2066x\u2069\u200f\u061c é 日本"
+    assert json.loads(row["before"]) == [text]
+    assert not set("\u202e\u202c\u2066\u2069\u200f\u061c") & set(file)
 
 
 def test_harmless_texts_stay() -> None:

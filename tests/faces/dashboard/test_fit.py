@@ -126,6 +126,26 @@ def fields_ask_the_same(fleet: Native, page: str, query: str) -> bool:
             "It fits.",
         ),
         ("GET /allocation_candidates?resources1=VCPU%3A1&amp;limit=1000 HTTP/1.1", "It fits."),
+        (
+            "Make a GET http request to /allocation_candidates?limit=1000&resources=VCPU%3A1, "
+            "request_id is req-1. get /usr/lib/nova/scheduler/client/report.py:295",
+            "It fits.",
+        ),
+        (f"`GET /allocation_candidates?resources=VCPU:1&root_required=!{DISABLED}`", "nowhere."),
+        ("see <http://h/placement/allocation_candidates?resources=VCPU:1>.", "It fits."),
+        ("(see http://h/placement?resources=VCPU:1)", "It fits."),
+        (
+            '{"uri":"/allocation_candidates?resources=VCPU:1\\u0026'
+            f'root_required=!{DISABLED}","status":200}}',
+            "It fits nowhere.",
+        ),
+        (rf"curl h/allocation_candidates?resources=VCPU:1\&root_required=\!{DISABLED}", "nowhere."),
+        (r'"GET \"/allocation_candidates?resources=VCPU:1\" 200"', "It fits."),
+        (
+            "GET /allocation_candidates?resources=VCPU:1\n"
+            "GET /allocation_candidates?resources=VCPU:99",
+            "several queries",
+        ),
         ("resources=VCPU:1&resources=MEMORY_MB:1", "resources: given more than once"),
         ("resources=VCPU:1&group_polici=none&wat=1", "group_polici, wat: unknown"),
         ("resources=VCPU:1&group_policy=each", "&#39;each&#39; is not one of"),

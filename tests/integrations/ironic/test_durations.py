@@ -11,7 +11,8 @@ from moorage.integrations.ironic.reconcile import Picture
 from moorage.integrations.ironic.rules import EVERY_VERB, Rules, parse
 from moorage.integrations.ironic.states import EVENTS
 from moorage.integrations.provisioning.rules import RulesError
-from moorage.wire.admission import Lease, NeedWanted
+from moorage.wire.admission import Lease
+from tests.support.granted import granted
 
 POOL = "deploy"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -19,32 +20,13 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 def lease(number: int, verb: str = "active", pool: str = POOL) -> Lease:
     """Return the lease of a node that works."""
-    return Lease(
+    return granted(
+        f"ironic/node-{number}/{verb}",
+        {pool: 1},
         id=f"lease-{number}",
-        key=f"ironic/node-{number}/{verb}",
-        owner="governor:hosts",
-        state="granted",
-        needs=[NeedWanted(pool=pool, units=1)],
-        slots={},
         labels={"verb": verb},
-        priority=0,
-        forced=False,
-        ttl=None,
-        hold=None,
         asked_at=NOW,
         granted_at=NOW,
-        expires_at=None,
-        hold_until=None,
-        ended_at=None,
-        cause=None,
-        detail="",
-        outcome=None,
-        unheard=False,
-        token=None,
-        record={"begun": True, "sent": []},
-        record_version=2,
-        record_age=0.0,
-        waiting=None,
     )
 
 
@@ -63,7 +45,7 @@ def worked(durations: Durations, seconds: float, one: Lease, *, state: str = "ac
 
 
 def test_every_verb_has_a_typical_length() -> None:
-    """What nobody knows is taken to last for minutes, not to be over at once."""
+    """Work of unknown duration is taken to last for minutes, not to be over at once."""
     assert {*TYPICAL} == {*EVENTS.values()} - {"abort"}
     durations = Durations()
     for verb in {*EVENTS} - {"abort"}:
@@ -94,7 +76,7 @@ def test_failures_teach_nothing(state: str) -> None:
 
 
 def test_what_began_before_the_first_look() -> None:
-    """Nobody knows how long it has lasted."""
+    """How long it has lasted is unknown."""
     durations = Durations()
     durations.look(picture(lease(0)), 0.0)
     durations.look(picture(), 5.0)

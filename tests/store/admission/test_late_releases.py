@@ -19,7 +19,7 @@ def test_late_releases_survive() -> None:
 
 
 def test_rows_of_earlier_builds_are_read() -> None:
-    """They have only times: the releases are expected, though nobody knows of whom."""
+    """They have only times: the releases are expected, though of unknown holders."""
     body = slot_row(SLOT)[-1].replace('"late":[]', '"late":[5,9]').replace(',"doubtful":[]', "")
     assert '"late":[5,9]' in body and "doubtful" not in body
     slot = slot_from_body(body)

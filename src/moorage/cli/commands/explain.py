@@ -69,6 +69,8 @@ def explain(
     whole = query is not None or question is not None
     if bool(resources) + (query is not None) + (question is not None) != 1:
         raise Failure(USAGE, "pass either CLASS=AMOUNT, --query QUERY or --question FILE")
+    if query is not None and not query.strip():
+        raise Failure(USAGE, "the query is empty: pass one such as 'resources=VCPU:4'")
     if conditions and whole:
         raise Failure(
             USAGE,

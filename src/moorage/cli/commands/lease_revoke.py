@@ -63,14 +63,14 @@ def revoke(
     if owner is not None:
         if holder_is_gone:
             raise Failure(USAGE, "--holder-is-gone is for one lease: name its ID")
-        sure(f"all that {owner} has")
+        sure(_everything(owner, state, pool))
         _revoke_owner(owner, state, pool, reason, as_json)
         return
     if state is not None or pool is not None:
         raise Failure(USAGE, "--state and --pool need --owner")
     with at_server() as admission:
         lease_id = ids.lease_id(admission, str(text), changing=not holder_is_gone, whole=True)
-        sure(lease_id)
+        sure(f"{lease_id}, whatever its holder does")
         lease = admission.revoke(lease_id, reason, holder_is_gone=holder_is_gone)
     if as_json:
         show_json(msgspec.to_builtins(lease))
@@ -78,6 +78,14 @@ def revoke(
     say(f"{lease.id} has ended: {lease.cause}")
     for line in late_lines(lease):
         say(line)
+
+
+def _everything(owner: str, state: str | None, pool: str | None) -> str:
+    """Return what a revocation of an owner ends, for the question before it."""
+    kinds = {"waiting": "tickets", "granted": "leases"}
+    whose = f"all {kinds.get(state or '', 'tickets and leases')} of {owner}"
+    where = "" if pool is None else f" that need units of {pool}"
+    return whose + where + ("" if state == "waiting" else ", whatever their holders do")
 
 
 def _revoke_owner(

@@ -18,7 +18,7 @@ IRREVERSIBLE: Final = {
     "agent expunge": "Never use the machine of agent {} again",
     "agent group delete": "Delete the group {}",
     "group delete": "Delete the group {}, with its pins and what it has reported",
-    "lease revoke": "End {}, whatever its holder does",
+    "lease revoke": "End {}",
     "pool delete": "Delete the pool {}, with its settings and its past",
     "pool slot remove": "Remove the slot {}",
     "provider delete": "Delete the provider {}, with its inventories and traits",

@@ -54,6 +54,8 @@ class Column:
     """On a terminal it is the last column. That of the reason, which is the longest text."""
     piped: bool = False
     """It is only in a pipe: on a terminal another column says the same."""
+    added: bool = False
+    """It came after others: in a pipe it is behind them, so that theirs stay where they were."""
     right: bool = False
     """Its texts are aligned on the right, as those of numbers are."""
 
@@ -90,9 +92,10 @@ class Drawn(NamedTuple):
 def show_rows(columns: Sequence[Column], rows: Sequence[Row], *, wide: bool = False) -> None:
     """Print a table: for a terminal as wide as that is, or `wide`; otherwise tab-separated."""
     if not sys.stdout.isatty():
-        say(*(column.name for column in columns))
+        order = sorted(range(len(columns)), key=lambda number: columns[number].added)
+        say(*(columns[number].name for number in order))
         for row in rows:
-            say(*(cell if isinstance(cell, str) else cell.full for cell in row))
+            say(*(_full(row[number]) for number in order))
         return
     if not rows:
         say("there is none")
@@ -139,6 +142,10 @@ def draw(
         below = [click.style(one, fg=FAINT) for one in below]
     drawn = [line([row[number] for number in order]) for row in cells]
     return Drawn(heading, drawn, below)
+
+
+def _full(cell: Cell | str) -> str:
+    return cell if isinstance(cell, str) else cell.full
 
 
 def _clean(cell: Cell | str) -> Cell:

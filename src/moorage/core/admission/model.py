@@ -349,7 +349,7 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
 
 
 def is_unconfirmed(lease: Lease) -> bool:
-    """Does nobody know of a grant yet, as far as is known? Then its units are not in use.
+    """Is it unconfirmed that anybody has learned of a grant? Then its units are not in use.
 
     A confirmation gives it its full TTL, or none: another `heard_until` in either case.
     """

@@ -202,6 +202,7 @@ def _own_root(trial: Trial, machine: MachineOffer, name: str) -> None:
     """Create the root of a machine; a provider of somebody else is not taken over."""
     facts, root = trial.facts, machine.root
     if root not in facts.providers:
+        _check_name_free(facts, machine, name)
         trial.step(providers.create(facts, trial.now, root, name, None)[0])
         made = replace(facts.providers[root], agent=machine.agent)
         trial.step(Changes(providers={root: made}))
@@ -217,6 +218,7 @@ def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: Pa
     facts = trial.facts
     if uuid not in facts.providers:
         name = part_name(facts.providers[machine.root].name, part.name)
+        _check_name_free(facts, machine, name)
         trial.step(providers.create(facts, trial.now, uuid, name, part.parent)[0])
     provider = facts.providers[uuid]
     if provider.agent != machine.agent:
@@ -234,6 +236,19 @@ def _follow_part(trial: Trial, machine: MachineOffer, uuid: ProviderId, part: Pa
                 )
             trial.step(vocabulary.class_ensure(facts, trial.now, name)[0])
         trial.step(_follow_class(facts, trial.now, facts.providers[uuid], name, offer))
+
+
+def _check_name_free(facts: Facts, machine: MachineOffer, name: str) -> None:
+    """Raise DUPLICATE_PROVIDER, and say what to do, if a provider of somebody else has a name."""
+    taken = facts.names.get(name)
+    if taken is not None:
+        raise Error(
+            Code.DUPLICATE_PROVIDER,
+            f"Agent {machine.agent} needs a provider named {name}, but provider {taken} has this "
+            "name. Rename or delete that provider, or give the machine another host name. If that "
+            "provider is this machine, as a compute node of nova is, create another agent for it: "
+            f"moorage agent create NEW_UUID --root {taken}",
+        )
 
 
 def _check_unmanaged(provider: Provider) -> None:

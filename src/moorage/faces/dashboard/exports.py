@@ -23,6 +23,9 @@ _FORMULA = re.compile(rf"((?:^|[;|\t\r\n]){_HIDDEN}*)(?=[=+\-@\uff1d\uff0b\uff0d
 also with a wide one. Blanks, quotes and invisible letters before it are ignored, and some readers
 divide cells at `;`, `|`, tabs and ends of lines. Source: OWASP, CSV Injection."""
 
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Marks that let a text be read in another order than it is written, and reorder other cells."""
+
 _FORMULA_IN_JSON = re.compile(_FORMULA.pattern.replace("(?=", "(").replace("^|", ""))
 """JSON of objects and lists never begins with a sign, and has `;` and `|` in texts only."""
 
@@ -80,13 +83,19 @@ def _csv(kind: type, rows: Sequence[Any], more: Mapping[str, str]) -> bytes:
 def _cell(value: Any) -> str:
     """Return a value as one cell; what a spreadsheet would execute gets an apostrophe before it.
 
-    Within JSON the sign itself is escaped, so that the value stays the same.
+    Marks of the direction of text are escaped, as on terminals. Within JSON the sign itself is
+    escaped, too, so that the value stays the same.
     """
     if value is None:
         return ""
     if isinstance(value, str):
-        return _FORMULA.sub(r"\1'", value)
+        return _DIRECTION.sub(_escaped, _FORMULA.sub(r"\1'", value))
     text = msgspec.json.encode(value).decode()
     if isinstance(value, int | float):
         return text
-    return _FORMULA_IN_JSON.sub(lambda found: f"{found[1]}\\u{ord(found[2]):04x}", text)
+    text = _FORMULA_IN_JSON.sub(lambda found: f"{found[1]}\\u{ord(found[2]):04x}", text)
+    return _DIRECTION.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

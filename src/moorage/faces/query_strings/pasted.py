@@ -16,8 +16,15 @@ LATEST = 39
 REPEATABLE = re.compile("required|member_of|same_subtree|required[^=]+|member_of[^=]+")
 """Parameters of which every value counts."""
 
-_ADDRESS = re.compile(r"allocation_candidates\?(?P<query>[^\s\"'#]+)")
-_ANY_ADDRESS = re.compile(r"(?:^|\s)[\"']?(?:https?://|/)?[^\s\"'?=]*\?(?P<query>[^\s\"'#]+)")
+_QUERY = r"(?P<query>[^\s\"'`<>#]+)"
+_ADDRESS = re.compile(rf"allocation_candidates\?{_QUERY}")
+_ANY_ADDRESS = re.compile(rf"(?:^|\s)[\"'`<]?(?:https?://|/)?[^\s\"'?=]*\?{_QUERY}")
+
+_PUNCTUATION = ",.;:)]}\\"
+"""What follows an address in a sentence. No value of a parameter ends with it."""
+
+_ESCAPED = (("&amp;", "&"), ("\\u0026", "&"), ("\\&", "&"), ("\\!", "!"))
+"""How pages, JSON and shells write what has a meaning there."""
 
 _PARAMETERS = [each for each in KNOWN["candidates"] if each.since <= LATEST <= each.until]
 _KNOWN = re.compile(
@@ -40,8 +47,12 @@ def query_string_in(text: str) -> str:
     address, as logs and `openstack --debug` have it.
     """
     found = _ADDRESS.search(text) or _ANY_ADDRESS.search(text)
-    plain = found["query"] if found else text.strip().strip("\"'").lstrip("?")
-    return plain.replace("&amp;", "&")
+    plain = found["query"] if found else text.strip().strip("\"'`").lstrip("?")
+    if found:
+        plain = plain.rstrip(_PUNCTUATION)
+    for written, meant in _ESCAPED:
+        plain = plain.replace(written, meant)
+    return plain
 
 
 def pasted_query(text: str, limits: Limits) -> CandidateQuery:
@@ -51,6 +62,8 @@ def pasted_query(text: str, limits: Limits) -> CandidateQuery:
 
     Raises RefusalError 400 and 414, Error.
     """
+    if len({*_ADDRESS.findall(text)}) > 1:
+        raise _refused("The text has several queries: pass one of them.")
     raw = query_string_in(text).encode()
     names = Counter(name for name, _ in query_parse(raw, limits))
     repeated = sorted(

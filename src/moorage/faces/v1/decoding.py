@@ -3,9 +3,10 @@
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from functools import cache
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -14,6 +15,14 @@ from moorage.faces.web import RefusalError
 
 T = TypeVar("T")
 Check = Callable[[Any], None]
+
+WORDS: Mapping[Any, str] = {
+    float: "a number",
+    int: "a whole number",
+    bool: "true or false",
+    datetime: "a time such as 2026-01-31T12:00:00Z",
+}
+"""What parameters of these types are, for people."""
 
 
 def body_decode(raw: bytes, kind: type[T]) -> T:
@@ -64,18 +73,44 @@ def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
             raise RefusalError(HTTPStatus.BAD_REQUEST, "A query parameter is given more than once.")
         else:
             values[name] = value
+    known = _names_of(kind)  # type: ignore[arg-type] # types are hashable
+    if unknown := sorted(values.keys() - known):
+        there = f"the parameters are {', '.join(known)}" if known else "there are no parameters"
+        raise RefusalError(HTTPStatus.BAD_REQUEST, f"{', '.join(unknown)}: unknown; {there}.")
     try:
-        decoded = msgspec.convert(values, kind, strict=False)
-        _check_names(values, _names_of(kind))  # type: ignore[arg-type] # types are hashable
+        return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The query is invalid: {error}") from None
-    return decoded
+        raise RefusalError(HTTPStatus.BAD_REQUEST, _query_refusal(values, kind, error)) from None
+
+
+def _query_refusal(values: Mapping[str, Any], kind: Any, error: Exception) -> str:
+    """Return which parameter is wrong, and what it should be, in words."""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        try:
+            if name in values:
+                msgspec.convert(values[name], hint, strict=False)
+        except msgspec.ValidationError:
+            expected = _expected(hint)
+            if expected is not None:
+                return f"{name}: expected {expected}, got '{values[name]}'."
+    return f"The query is invalid: {error}"
+
+
+def _expected(hint: Any) -> str | None:
+    """Return which values a parameter may have; None: words do not say it better than the error."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        words = [_expected(one) for one in arguments if one is not types.NoneType]
+        return None if None in words else " or ".join(filter(None, words))
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    return WORDS.get(hint)
 
 
 @cache
-def _names_of(kind: Any) -> frozenset[str]:
-    """Return the names of all parameters."""
-    return frozenset(field.name for field in fields(kind))
+def _names_of(kind: Any) -> tuple[str, ...]:
+    """Return the names of all parameters, in order."""
+    return tuple(field.name for field in fields(kind))
 
 
 @cache

@@ -1,8 +1,8 @@
 """How long work on nodes lasts: as its operator expects, as was seen, or as is typical.
 
 The first wave of a new pool has no past. Without a longer `Retry-After` a client gives up before a
-deployment on real hardware is over, so what nobody knows is taken to last as long as it typically
-does there.
+deployment on real hardware is over, so work of unknown duration is taken to last as long as is
+typical there.
 """
 
 from collections import deque
@@ -48,7 +48,7 @@ class Length:
 @dataclass(frozen=True)
 class _Work:
     began: float | None
-    """None: before the first look, so nobody knows how long it has lasted."""
+    """None: it is unknown, because the work began before the first look."""
     begun: bool
 
 

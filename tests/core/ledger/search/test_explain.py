@@ -124,7 +124,7 @@ ANYTHING = Group("", {"VCPU": 1})
             {},
             "VCPU: the 2 nearest providers do not admit 4 by the unit sizes.",
         ),
-        ([Group("", {"GPU": 1})], {}, "GPU: the 4 nearest providers do not offer it."),
+        ([Group("", {"GPU": 1})], {}, "GPU: no provider offers it."),
         (
             [Group("_A", {"VCPU": 1}, TraitFilter((frozenset({"FAST"}),)))],
             {},
@@ -155,7 +155,33 @@ ANYTHING = Group("", {"VCPU": 1})
         (
             [Group("_A", {"FPGA": 1}), Group("_B", {"FPGA": 1})],
             {},
-            "2 trees can serve each part alone, but none can serve all of them together.",
+            "2 trees can serve each part alone, but none can serve group _A and group _B together; "
+            "each of these needs FPGA.",
+        ),
+        (
+            [Group(f"_{number}", {"VCPU": 1}) for number in range(3)],
+            {},
+            "2 trees can serve each part alone, but none can serve all of them together; "
+            "each of these needs VCPU.",
+        ),
+        (
+            [
+                *(Group(f"_{number}", {"DISK_GB": 2}) for number in range(6)),
+                Group("_A", {"FPGA": 1}),
+            ],
+            {},
+            "2 trees can serve each part alone, but none can serve group _0, group _1, group _2 "
+            "and 3 more together; each of these needs DISK_GB.",
+        ),
+        (
+            [
+                Group("", {"VCPU": 2, "DISK_GB": 1}),
+                Group("_A", {"FPGA": 1}),
+                Group("_B", {"VCPU": 2}),
+            ],
+            {},
+            "1 tree can serve each part alone, but none can serve VCPU and group _B together; "
+            "each of these needs VCPU.",
         ),
         (
             [

@@ -89,6 +89,8 @@ def test_a_name_that_somebody_needs(native: Native) -> None:
     taken = native.provider(machine.host)
     refused = machine.operate("resume")
     assert (refused.status, refused.body["code"]) == (409, "duplicate_provider")
+    for word in (taken, machine.host, "Rename or delete", "moorage agent create"):
+        assert word in refused.body["detail"]
     assert machine.shown()["accepted"] is False
     assert native.ask("DELETE", f"/resource_providers/{taken}", **PLACEMENT).status == 204
     assert machine.operate("resume").status == 200

@@ -8,9 +8,10 @@ from moorage.integrations.metal3.explain import EXPLAIN_SECONDS, RECENT, Explain
 from moorage.integrations.metal3.governor import utc_now
 from moorage.integrations.metal3.hosts import uid_of
 from moorage.integrations.metal3.requests import HostRequests
-from moorage.wire.admission import Lease, NeedWanted
+from moorage.wire.admission import Lease
 from tests.integrations.metal3.govern.test_events import events
 from tests.integrations.metal3.govern.test_governor import ALL, OWN
+from tests.support.granted import granted
 from tests.support.kubernetes_client import Kubernetes, host
 from tests.support.kubernetes_double.faults import Fault
 from tests.support.kubernetes_double.server import KubernetesDouble
@@ -20,32 +21,13 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def started(uid: str, verb: str, age: timedelta, *, begun: bool = True) -> Lease:
     """Return the lease of a host that was granted some time ago."""
-    return Lease(
+    return granted(
+        f"metal3/{uid}/{verb}",
+        {"deploy": 1, "rack": 2},
         id=f"lease-{verb}-{age}",
-        key=f"metal3/{uid}/{verb}",
-        owner="governor",
-        state="granted",
-        needs=[NeedWanted(pool="deploy", units=1), NeedWanted(pool="rack", units=2)],
-        slots={},
-        labels={},
-        priority=0,
-        forced=False,
-        ttl=None,
-        hold=None,
         asked_at=NOW - age - timedelta(seconds=75),
         granted_at=NOW - age,
-        expires_at=None,
-        hold_until=None,
-        ended_at=None,
-        cause=None,
-        detail="",
-        outcome=None,
-        unheard=False,
-        token=None,
         record={"begun": begun, "sent": []},
-        record_version=1,
-        record_age=0.0,
-        waiting=None,
     )
 
 

@@ -66,7 +66,7 @@ def test_how_long_a_host_waits(errors: int, minutes: int) -> None:
 
 @pytest.mark.parametrize("said", [None, "", "soon"])
 def test_a_status_without_a_time(said: Any) -> None:
-    """A host of which nobody knows when it failed may ask at once."""
+    """A host that failed at an unknown time may ask at once."""
     assert failures.again_at(failed({**GIVEN_UP, "lastUpdated": said}, spec=IMAGE)) is None
 
 

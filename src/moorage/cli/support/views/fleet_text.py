@@ -16,7 +16,7 @@ FIGURES = (
     Column("providers", dropped=3, right=True),
     Column("total", dropped=2, right=True),
     Column("reserved", dropped=4, right=True),
-    Column("offered", dropped=1, right=True),
+    Column("offered", dropped=1, added=True, right=True),
     Column("used", right=True),
     Column("free", right=True),
     Column("used%", right=True),

@@ -10,9 +10,9 @@ Start with `candidates.py`: one query from beginning to end.
   them compactly.
 * `budget.py` limits the steps of a search; `steps.py` lets long work be interrupted.
 * `tree_preference.py` orders trees for a claim, `claim_choice.py` chooses among them.
-* `explain.py` explains why nothing is found, by `conditions.py` one by one, and what the providers
-  lack that are nearest to it (`nearest.py`); `provider_listing.py` lists providers,
-  `capacity_sums.py` sums up their inventories.
+* `explain.py` explains why nothing is found, by `conditions.py` one by one: what the providers lack
+  that are nearest to it (`nearest.py`), or which parts do not fit together (`competing.py`).
+* `provider_listing.py` lists providers, `capacity_sums.py` sums up their inventories.
 
 May import: the rest of `core/ledger` except its decisions, msgspec, numpy.
 """

@@ -23,6 +23,7 @@ from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.claim_choice import preferring
+from moorage.core.ledger.search.competing import competing, together
 from moorage.core.ledger.search.conditions import Condition, class_conditions, conditions
 from moorage.core.ledger.search.groups import GroupPart, terms
 from moorage.core.ledger.search.nearest import lacking
@@ -223,9 +224,9 @@ def _nearest(
             return f"No tree that serves every part meets the condition: {step.condition}."
     if without:
         return f"It would fit if you dropped {' or '.join(without)}."
+    text = together((yield from competing(catalog, query)), len(parts))
     return (
-        f"{counted(trees[-1].left, 'tree')} can serve each part alone, but none can serve all of"
-        " them together."
+        f"{counted(trees[-1].left, 'tree')} can serve each part alone, but none can serve {text}."
     )
 
 

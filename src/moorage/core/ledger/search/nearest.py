@@ -45,7 +45,7 @@ def lacking(catalog: Catalog, asked: list[Condition]) -> Steps[str]:
     if not rows:
         return "there are no providers"
     if most < len(classes):
-        return (yield from _not_offered(catalog, classes, rows))
+        return (yield from _not_offered(catalog, classes, rows if most else 0))
     near, fewest = yield from _nearest(catalog, asked, classes)
     if not near:  # the catalog has changed meanwhile
         return "the providers that offer it have just changed; ask again"
@@ -80,7 +80,10 @@ def _most_classes(catalog: Catalog, classes: list[str]) -> Steps[tuple[int, int]
 
 
 def _not_offered(catalog: Catalog, classes: list[str], rows: int) -> Steps[str]:
-    """Return a sentence on the classes that are not offered, or by no provider together."""
+    """Return a sentence on the classes that are not offered, or by no provider together.
+
+    `rows`: how many providers offer the most of them; 0: no provider offers any.
+    """
     somewhere: set[str] = set()
     for chunk in list(catalog.chunks):
         yield
@@ -90,7 +93,8 @@ def _not_offered(catalog: Catalog, classes: list[str], rows: int) -> Steps[str]:
     nowhere = [name for name in classes if name not in somewhere]
     if not nowhere:
         return f"no provider offers {' and '.join(classes)} together"
-    return f"{' and '.join(nowhere)}: {_which(rows)} not offer it"
+    which = f"{_which(rows)} not offer it" if rows else "no provider offers it"
+    return f"{' and '.join(nowhere)}: {which}"
 
 
 def _nearest(

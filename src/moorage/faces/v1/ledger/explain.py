@@ -31,7 +31,7 @@ AGENTS_NAMED_MAX = 20
 async def explain_query(request: Request[None, ExplainAsked]) -> Explained:
     """Explain the query in the address."""
     asked = request.parameters
-    if asked.candidates and asked.query:
+    if bool(asked.candidates) == bool(asked.query):
         raise RefusalError(HTTPStatus.BAD_REQUEST, "Pass either query or candidates.")
     if asked.candidates:
         return await _explained(request, pasted_query(asked.candidates, Limits()))

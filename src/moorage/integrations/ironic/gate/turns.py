@@ -50,7 +50,7 @@ class Turns:
         )
 
     async def _latest(self, want: Want, waiting: Waiting) -> float | None:
-        """Return in how many seconds the turn comes at the latest; None: nobody knows."""
+        """Return in how many seconds the turn comes at the latest; None: it is unknown."""
         told = None if waiting.eta_seconds is None else waiting.eta_seconds[1]
         found = []
         known = True
