@@ -35,8 +35,7 @@ AGAIN_SECONDS = 60.0
 
 NAMESPACE_SECONDS = 5.0
 READS_MAX = 8
-"""For how long what a namespace says is believed by passes, and how many are read at once. Before
-a start it is read again."""
+"""For how long passes believe that a namespace is held, and how many are read at once."""
 
 WHY_LENGTH_MAX = 200
 
@@ -53,22 +52,19 @@ class Holds:
         """Namespaces and names of Clusters that were paused when they were read last."""
         self._unreadable_until = 0.0
         self._told = False
-        self._namespaces: dict[str, tuple[float, str | None]] = {}
-        """When each namespace was read, and why it is held; None: it is not."""
+        self._held: dict[str, tuple[float, str]] = {}
+        """When namespaces were read that are held, and why. Others are read before a start only: a
+        pass must not wait for them."""
         self._namespaces_told = False
 
     async def look(self, hosts: Iterable[BareMetalHost]) -> None:
         """Read what holds the hosts that wait. Raises KubernetesError."""
         waiting = [host for host in hosts if pause_of(host) == OWN]
-        names = {_namespace_of(host) for host in waiting}
-        now = monotonic()
-        self._namespaces = {
-            name: seen
-            for name, seen in self._namespaces.items()
-            if name in names and now - seen[0] < NAMESPACE_SECONDS
-        }
-        missing = sorted(names - self._namespaces.keys())
-        await run_bounded(READS_MAX, [partial(self._read_namespace, name) for name in missing])
+        names, now = {_namespace_of(host) for host in waiting}, monotonic()
+        held = {name: seen for name, seen in self._held.items() if name in names}
+        self._held = held
+        old = [name for name, (read, _) in held.items() if now - read >= NAMESPACE_SECONDS]
+        await run_bounded(READS_MAX, [partial(self._read_namespace, name) for name in old])
         await self._look_at_clusters(waiting)
 
     async def _look_at_clusters(self, waiting: Iterable[BareMetalHost]) -> None:
@@ -84,8 +80,8 @@ class Holds:
         if (text := annotations_of(host).get(HOLD)) is not None:
             return f"it is held: {_reason(text)}"
         namespace = _namespace_of(host)
-        if (text := self._namespaces.get(namespace, (0.0, None))[1]) is not None:
-            return f"its namespace {namespace} is held: {_reason(text)}"
+        if namespace in self._held:
+            return f"its namespace {namespace} is held: {_reason(self._held[namespace][1])}"
         cluster = _cluster_of(host)
         if cluster in self._paused:
             return f"its cluster {cluster[1]} is paused"
@@ -111,7 +107,10 @@ class Holds:
                 )
                 self._namespaces_told = True
             found = None
-        self._namespaces[name] = monotonic(), None if found is None else held_by(found)
+        why = None if found is None else held_by(found)
+        self._held.pop(name, None)
+        if why is not None:
+            self._held[name] = monotonic(), why
 
     async def _clusters(self) -> list[Object]:
         if monotonic() < self._unreadable_until:

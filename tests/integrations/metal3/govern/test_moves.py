@@ -143,9 +143,9 @@ def test_a_host_that_is_created_in_a_held_namespace(tmp_path: Path) -> None:
         for _ in range(2):
             async with world.governor() as governor:
                 await passed(world, governor)
-        found = annotations(world.host("a"))
-        assert found[PAUSED] == OWN[PAUSED]
-        assert "its namespace metal3 is held: moves" in found[WAITING]
+                assert [*governor.remarks.values()] == ["its namespace metal3 is held: moves"]
+        assert annotations(world.host("a"))[PAUSED] == OWN[PAUSED]
+        assert world.held() == 0
         resumed = await asyncio.to_thread(run, world, "resume", "metal3")
         assert resumed == "resumed: 0 of 1 hosts\n"
         async with world.governor() as governor:
