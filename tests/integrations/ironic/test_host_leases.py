@@ -8,7 +8,12 @@ from moorage.client.transport import RefusedError
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.hosts import Host
 from moorage.integrations.provisioning.unit_release import WIRE_GRACE_SECONDS
-from moorage.integrations.provisioning.work_steps import SENT_MAX, CrowdedError, work_state_of
+from moorage.integrations.provisioning.work_steps import (
+    SENT_MAX,
+    CrowdedError,
+    EndedError,
+    work_state_of,
+)
 from moorage.wire.admission import Lease, PoolWanted
 from tests.integrations.ironic.world import POOL, World, played
 
@@ -56,3 +61,17 @@ async def test_a_pool_whose_leases_end_by_themselves(it: World) -> None:
         assert it.leases() == it.leases("waiting") == []
         await host_leases.adopt(host, {POOL: 1})
         assert len(it.leases()) == 1
+
+
+@played(1, 1)
+async def test_a_unit_that_was_taken_back_before_its_request(it: World) -> None:
+    """Its ticket waits again: nothing is sent by it, and its node asks again."""
+    async with it.host_leases() as (host_leases, _):
+        host = Host("ironic", "one")
+        lease = await host_leases.ask(host, "active", {POOL: 1}, wait=1.0, patience=60.0)
+        await host_leases.give_back(lease, requeue=True)
+        assert (await asked(host_leases, "two")).state == "granted"
+        (again,) = it.leases("waiting")
+        for one in (lease, again):
+            with pytest.raises(EndedError):
+                await host_leases.steps.sent(one, "req")

@@ -35,6 +35,7 @@ LOCKED = errors.locked("a", "b").members["faultstring"]
         (None, WORKER, MAYBE, False),
         (202, "", YES, False),
         (400, "", NO, False),
+        (429, "", NO, True),
         (404, "", NO, False),
     ],
 )

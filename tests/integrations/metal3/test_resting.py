@@ -98,6 +98,22 @@ def test_an_error_that_says_nothing_of_the_node(watch: Watch, error: str) -> Non
 
 
 @pytest.mark.parametrize("state", ["inspecting", "preparing", "provisioning"])
+def test_an_error_that_changes_each_minute(watch: Watch, state: str) -> None:
+    """None of them says anything of the node: they count as one error, also with a retry a minute.
+
+    What a host says that has none for a moment counts from the beginning.
+    """
+    kinds = ("registration error", "power management error")
+    minutes = int(UNSURE_SECONDS // 60)
+    seen = [
+        watch.after(60.0, failed(state, kinds[n % 2], n, spec=IMAGE)) for n in range(minutes + 1)
+    ]
+    assert seen == [NEEDS] * minutes + [KEEPS]
+    assert watch.after(1.0, host(state, spec=IMAGE)) is NEEDS
+    assert watch.after(60.0, failed(state, kinds[0], 9, spec=IMAGE)) is NEEDS
+
+
+@pytest.mark.parametrize("state", ["inspecting", "preparing", "provisioning"])
 @pytest.mark.parametrize("error", ["registration error", "inspection error", "", "another"])
 def test_a_new_process_sees_which_hosts_rest(watch: Watch, state: str, error: str) -> None:
     """A governor has paused it after it had rested: one that was started since does not count it,

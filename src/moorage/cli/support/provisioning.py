@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -31,6 +31,8 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 CHANGES_SECONDS = 0.2
 """The least time between two passes, however often something changes."""
+
+log = logging.getLogger("moorage.provisioning")
 
 MISSING = "this command needs aiohttp: pip install 'moorage[{}]'"
 
@@ -182,6 +184,31 @@ async def passes(
         await either(stop, soon)
         await first_of(stop, changed, seconds=interval - soon)
     await governor.close()
+
+
+async def until_reached(
+    prepare: Callable[[], Awaitable[R]],
+    failed: Callable[[str], None],
+    stop: asyncio.Event,
+    interval: float,
+) -> R | None:
+    """Try again and again until what a governor needs answers, or `stop` (None).
+
+    A governor that ended because one is away would be started again and again. Raises Failure.
+    """
+    warned = False
+    while not stop.is_set():
+        try:
+            return await prepare()
+        except Failure as failure:
+            if failure.exit_code != UNREACHABLE:
+                raise
+            failed(failure.message)
+            if not warned:
+                log.warning("nothing is started yet: %s", failure.message)
+            warned = True
+        await either(stop, interval)
+    return None
 
 
 async def either(stop: asyncio.Event, seconds: float) -> None:

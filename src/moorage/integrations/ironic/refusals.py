@@ -39,6 +39,8 @@ def outcome_of(status: int | None, fault: str) -> RequestOutcome:
 
 def is_for_now(status: int | None, fault: str) -> bool:
     """Return whether the same request may succeed in a moment: the host keeps its place in line."""
+    if status == HTTPStatus.TOO_MANY_REQUESTS:  # of a proxy before Ironic: nothing has begun
+        return True
     return (status == HTTPStatus.CONFLICT and LOCKED in fault) or _is_full(status, fault)
 
 

@@ -68,7 +68,7 @@ class _Seen:
     version: tuple[object, ...]
     """What BMO and people have stored of it, without pauses."""
     error: tuple[object, ...]
-    """Its state and its error."""
+    """Its state, whether it has an error, and what that says; which one it is may change."""
     pause: str | None
     since: float
     """When this version was seen first."""
@@ -158,7 +158,7 @@ class Resting:
 
 def _seen(host: BareMetalHost, before: _Seen | None, clock: float) -> _Seen:
     version, pause = _version(host), pause_of(host)
-    error = (state_of(host), error_kind_of(host))
+    error = (state_of(host), bool(error_kind_of(host)), has_failed(host) or cannot_start(host))
     if before is None:
         return _Seen(version, error, pause, clock, clock, clock, is_dated=False)
     let_go = before.pause is not None and pause != before.pause

@@ -93,14 +93,9 @@ class WorkSteps:
         """
         state = unit_release.sent(WorkState(), request)
         record = {**marks, **_members(state)}
-        try:
-            return await self._api.record_put(lease.id, record, 0)
-        except RefusedError as refusal:
-            if refusal.code in (ENDED, GONE):
-                raise EndedError from None
-            if refusal.code != CHANGED:
-                raise
-            raise TakenError from None
+        if (stored := await self._stored(lease, record, 0)) is None:
+            raise TakenError
+        return stored
 
     @asynccontextmanager
     async def under_way(self, lease: Lease, request: str) -> AsyncIterator[None]:
@@ -143,12 +138,26 @@ class WorkSteps:
             if state.version == lease.record_version:
                 return lease
             record = {**(lease.record or {}), **(members or {}), **_members(state)}
-            try:
-                return await self._api.record_put(lease.id, record, lease.record_version)
-            except RefusedError as refusal:
-                if refusal.code in (ENDED, GONE):
-                    raise EndedError from None
-                if refusal.code != CHANGED:
-                    raise
+            stored = await self._stored(lease, record, lease.record_version)
+            if stored is not None:
+                return stored
             lease = await self._api.lease(lease.id)
         raise CrowdedError
+
+    async def _stored(self, lease: Lease, record: Mapping[str, Any], version: int) -> Lease | None:
+        """Store a record; None: another process has stored one. Raises EndedError."""
+        try:
+            return await self._api.record_put(lease.id, record, version)
+        except RefusedError as refusal:
+            if refusal.code == CHANGED:
+                return None
+            if refusal.code in (ENDED, GONE) or await self._waits_again(lease):
+                raise EndedError from None
+            raise
+
+    async def _waits_again(self, lease: Lease) -> bool:
+        """Return whether a grant was taken back because nobody had confirmed it in time."""
+        try:
+            return (await self._api.lease(lease.id)).state == "waiting"
+        except RefusedError:
+            return False

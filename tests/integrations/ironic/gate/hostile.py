@@ -67,12 +67,20 @@ HOSTILE = {
     "an encoded query": _put(PROVISION + b"%3ftarget=manage", body=b""),
     "a verb with more behind it": _put(body=b'{"target": "manage#"}'),
     "large letters": _put(b"/v1/Nodes/node-1/States/Provision"),
-    "a compressed body": _put(lines=SIZE + b"Content-Encoding: identity\r\n"),
+    "a compressed body": _put(lines=SIZE + b"Content-Encoding: gzip\r\n"),
+    "perhaps a compressed body": _put(lines=SIZE + b"Content-Encoding: identity, gzip\r\n"),
+    "two protocols": _put(lines=SIZE + b"Connection: upgrade\r\nUpgrade: h2c, websocket\r\n"),
+    "a type that is not ASCII": _put(lines=SIZE).replace(b"/json", b"/j\xc5\xbfon"),
+    "a coding that is not ASCII": _put(
+        lines=b"Transfer-Encoding: chun\xe2\x84\xaaed\r\n", body=PIECES
+    ),
+    "letters in no code": _put(lines=SIZE + b"X-User: J\xfcrgen\r\n"),
     "two types": _put(lines=SIZE + b"Content-Type: text/plain\r\n"),
     "another method": _put(lines=SIZE + b"X-HTTP-Method-Override: PUT\r\n").replace(
         b"PUT", b"POST", 1
     ),
-    "an original address": _put(b"/v1/nodes", lines=SIZE + b"X-Original-URL: /v1/nodes\r\n"),
+    "an original address": _put(b"/v1/nodes", lines=SIZE + b"X-Original-URL: /v1/ports\r\n"),
+    "an original method": _put(lines=SIZE + b"X-HTTP-Method-Override: POST\r\n"),
     "an encoded end": _put(b"/v1/nodes/node-1/states/provision%00"),
     "letters that are not ASCII": _put(b"/v1/nodes/node-1/states/provision\xc3\xa9"),
     "an unfinished code": _put(b"/v1/nodes/node-1/states/provision%"),

@@ -93,6 +93,42 @@ def test_answers_that_break_off(upstream: RawUpstream, proxy: Server, framing: b
     assert len(found.partition(b"\r\n\r\n")[2]) < 9 or b"0\r\n\r\n" not in found
 
 
+HARMLESS = {
+    "a coding that is none": b"Content-Encoding: identity\r\n",
+    "a name": b"X-Forwarded-User: J\xc3\xbcrgen\r\n",
+    "what the proxy was asked for": b"X-Original-URI: /v1/nodes\r\nX-HTTP-Method: POST\r\n",
+}
+"""Headers of real clients and proxies that say nothing else than the rest of the request."""
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_harmless_headers(upstream: RawUpstream, proxy: Server, name: str) -> None:
+    """They arrive as they came."""
+    head = request("POST", "/v1/nodes", {}, b"{}")
+    sent = head.replace(b"Host:", HARMLESS[name] + b"Host:")
+    assert exchange(proxy.url, sent).startswith(b"HTTP/1.1 200 OK\r\n")
+    assert HARMLESS[name] in upstream.of("POST")[-1][0]
+
+
+@pytest.mark.parametrize("offer", [b"", b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"])
+def test_offers_of_another_protocol(upstream: RawUpstream, proxy: Server, offer: bytes) -> None:
+    """What Java's client offers, and what proxies leave of it, is not taken and not passed on.
+
+    The body and the next request of the connection are read as ever.
+    """
+    lines = b"Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\n" + offer
+    with connect(proxy.url) as client:
+        client.sendall(b"POST /v1/first HTTP/1.1\r\n" + lines + b"Content-Length: 2\r\n\r\n{}")
+        answer = b""
+        while not answer.endswith(b"\r\n\r\n{}"):
+            answer += client.recv(65_536)
+        client.sendall(request("POST", "/v1/second"))
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 OK\r\n")
+    (head, body), (second, _) = upstream.of("POST")[-2:]
+    assert (body, b"pgrade" in head, b"HTTP2" in head) == (b"{}", False, False)
+    assert second.startswith(b"POST /v1/second ")
+
+
 def test_bodies(upstream: RawUpstream, proxy: Server) -> None:
     """A body has a length if the client sent one, and is in pieces otherwise."""
     exchange(proxy.url, request("PUT", "/v1/a", {"Content-Encoding": "gzip"}, b"hello"))

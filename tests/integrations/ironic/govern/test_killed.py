@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.integrations.provisioning import unit_release
+from tests.e2e.support.server import serve
 from tests.integrations.ironic.govern.test_governor import carried_out
 from tests.integrations.ironic.world import DEPLOY_SECONDS, World, until, world
 from tests.support.ironic_double.faults import Fault
@@ -82,5 +83,26 @@ def test_sigterm(tmp_path: Path) -> None:
             async with it.governor() as governor:
                 await it.double.advance(DEPLOY_SECONDS)
                 await carried_out(it, governor, 2, 2)
+
+    asyncio.run(run())
+
+
+def test_started_before_moorage(tmp_path: Path) -> None:
+    """As after a power cut: it says once that Moorage is away, waits for it, and governs then."""
+
+    async def run() -> None:
+        async with world(tmp_path, 1, 1) as it:
+            where = it.server.url.removeprefix("http://")
+            await asyncio.to_thread(it.server.stop)
+            async with it.process("--interval", "0.1") as process:
+                assert process.stdout is not None
+                assert process.stderr is not None
+                assert b"nothing is started yet: no answer" in await process.stderr.readline()
+                database = tmp_path / "moorage.sqlite"
+                server = await asyncio.to_thread(serve, database, "--listen", where)
+                try:
+                    assert b"governing" in await process.stdout.readline()
+                finally:
+                    await asyncio.to_thread(server.stop)
 
     asyncio.run(run())

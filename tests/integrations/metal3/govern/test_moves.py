@@ -133,6 +133,44 @@ def test_people_hold_the_hosts_of_a_cluster(tmp_path: Path) -> None:
     play(tmp_path, scene, failing=0.0)
 
 
+def test_a_host_that_is_created_in_a_held_namespace(tmp_path: Path) -> None:
+    """It waits with the others, also for a governor that was started later, until it is resumed."""
+
+    async def scene(world: World) -> None:
+        said = await asyncio.to_thread(run, world, "hold", "metal3", "--reason", "moves")
+        assert said == "held: 0 of 0 hosts\n"
+        await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN))
+        for _ in range(2):
+            async with world.governor() as governor:
+                await passed(world, governor)
+                assert [*governor.remarks.values()] == ["its namespace metal3 is held: moves"]
+        assert annotations(world.host("a"))[PAUSED] == OWN[PAUSED]
+        assert world.held() == 0
+        resumed = await asyncio.to_thread(run, world, "resume", "metal3")
+        assert resumed == "resumed: 0 of 1 hosts\n"
+        async with world.governor() as governor:
+            await world.until(lambda: world.reached(["a"], "provisioned"), governor)
+
+    play(tmp_path, scene, failing=0.0)
+
+
+def test_a_namespace_that_is_held_after_the_grant(tmp_path: Path) -> None:
+    """It is read again before our pause is removed, whatever a pass has seen a moment before."""
+
+    async def scene(world: World) -> None:
+        await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN))
+        async with world.governor() as governor:
+            await governor._requests.holds.look([world.host("a")])
+            await asyncio.to_thread(run, world, "hold", "metal3", "--reason", "moves")
+            # Only the namespace says it, as when the host had been created in between.
+            await world.api.merge(f"{ALL}/a", {"metadata": {"annotations": {HOLD: None}}})
+            await passed(world, governor)
+            assert annotations(world.host("a")).get(PAUSED) == OWN[PAUSED]
+            assert "status" not in world.host("a")
+
+    play(tmp_path, scene, failing=0.0)
+
+
 def test_servicing_is_counted(tmp_path: Path) -> None:
     """A host in use whose firmware is changed has a unit, over the limit, until it is over."""
 

@@ -21,6 +21,7 @@ from moorage.cli.support.provisioning import (
     one_pass,
     passes,
     pools_checked,
+    until_reached,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ def govern(
         stop = asyncio.Event()
         on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
         async with opened(target) as (api, nodes):
-            await pools_checked(api, target.rules.pools, target.url)
             governor = Governor(
                 HostLeases(api, target.ironic_name),
                 nodes,
@@ -81,10 +81,16 @@ def govern(
                 project_wishes=project_wishes,
             )
             trouble = partial(governor.metrics.trouble, ready_seconds(interval))
+
+            async def prepared() -> bool:
+                await pools_checked(api, target.rules.pools, target.url)
+                return True
+
             async with metrics_served(governor.metrics.registry, sockets, trouble):
                 if once:
+                    await prepared()
                     await one_pass(governor)
-                else:
+                elif await until_reached(prepared, governor.metrics.failed, stop, interval):
                     await passes(governor, partial(_seen_by, governor, target), stop, interval)
 
     carried_out(work)

@@ -1,9 +1,7 @@
 """`moorage metal3 govern`: starts BareMetalHosts when there is room, and counts all other work."""
 
 import asyncio
-import logging
 import signal
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,6 @@ from moorage.cli.support.options import (
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     carried_out,
-    either,
     first_of,
     moorage_url,
     on_signals,
@@ -31,13 +28,12 @@ from moorage.cli.support.provisioning import (
     server_of,
     system_name,
     token_to_use,
+    until_reached,
 )
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import KubernetesApi
     from moorage.integrations.metal3.governor import Governor
-
-log = logging.getLogger("moorage.metal3")
 
 
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
@@ -120,7 +116,7 @@ def govern(
             async with metrics_served(metrics.registry, sockets, trouble):
                 if mirror is None:
                     return await _once(await prepared(), api.url)
-                found = await _until_reached(prepared, metrics.failed, stop, interval)
+                found = await until_reached(prepared, metrics.failed, stop, interval)
                 if found is not None:
                     seen = partial(_seen_by, found, api.url)
                     async with mirror:
@@ -151,28 +147,3 @@ def _seen_by(governor: "Governor", cluster: str) -> str:
     """Return the line about the first pass that has succeeded."""
     seen = governor.picture
     return f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)"
-
-
-async def _until_reached(
-    prepare: Callable[[], Awaitable["Governor"]],
-    failed: Callable[[str], None],
-    stop: asyncio.Event,
-    interval: float,
-) -> "Governor | None":
-    """Try again and again until Moorage and the cluster answer, or `stop` (None).
-
-    A governor that ended because one is away would be started again and again. Raises Failure.
-    """
-    warned = False
-    while not stop.is_set():
-        try:
-            return await prepare()
-        except Failure as failure:
-            if failure.exit_code != UNREACHABLE:
-                raise
-            failed(failure.message)
-            if not warned:
-                log.warning("nothing is started yet: %s", failure.message)
-            warned = True
-        await either(stop, interval)
-    return None

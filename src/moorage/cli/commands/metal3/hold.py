@@ -29,7 +29,8 @@ REASON_LENGTH_MAX = 200
 def hold(namespace: str, cluster: str | None, reason: str, **words: Any) -> None:
     """Start no host of a namespace that waits.
 
-    Its hosts get an annotation; those that are created later do not. Hosts that work go on.
+    The namespace and its hosts get an annotation, so those that are created later are held, too.
+    With --cluster only hosts get it. Hosts that work go on.
     """
     if len(reason) > REASON_LENGTH_MAX or not reason.isprintable():
         raise Failure(USAGE, f"--reason has at most {REASON_LENGTH_MAX} printable characters")

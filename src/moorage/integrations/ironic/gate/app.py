@@ -12,7 +12,7 @@ from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.ironic.clients import policy_of
 from moorage.integrations.ironic.gate.answers import HttpAnswer, fault
 from moorage.integrations.ironic.gate.deciding import Asked, Deciding, hold_until
-from moorage.integrations.ironic.gate.heads import BadHeadError, check_head, end_to_end
+from moorage.integrations.ironic.gate.heads import BadHeadError, check_head, end_to_end, is_coded
 from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.passing import (
     BodyError,
@@ -51,12 +51,13 @@ class Gate:
         target = request.raw_path
         try:
             version = (request.version.major, request.version.minor)
-            check_head(request.method, target, CIMultiDict(request.headers), version)
+            headers = CIMultiDict(request.headers)
+            check_head(request.method, target, headers, version)
             place = place_of(
                 request.method,
                 target,
                 has_body=request.body_exists,
-                is_coded="Content-Encoding" in request.headers,
+                is_coded=is_coded(headers),
             )
         except (BadHeadError, AmbiguousError) as error:
             return await self._bad(request, str(error))

@@ -37,6 +37,14 @@ OVERRIDING = frozenset(
 )
 """Headers with which some servers and frameworks replace the method or the path of a request."""
 
+READ = re.compile(r"connection|content-|expect|host|transfer-encoding|upgrade|x-openstack-")
+"""Headers that the gate reads. They are in ASCII; others may have any letters (`obs-text` of
+RFC 9110, 5.5), because nothing is decided by them."""
+
+IGNORED_UPGRADES = frozenset({"h2c"})
+"""Protocols that clients offer with ordinary requests, such as those of Java: it need not be taken,
+and the offer is not passed on (RFC 9110, 7.8)."""
+
 _LETTERS = r"\-A-Za-z0-9._~!$&'()*+,;=:@/"
 TARGET = re.compile(
     rf"/(?:[{_LETTERS}]|%[0-9A-Fa-f]{{2}})*(?:\?(?:[{_LETTERS}?]|%[0-9A-Fa-f]{{2}})*)?"
@@ -83,22 +91,34 @@ def check_head(
         raise BadHeadError("The body must have one length.")
     if any(coding.strip().lower() != "chunked" for coding in codings) or (codings and old):
         raise BadHeadError("The only transfer coding is chunked.")
-    if "Upgrade" in headers or "upgrade" in _connection_words(headers):
+    if not _words(headers, "Upgrade") <= IGNORED_UPGRADES:
         raise BadHeadError("The protocol cannot be changed.")
     for name, value in headers.items():
-        plain = name.lower().replace("_", "-")
-        if plain in OVERRIDING or ("_" in name and plain in FRAMING):
-            raise BadHeadError(f"The header {name!r} is not allowed: omit it.")
-        if any(ord(letter) < 32 and letter != "\t" for letter in value):
-            raise BadHeadError(f"The header {name!r} is not valid.")
-        if not value.isascii():
-            raise BadHeadError(f"The header {name!r} has letters that are not ASCII.")
+        _check_header(name, value, says=(method, target))
+
+
+def _check_header(name: str, value: str, *, says: tuple[str, str]) -> None:
+    """Refuse a header; `says` are the method and the target that the request line has."""
+    plain = name.lower().replace("_", "-")
+    if (plain in OVERRIDING and value not in says) or ("_" in name and plain in FRAMING):
+        raise BadHeadError(f"The header {name!r} is not allowed: omit it.")
+    if any(ord(letter) < 32 and letter != "\t" for letter in value):
+        raise BadHeadError(f"The header {name!r} is not valid.")
+    if not value.isascii() and READ.match(plain):
+        raise BadHeadError(f"The header {name!r} has letters that are not ASCII.")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise BadHeadError(f"The header {name!r} is not in UTF-8.")
+
+
+def is_coded(headers: CIMultiDict[str]) -> bool:
+    """Return whether the body of a request is compressed; `identity` says that it is not."""
+    return not _words(headers, "Content-Encoding") <= {"identity"}
 
 
 def end_to_end(raw: Iterable[tuple[bytes, bytes]]) -> CIMultiDict[str]:
     """Return the headers that a proxy passes on, in their order, duplicates included."""
     given = CIMultiDict((_text(name), _text(value)) for name, value in raw)
-    own = HOP_BY_HOP | _connection_words(given)
+    own = HOP_BY_HOP | _words(given, "Connection")
     return CIMultiDict((name, value) for name, value in given.items() if name.lower() not in own)
 
 
@@ -113,6 +133,6 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _connection_words(headers: CIMultiDict[str]) -> frozenset[str]:
-    words = ",".join(headers.getall("Connection", []))
+def _words(headers: CIMultiDict[str], name: str) -> frozenset[str]:
+    words = ",".join(headers.getall(name, []))
     return frozenset(word.strip().lower() for word in words.split(",") if word.strip())
