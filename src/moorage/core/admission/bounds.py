@@ -10,8 +10,8 @@ from moorage.core.admission import pacing
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import (
-    Lease,
     QUEUE_SHARE,
+    Lease,
     Need,
     Pool,
     PoolSpec,
