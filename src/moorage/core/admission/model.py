@@ -103,8 +103,8 @@ SHORT_LINE = 10
 def owner_queue_max(queue_max: int, chosen: int | None = None) -> int:
     """Return how many tickets of one owner may wait; `chosen`: a pool's `queue_max_per_owner`.
 
-    By default a tenth of the line, so that nobody fills it. But whoever makes a line of ten, for
-    example in a program of its own, means ten jobs, of whichever owner.
+    By default a tenth of the line, so that nobody fills it. But a line of ten, for example that of
+    a program whose jobs all have one owner, is meant for ten jobs.
     """
     share = max(queue_max // QUEUE_SHARE, SHORT_LINE)
     return min(queue_max, share) if chosen is None else chosen

@@ -31,7 +31,7 @@ class Heard(NamedTuple):
 
 
 HEARD_MAX = 100_000
-"""Of so many tickets it is remembered who has set their deadlines."""
+"""For at most this many tickets it is remembered who has set their deadlines."""
 
 
 class Waiters:
