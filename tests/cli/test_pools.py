@@ -36,6 +36,8 @@ def test_changed_settings_are_printed(cli: Cli) -> None:
             "limit 3, not paced, cooldown 1m30s, quota none",
         ),
         (("--queue-max", "7", "--label", "a=b"), "limit 3, not paced, queue max 7, labels a=b"),
+        (("--proxy-ttl", "2h"), "limit 3, not paced, proxy ttl 2h"),
+        (("--proxy-ttl", "none"), "limit 3, not paced, proxy ttl none"),
         (("--limit", "4"), "limit 4, not paced"),
     ):
         assert cli.lines("pool", "change", "changed", *words) == [f"changed changed: {message}"]

@@ -54,8 +54,8 @@ class PoolWanted:
     The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
     owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
-    wait; null: a tenth of `queue_max`. The owners of one project may have that many together, or a
-    tenth of `queue_max` if that is more.
+    wait; null: a tenth of `queue_max`, but at least 10, or all of a shorter line. The owners of one
+    project may have that many together, or as many as with null if that is more.
     """
 
     limit: int | None = None
@@ -132,7 +132,7 @@ class Pool:
     created_at: datetime
     updated_at: datetime
     owner_queue_max: int = 0
-    """How many tickets of one owner may wait: `queue_max_per_owner`, or a tenth of `queue_max`."""
+    """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

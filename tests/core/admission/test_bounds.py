@@ -208,41 +208,55 @@ def test_a_project_does_not_match_others_with_its_prefix(world: World) -> None:
 
 
 def test_one_owner_never_fills_a_line(world: World) -> None:
-    """By default an owner may have a tenth of a line, at least one; operators are exempt."""
-    world.pool("p", 0, queue_max=30, per_member=1, member_group="g")
-    for n in range(3):
+    """By default an owner may have a tenth of a line; operators are exempt."""
+    world.pool("p", 0, queue_max=120, per_member=1, member_group="g")
+    for n in range(12):
         world.ask(f"a{n}", roles=USERS)
     with Refused(Code.OWNER_QUEUE_FULL) as refused:
-        world.ask("a3", roles=USERS)
-    assert "3, a tenth of queue_max" in refused.message
+        world.ask("a12", roles=USERS)
+    assert "12, a tenth of queue_max" in refused.message
     world.ask("b", owner="other", roles=USERS)
     for n in range(5):
         world.ask(f"o{n}", roles=frozenset({"operator"}))
-    world.pool("small", 0, queue_max=2, per_member=1, member_group="g")
-    world.ask("one", {"small": 1}, roles=USERS)
-    with Refused(Code.OWNER_QUEUE_FULL):
-        world.ask("two", {"small": 1}, roles=USERS)
+
+
+@pytest.mark.parametrize(("queue_max", "most"), [(1, 1), (2, 2), (10, 10), (11, 10), (99, 10)])
+def test_one_owner_may_use_a_short_line(world: World, queue_max: int, most: int) -> None:
+    """Ten tickets, or all of a line that is shorter: a program of its own has but one owner."""
+    world.pool("p", 0, queue_max=queue_max, per_member=1, member_group="g")
+    for n in range(most):
+        world.ask(f"a{n}", owner=f"ci/team/token-{n % 2}", roles=USERS)
+    full = most == queue_max
+    with Refused(Code.QUEUE_FULL if full else Code.OWNER_QUEUE_FULL) as refused:
+        world.ask("more", owner="ci/team/token-0", roles=USERS)
+    assert full or "project 'ci/team' have 10 tickets" in refused.message
+    world.pool("q", 0, queue_max=queue_max, per_member=1, member_group="g")
+    for n in range(most):
+        world.ask(f"b{n}", {"q": 1}, roles=USERS)
+    with Refused(Code.QUEUE_FULL if full else Code.OWNER_QUEUE_FULL) as refused:
+        world.ask("b", {"q": 1}, roles=USERS)
+    assert full or "10, the default for a short line" in refused.message
 
 
 def test_a_project_with_many_tokens_fills_no_line(world: World) -> None:
     """Its owners share what one owner may have; a project below it in name is another one."""
-    world.pool("p", 0, queue_max=30, per_member=1, member_group="g")
-    for n in range(3):
+    world.pool("p", 0, queue_max=120, per_member=1, member_group="g")
+    for n in range(12):
         world.ask(f"a{n}", owner=f"ci/team/token-{n}", roles=USERS)
     with Refused(Code.OWNER_QUEUE_FULL) as refused:
-        world.ask("a3", owner="ci/team/token-3", roles=USERS)
-    assert "project 'ci/team' have 3 tickets" in refused.message
+        world.ask("a12", owner="ci/team/token-12", roles=USERS)
+    assert "project 'ci/team' have 12 tickets" in refused.message
     for n, owner in enumerate(("ci/token", "ci/team2/token", "ci", "ci/team/x/token")):
         world.ask(f"b{n}", owner=owner, roles=USERS)
     world.release("a0")
-    world.ask("a4", owner="ci/team/token-4", roles=USERS)
-    retried = make_ask("a5", {"p": 1}, owner="ci/team/token-4", roles=USERS)
-    world.retry("a4", retried, Proof("ci/team/token-4"))
-    world.pool("q", 0, queue_max=30, queue_max_per_owner=5, per_member=1, member_group="g")
-    for n in range(5):
+    world.ask("a13", owner="ci/team/token-4", roles=USERS)
+    retried = make_ask("a14", {"p": 1}, owner="ci/team/token-4", roles=USERS)
+    world.retry("a13", retried, Proof("ci/team/token-4"))
+    world.pool("q", 0, queue_max=120, queue_max_per_owner=15, per_member=1, member_group="g")
+    for n in range(15):
         world.ask(f"q{n}", {"q": 1}, owner=f"ci/team/token-{n}", roles=USERS)
     with Refused(Code.OWNER_QUEUE_FULL):
-        world.ask("q5", {"q": 1}, owner="ci/team/token-5", roles=USERS)
+        world.ask("q15", {"q": 1}, owner="ci/team/token-5", roles=USERS)
 
 
 @pytest.mark.parametrize("owner", ["lease-proxy", "boskos:ci", "governor:hosts"])

@@ -21,13 +21,13 @@ def states(native: Native, *leases: Response) -> list[str]:
 
 def test_no_owner_fills_a_line_by_default(native: Native) -> None:
     """A tenth of the line is one owner's and one project's; the answer says when to retry."""
-    pool = make_pool(native, queue_max=20)
-    assert native.ask("GET", f"/v1/pools/{pool}").body["owner_queue_max"] == 2
+    pool = make_pool(native, queue_max=110)
+    assert native.ask("GET", f"/v1/pools/{pool}").body["owner_queue_max"] == 11
     ask(native, pool)
     _, bob = token(native, "user", "filling", "bob")
     _, eve = token(native, "user", "filling", "eve")
     _, other = token(native, "user", "another", "bob")
-    assert [ask(native, pool, token=bob, patience=3600).status for _ in range(2)] == [202, 202]
+    assert [ask(native, pool, token=bob, patience=3600).status for _ in range(11)] == [202] * 11
     answer = ask(native, pool, token=bob)
     assert refused(answer) == (429, "owner_queue_full")
     assert int(answer.headers["retry-after"]) >= 1
@@ -36,8 +36,8 @@ def test_no_owner_fills_a_line_by_default(native: Native) -> None:
     assert refused(answer) == (429, "owner_queue_full")
     assert "project 'filling'" in answer.body["detail"]
     assert ask(native, pool, token=other).status == 202
-    wanted = {"limit": 1, "queue_max": 20, "queue_max_per_owner": 3}
-    assert native.ask("PUT", f"/v1/pools/{pool}", wanted).body["owner_queue_max"] == 3
+    wanted = {"limit": 1, "queue_max": 110, "queue_max_per_owner": 12}
+    assert native.ask("PUT", f"/v1/pools/{pool}", wanted).body["owner_queue_max"] == 12
     assert [ask(native, pool, token=eve).status for _ in range(2)] == [202, 429]
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from moorage.core.admission.leases import Proof
 from moorage.core.clock import SECOND, Instant
+from moorage.core.ids import LeaseId
 from moorage.service.admission.service import Admission
+from moorage.service.admission.waiters import Waiters
 from tests.service.pools import ask, opened, pass_time, spec, until_queued, wish, with_manual_clock
 from tests.service.running import TESTER, Running
 
@@ -186,3 +188,17 @@ def test_a_wait_for_the_end_has_an_end(tmp_path: Path) -> None:
         assert (await admission.until_ended(lease, 60.0)).lease.state == "granted"
 
     with_manual_clock(tmp_path, scenario)
+
+
+def test_an_earlier_request_here_is_none_that_waits_elsewhere() -> None:
+    """Only deadlines that no request of this process has set are those of other processes."""
+    waiting, lease = Waiters(), LeaseId("a")
+    assert waiting.elsewhere_of(lease, Instant(30)) == 30
+    waiting.hear(lease, Instant(40), Instant(30))
+    assert waiting.elsewhere_of(lease, Instant(40)) == 30
+    waiting.hear(lease, Instant(50), None)
+    assert waiting.elsewhere_of(lease, Instant(50)) is None
+    assert waiting.elsewhere_of(lease, Instant(60)) == 60
+    waiting.hear(lease, Instant(60), Instant(60))
+    assert waiting.elsewhere_of(lease, Instant(60)) == 60
+    assert waiting.elsewhere_of(LeaseId("b"), Instant(50)) == 50

@@ -1,6 +1,6 @@
 """The bugs that `make mutate` plants: one at least for each invariant of admission."""
 
-from tests.simulation.mutation.bug import SERVICE, SLOTS, Bug
+from tests.simulation.mutation.bug import PRESENCE, SERVICE, SLOTS, Bug
 
 CORE = "src/moorage/core/admission"
 
@@ -389,5 +389,21 @@ ADMISSION_BUGS = (
         'if cause == "unconfirmed":\n        return 0',
         'if cause == "unconfirmed":\n        return spec.cooldown',
         SLOTS,
+    ),
+    Bug(
+        "I7",
+        "a grant that was taken back ends the ticket instead of letting it wait again",
+        f"{CORE}/expiry.py",
+        "if is_unconfirmed(lease) and returns:",
+        "if False:",
+        PRESENCE,
+    ),
+    Bug(
+        "I8",
+        "a grant that was taken back waits again as if its client were there",
+        f"{CORE}/draft.py",
+        "heard_until=left_until(self.moment, lease),",
+        "heard_until=Instant(left_until(self.moment, lease) + lease.patience),",
+        PRESENCE,
     ),
 )

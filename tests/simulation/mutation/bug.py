@@ -5,10 +5,11 @@ from dataclasses import dataclass
 RULES, SLOTS, SERVICE, FLEET, AGENT = "rules", "slots", "service", "fleet", "agent"
 PROVISIONING, REPORTERS, METAL3 = "provisioning", "reporters", "metal3"
 SPELLINGS, ROOTS, CLIENT, SEARCH = "spellings", "roots", "client", "search"
+PRESENCE = "presence"
 """What finds a bug: seeds on the rules of admission, on shared slots, around the whole service, of
 a fleet of agents, of the provisioning of hosts, of reporters, or of metal3's hosts; or the tests of
 the agent's program, of what the gate recognises, of which roots agents have, of what waits for
-leases, or of the search."""
+leases, of the search, or of clients that are gone."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client or search.
+provisioning, reporters, metal3, spellings, roots, client, search or presence.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -24,6 +24,7 @@ from tests.simulation.mutation.bug import (
     CLIENT,
     FLEET,
     METAL3,
+    PRESENCE,
     PROVISIONING,
     REPORTERS,
     ROOTS,
@@ -52,6 +53,10 @@ TESTS = {
         "tests/integrations/ironic/test_states.py",
     ),
     ROOTS: ("tests/core/fleet/test_roots.py", "tests/service/fleet/test_successors.py"),
+    PRESENCE: (
+        "tests/core/admission/presence/test_presence.py",
+        "tests/service/admission/presence/test_taken_back.py",
+    ),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (
         *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),

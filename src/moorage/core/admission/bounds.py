@@ -10,6 +10,7 @@ from moorage.core.admission import pacing
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import (
+    QUEUE_SHARE,
     Lease,
     Need,
     Pool,
@@ -122,7 +123,10 @@ def _check_owner(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> No
     if spec.quota is not None:
         starting = min(starting, max(0, spec.quota - held))
     if waits - starting >= most:
-        why = "" if spec.queue_max_per_owner is not None else ", a tenth of queue_max"
+        why = ""
+        if spec.queue_max_per_owner is None:
+            short = spec.queue_max < QUEUE_SHARE * most
+            why = ", the default for a short line" if short else ", a tenth of queue_max"
         raise Error(
             Code.OWNER_QUEUE_FULL,
             f"'{ask.owner}' has {counted(waits, 'ticket')} in the line of pool '{pool.name}', and"

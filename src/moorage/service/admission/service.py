@@ -207,6 +207,7 @@ class Admission:
             elsewhere=self._elsewhere,
         )
         known = await self._transactor.submit(case)
+        self._heard(known.lease, case.kept)
         return await self._seen(known, case.until, seconds, gone, case.kept)
 
     async def waited(
@@ -231,6 +232,7 @@ class Admission:
             elsewhere=self._elsewhere,
         )
         known = await self._transactor.submit(case)
+        self._heard(known.lease, case.kept)
         if case.returned and not scan and seconds <= 0:
             # Its next poll may come too late to confirm a grant, so this one must tell of it.
             return await self.waited(lease, seconds, gone, scan=True)
@@ -356,9 +358,15 @@ class Admission:
         until = ticket.heard_until
         if not (self._engine.shared and is_watched(ticket) and ticket.state == "waiting"):
             return None
-        if until is None or until <= kept_until(when.moment, ticket):
+        if until is None:
             return None
-        return None if until == self.waiting.until_of(ticket.id) else until
+        theirs = self.waiting.elsewhere_of(ticket.id, until)
+        return theirs if theirs is not None and theirs > kept_until(when.moment, ticket) else None
+
+    def _heard(self, ticket: Lease, elsewhere: Instant | None) -> None:
+        until = ticket.heard_until
+        if self._engine.shared and ticket.state == "waiting" and until is not None:
+            self.waiting.hear(ticket.id, until, elsewhere)
 
     async def _done(self, case: UseCase[LeaseAt]) -> LeaseView:
         return await self._shown_lease(await self._transactor.submit(case))

@@ -22,6 +22,18 @@ class Departure(NamedTuple):
     """Because of those that still wait here, or elsewhere; None: there are none."""
 
 
+class Heard(NamedTuple):
+    """Which deadline a ticket got by its last request here."""
+
+    until: Instant
+    elsewhere: Instant | None
+    """The one that it had before, because of clients of other processes; None: there were none."""
+
+
+HEARD_MAX = 100_000
+"""For at most this many tickets it is remembered who has set their deadlines."""
+
+
 class Waiters:
     """Futures by lease. Several clients may wait for the same lease."""
 
@@ -32,6 +44,8 @@ class Waiters:
         """The latest `until` of the clients that wait here for each lease, or were woken."""
         self._elsewhere: dict[LeaseId, Instant] = {}
         """The latest `until` of clients that wait at other processes for leases of clients here."""
+        self._heard: dict[LeaseId, Heard] = {}
+        """Of tickets that may be polled again, on processes that share a ledger."""
         self._ends: dict[LeaseId, dict[asyncio.Future[Lease], None]] = {}
         """Futures of requests that wait only for the end."""
         self._closed = False
@@ -78,6 +92,31 @@ class Waiters:
         """Return the latest `until` of the clients that wait here for a lease; None: none does."""
         return max(self._futures.get(lease, {}).values(), default=None)
 
+    def hear(self, lease: LeaseId, until: Instant, elsewhere: Instant | None) -> None:
+        """Remember that a request here has set the deadline (`heard_until`) of a ticket.
+
+        Args:
+            lease: a ticket.
+            until: its deadline now; not changed by the request if it is `elsewhere`.
+            elsewhere: the same because of clients of other processes; None: there are none.
+        """
+        if until == elsewhere:
+            return
+        if len(self._heard) >= HEARD_MAX:
+            self._heard.clear()
+        self._heard[lease] = Heard(until, elsewhere)
+
+    def elsewhere_of(self, lease: LeaseId, until: Instant) -> Instant | None:
+        """Return which part of a ticket's deadline is that of clients of other processes.
+
+        A request that has ended here, such as the poll before this one, is not one that waits
+        elsewhere: otherwise a client that is killed would count as present until its end.
+        """
+        heard = self._heard.get(lease)
+        if heard is not None and heard.until == until:
+            return heard.elsewhere
+        return None if until == self.until_of(lease) else until
+
     def forget(self, lease: LeaseId, future: asyncio.Future[Lease]) -> Departure | None:
         """Give back a future of `expect`; return the deadlines of its lease, if it lowers them."""
         future.cancel()
@@ -117,6 +156,7 @@ class Waiters:
         for key, lease in changes.leases.items():
             if lease is not None and lease.state == "waiting":
                 continue
+            self._heard.pop(key, None)
             # In the order in which they came, so that a simulated seed repeats.
             woken = [*self._futures.pop(key, {})]
             if lease is None or lease.state == "ended":

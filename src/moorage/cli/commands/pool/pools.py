@@ -120,7 +120,7 @@ _OPTIONS = (
     click.option(
         "--queue-max-per-owner",
         type=NoneOr(_AMOUNT),
-        help="Tickets of one owner that may wait; none: a tenth of queue-max.",
+        help="Tickets of one owner that may wait; none: a tenth of queue-max, at least 10.",
     ),
     click.option(
         "--on-retry",
