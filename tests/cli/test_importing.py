@@ -59,7 +59,7 @@ def test_an_unknown_command_is_refused_with_a_suggestion() -> None:
 
 
 def test_without_the_server_every_command_is_known_by_its_name() -> None:
-    """The operators' commands are told from those of the client, and nothing else is one."""
+    """Exactly the commands that the client lacks are the operators'."""
     of_client = {words for words in leaves(cli) if operators_command([*words]) is None}
     assert of_client == {tuple(name.split()) for name in COMMANDS}
     for words in (["lease", "list", "--json"], ["agent", "group", "list"], ["pool"]):

@@ -160,7 +160,7 @@ def _metrics_text(
 def check_extra(settings: Settings) -> None:
     """Raise ConfigError if these settings need an extra that is missing.
 
-    Called before anything is opened. Whoever opens a database says what that needs.
+    Called before anything is opened. `store/open.py` says what a database needs.
     """
     if settings.auth == "keystone":
         try:
