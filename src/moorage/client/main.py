@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage import __version__
-from moorage.client.agent.commands import agent_command
 from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
 from moorage.client.run.handles.commands import handle_command
 from moorage.client.run.options import Option
@@ -66,6 +65,8 @@ def carry_out(
                 raise UsageError("no handle: set the file of the leases with --handle")
             sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
         elif name.startswith("agent "):
+            from moorage.client.agent.commands import agent_command  # deferred: jobs need no agent
+
             return agent_command(name, words, notices)
         else:
             return handle_command(name, words, notices)
