@@ -121,6 +121,7 @@ def _parser(rest: str | None = None) -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Run commands with leases of a Moorage server; report what a machine has.",
         epilog=rest,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"moorage {__version__}")
