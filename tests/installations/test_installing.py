@@ -5,6 +5,7 @@ the checkout, its sdist or its wheel, in an environment of its own.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage import __version__
+from moorage import __version__, extras
 from tests.client.run.test_file import oldest_python
 from tests.client.single import ROOT
 from tests.e2e.support.server import serve
@@ -43,10 +44,11 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"checkout": checkout, "sdist": folder / SDIST, "wheel": folder / WHEEL}
 
 
-def run(*command: str | Path, **variables: str) -> str:
+def run(*command: str | Path, at: Path | None = None, **variables: str) -> str:
     """Run a command that must succeed, with the settings of pip and uv of this machine."""
     done = subprocess.run(
         [*command],
+        cwd=at,
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -59,32 +61,36 @@ def run(*command: str | Path, **variables: str) -> str:
     return done.stdout
 
 
-def with_pip(what: str, folder: Path) -> Path:
-    """Install with the pip of a new environment; return its folder of commands."""
+def with_pip(what: str, at: Path, folder: Path) -> Path:
+    """Install with the pip of a new environment, typed `at` a folder; return where commands are."""
     venv.create(folder / "pip", with_pip=True)
-    run(folder / "pip/bin/python", "-m", "pip", "install", "--quiet", what)
+    run(folder / "pip/bin/python", "-m", "pip", "install", "--quiet", what, at=at)
     return folder / "pip/bin"
 
 
-def with_pipx(what: str, folder: Path) -> Path:
+def with_pipx(what: str, at: Path, folder: Path) -> Path:
     """Install with pipx."""
     names = ("PIPX_HOME", "PIPX_BIN_DIR", "PIPX_MAN_DIR", "PIPX_COMPLETION_DIR")
     places = {name: str(folder / name.lower()) for name in names}
     places["PIPX_DEFAULT_PYTHON"] = sys.executable
-    run(INSTALLERS / "pipx", "install", what, **places)
+    run(INSTALLERS / "pipx", "install", what, at=at, **places)
     return folder / "pipx_bin_dir"
 
 
-def with_uv(what: str, folder: Path) -> Path:
+def with_uv(what: str, at: Path, folder: Path) -> Path:
     """Install with uv."""
     places = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
-    run(INSTALLERS / "uv", "tool", "install", "--quiet", "--python", sys.executable, what, **places)
+    words = ("tool", "install", "--quiet", "--python", sys.executable, what)
+    run(INSTALLERS / "uv", *words, at=at, **places)
     return folder / "bin"
 
 
-def of(source: Path, extra: str | None) -> str:
-    """Return what is typed to install a source with an extra."""
-    return str(source) if extra is None else f"{source}[{extra}]"
+def typed(sources: dict[str, Path], kind: str, extra: str = "") -> tuple[str, Path]:
+    """Return what is typed to install a source with an extra, such as `[server]`, and where."""
+    source = sources[kind]
+    return ("." if kind == "checkout" else f"./{source.name}") + extra, (
+        source if kind == "checkout" else source.parent
+    )
 
 
 def python_of(commands: Path) -> str:
@@ -100,8 +106,8 @@ def check_client(commands: Path) -> None:
         assert finished([*command, "--version"]).stdout == f"moorage {__version__}\n"
         ran = finished([*command, "run", "--pool", "p", "--", "sh", "-c", "echo x; exit 7"])
         assert (ran.returncode, ran.stdout) == (7, "x\n"), ran.stderr
-    typed = "import moorage.client, pathlib; print(pathlib.Path(moorage.__file__).parent)"
-    package = Path(finished([python, "-c", typed]).stdout.strip())
+    program = "import moorage.client, pathlib; print(pathlib.Path(moorage.__file__).parent)"
+    package = Path(finished([python, "-c", program]).stdout.strip())
     assert (package / "py.typed").exists()
     assert "checkout" not in package.parts
 
@@ -136,7 +142,7 @@ def test_pip_without_extras(kind: str, sources: dict[str, Path], tmp_path: Path)
     What the line says can be typed: the extra is added to what is installed.
     """
     before = files_of(sources["checkout"])
-    commands = with_pip(of(sources[kind], None), tmp_path)
+    commands = with_pip(*typed(sources, kind), tmp_path)
     check_client(commands)
     line = refused(commands, "serve")
     assert "moorage serve needs the extra server (" in line
@@ -151,7 +157,7 @@ def test_pip_without_extras(kind: str, sources: dict[str, Path], tmp_path: Path)
 @pytest.mark.parametrize("kind", SOURCES)
 def test_pip_with_the_server(kind: str, sources: dict[str, Path], tmp_path: Path) -> None:
     """`pip install '.[server]'`: everything but the other extras."""
-    commands = with_pip(of(sources[kind], "server"), tmp_path)
+    commands = with_pip(*typed(sources, kind, "[server]"), tmp_path)
     check_client(commands)
     check_server(commands, tmp_path)
     line = refused(commands, "db", "check", "--database", "postgresql:///x")
@@ -161,7 +167,7 @@ def test_pip_with_the_server(kind: str, sources: dict[str, Path], tmp_path: Path
 @pytest.mark.parametrize("kind", SOURCES)
 def test_pipx_with_the_server(kind: str, sources: dict[str, Path], tmp_path: Path) -> None:
     """`pipx install '.[server]'`: as with pip."""
-    commands = with_pipx(of(sources[kind], "server"), tmp_path)
+    commands = with_pipx(*typed(sources, kind, "[server]"), tmp_path)
     check_client(commands)
     check_server(commands, tmp_path)
 
@@ -169,7 +175,7 @@ def test_pipx_with_the_server(kind: str, sources: dict[str, Path], tmp_path: Pat
 @pytest.mark.parametrize("kind", SOURCES)
 def test_uv_with_everything(kind: str, sources: dict[str, Path], tmp_path: Path) -> None:
     """`uv tool install '.[all]'`: the packages of every extra are there."""
-    commands = with_uv(of(sources[kind], "all"), tmp_path)
+    commands = with_uv(*typed(sources, kind, "[all]"), tmp_path)
     check_client(commands)
     check_server(commands, tmp_path)
     imported = "import aiohttp, keystoneauth1.session, kopf, psycopg; psycopg.pq.version()"
@@ -177,13 +183,33 @@ def test_uv_with_everything(kind: str, sources: dict[str, Path], tmp_path: Path)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("extra", [None, "all"])
-def test_the_oldest_python(extra: str | None, sources: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("extra", ["", "[all]"])
+def test_the_oldest_python(extra: str, sources: dict[str, Path], tmp_path: Path) -> None:
     """Every extra can be installed for Python 3.9: it adds nothing, and its commands say why."""
     uv, python = INSTALLERS / "uv", tmp_path / "old/bin/python"
     run(uv, "venv", "--quiet", "--python", oldest_python(), tmp_path / "old")
-    run(uv, "pip", "install", "--quiet", "--python", python, of(sources["checkout"], extra))
+    what, at = typed(sources, "checkout", extra)
+    run(uv, "pip", "install", "--quiet", "--python", python, what, at=at)
     check_client(python.parent)
     line = refused(python.parent, "serve")
     assert line.startswith("moorage: moorage serve needs Python 3.11 or later, this is 3.9.")
     assert run(uv, "pip", "list", "--quiet", "--python", python).count("\n") == 3  # with a head
+
+
+def test_the_pinned_packages(sources: dict[str, Path], tmp_path: Path) -> None:
+    """As the guide to operating tells: the lock file first, then Moorage without anything else.
+
+    Hashes are left out here, because an index may have packages of its own making.
+    """
+    lock = tmp_path / "requirements.txt"
+    pins = (ROOT / "requirements-server.lock").read_text()
+    found = re.findall(r"(?m)^[\w.-]+==.*?(?= \\$)", pins)
+    assert len(found) > len(extras.SERVER)
+    lock.write_text("\n".join(found))
+    venv.create(tmp_path / "pip", with_pip=True)
+    pip = (tmp_path / "pip/bin/python", "-m", "pip", "install", "--quiet")
+    run(*pip, "--requirement", lock)
+    words = ("--no-index", "--no-deps", "--no-build-isolation", ".")
+    run(*pip, *words, at=sources["checkout"])
+    check_client(tmp_path / "pip/bin")
+    check_server(tmp_path / "pip/bin", tmp_path)
