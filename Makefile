@@ -13,6 +13,7 @@ GENERATORS_VENV := .venv-generators
 GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
 AUDIT_VENV := .venv-audit
+INSTALLERS_VENV := .venv-installers
 PREFECT_VENV := .venv-prefect
 DAGSTER_VENV := .venv-dagster
 AIRFLOW_VENV := .venv-airflow
@@ -34,7 +35,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python
+E2E := osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations
 # Two at a time, and all tests of an orchestrator in one process, which starts it once.
 ORCHESTRATED := $(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q tests/orchestrators
 # Runs a command with a PostgreSQL in a folder.
@@ -57,7 +58,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python compare audit environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations compare audit environments check bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -140,6 +141,9 @@ orchestrators: $(VENV)/dev.stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(A
 oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.9, the oldest that it supports
 	MOORAGE_TEST_PYTHON=$(abspath $(OLDEST_PYTHON)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/client/run tests/client/leasing/test_pythons.py tests/client/test_distributions.py
 
+installations: $(VENV)/dev.stamp $(INSTALLERS_VENV)/stamp ## Install Moorage with pip, pipx and uv from a checkout, a wheel and an sdist
+	INSTALLERS=$(abspath $(INSTALLERS_VENV)/bin) $(PYTEST) -q -n $(BUSY_WORKERS) tests/installations $(ARGS)
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -167,7 +171,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(OLDEST_PYTHON)
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -202,8 +206,11 @@ format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatic
 zipapp: ## Build dist/moorage.pyz: `moorage run` and the agent in one file, for Python 3.9 or later
 	scripts/zipapp
 
-distributions: $(VENV)/run.stamp ## Build the Python packages moorage and moorage-client in dist/
-	$(BIN)/python scripts/distributions
+# The same sources give the same bytes.
+distributions: $(VENV)/run.stamp ## Build the wheel and the source distribution of Moorage in dist/
+	@mkdir -p dist
+	cd dist && rm -f moorage-*.whl moorage-*.tar.gz
+	SOURCE_DATE_EPOCH=315532800 $(BIN)/python -c 'from flit_core import buildapi as b; print(b.build_sdist("dist"), b.build_wheel("dist"))'
 
 lock: ## Update the pinned dependencies (needs uv)
 	scripts/lock
@@ -221,7 +228,7 @@ clean: ## Remove virtual environments and caches, but no database
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/run.stamp: requirements.lock pyproject.toml setup.py scripts/environment
+$(VENV)/run.stamp: requirements.lock pyproject.toml scripts/environment
 	scripts/environment $(VENV) requirements.lock .
 	@touch $@
 
@@ -271,6 +278,10 @@ $(CHROMIUM): scripts/chromium
 
 $(AUDIT_VENV)/stamp: tests/audit/requirements.lock scripts/environment
 	scripts/environment $(AUDIT_VENV) tests/audit/requirements.lock
+	@touch $@
+
+$(INSTALLERS_VENV)/stamp: tests/installations/requirements.lock scripts/environment
+	scripts/environment $(INSTALLERS_VENV) tests/installations/requirements.lock
 	@touch $@
 
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment

@@ -1,6 +1,6 @@
 """Leases for Airflow: a task waits in line for its units, and releases them at its end.
 
-Copy this file into the folder of your DAGs. It needs Airflow 3, the package moorage-client,
+Copy this file into the folder of your DAGs. It needs Airflow 3, the package moorage,
 MOORAGE_URL and MOORAGE_TOKEN:
 
     @task(retries=3)

@@ -1,6 +1,6 @@
 """Leases for Dagster: a resource with which an op or an asset waits in line for its units.
 
-Copy this file beside your definitions. It needs the package moorage-client, MOORAGE_URL and
+Copy this file beside your definitions. It needs the package moorage, MOORAGE_URL and
 MOORAGE_TOKEN:
 
     @asset

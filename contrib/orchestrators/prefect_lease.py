@@ -1,6 +1,6 @@
 """Leases for Prefect: a flow or a task waits in line for its units, and releases them at its end.
 
-Copy this file beside your flows. It needs the package moorage-client, MOORAGE_URL and
+Copy this file beside your flows. It needs the package moorage, MOORAGE_URL and
 MOORAGE_TOKEN:
 
     @task(retries=3)

@@ -6,8 +6,10 @@ import sys
 import click
 import pytest
 
-from moorage.cli.main import HOMES, cli
+from moorage.cli.main import cli
+from moorage.cli.names import HOMES, operators_command
 from moorage.client.commands import COMMANDS
+from tests.cli.test_help import leaves
 
 IMPORTED = """
 import sys, click
@@ -54,3 +56,13 @@ def test_an_unknown_command_is_refused_with_a_suggestion() -> None:
     with pytest.raises(click.UsageError) as refused:
         cli.resolve_command(click.Context(cli), ["simulat"])
     assert "Did you mean 'simulate'" in refused.value.format_message()
+
+
+def test_without_the_server_every_command_is_known_by_its_name() -> None:
+    """Exactly the commands that the client lacks are the operators'."""
+    of_client = {words for words in leaves(cli) if operators_command([*words]) is None}
+    assert of_client == {tuple(name.split()) for name in COMMANDS}
+    for words in (["lease", "list", "--json"], ["agent", "group", "list"], ["pool"]):
+        assert operators_command(words) == " ".join(words[: 1 if words[0] == "pool" else 2])
+    for words in ([], ["lease"], ["agent", "--help"], ["serv"], ["--version"]):
+        assert operators_command(words) is None

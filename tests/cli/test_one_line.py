@@ -8,7 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from moorage.cli.main import SECTIONS, cli
+from moorage.cli.main import cli
+from moorage.cli.names import SECTIONS
 from moorage.client.commands import COMMANDS
 from tests.cli.test_help import leaves
 

@@ -12,7 +12,7 @@ LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
 ANCHORED = re.compile(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)")
 HEADING = re.compile(r"#+ (.*)")
 CODE = re.compile(r"`([^`\s]+)`")
-TOP = {path.name for path in ROOT.iterdir()}
+TOP = {path.name for path in ROOT.iterdir()} - {"build", "dist"}  # what make builds may be missing
 
 
 def link_targets(text: str) -> list[str]:

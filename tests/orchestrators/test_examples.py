@@ -21,7 +21,7 @@ COMMANDS = {
 
 
 def run(orchestrator: Orchestrator, example: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run an example by a command; `src` is there instead of `pip install moorage-client`."""
+    """Run an example by a command; `src` is there instead of an installed Moorage."""
     recipe = f"{orchestrator.name}_lease.py"
     shutil.copy(ROOT / "contrib/orchestrators" / recipe, folder / recipe)
     (folder / "example.py").write_text(example)

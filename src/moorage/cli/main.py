@@ -2,7 +2,6 @@
 
 import errno
 import os
-import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ from typing import Any
 import click
 
 from moorage import __version__
+from moorage.cli.names import HOMES, SECTIONS
 from moorage.cli.support.environment import misspelt
-from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import FAILED, USAGE, Failure, error_json, say, show_json
+from moorage.cli.support.options import example
+from moorage.cli.support.output import FAILED, USAGE, Failure, error_json, say
 from moorage.client.commands import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
@@ -24,47 +24,6 @@ UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 JSON_ASKED = "moorage.json_asked"
 """In a context's `meta`: whether the command line has `--json` before any `--`."""
-
-
-HOMES = {
-    "agent": "group",
-    "apply": "apply",
-    "audit": "audit",
-    "config": "group",
-    "consumer": "group",
-    "db": "group",
-    "explain": "explain",
-    "fleet": "fleet",
-    "gate": "ironic.gate.group",
-    "group": "group",
-    "ironic": "group",
-    "lease": "group",
-    "metal3": "group",
-    "pool": "group",
-    "provider": "group",
-    "report": "report",
-    "serve": "serve",
-    "simulate": "simulate",
-    "token": "group",
-    "top": "top",
-    "watch": "watch",
-    "whoami": "token.whoami",
-}
-"""Commands besides those of `client/commands.py`, with the name of each in its module.
-
-The module has the command's name, unless it is written before the name.
-"""
-
-
-SECTIONS = {
-    "Jobs": ("run", "lease", "trap", "simulate"),
-    "Pools and leases": ("pool", "apply", "top"),
-    "The ledger": ("provider", "consumer", "fleet", "explain"),
-    "Machines": ("agent", "group", "report"),
-    "Ironic and metal3": ("gate", "ironic", "metal3"),
-    "The server": ("serve", "db", "token", "whoami", "audit", "watch", "config"),
-}
-"""The sections of the help; a command that is in none is among the others."""
 
 
 def _imported(name: str) -> click.Command:
@@ -163,16 +122,6 @@ def cli(ctx: click.Context) -> None:
         if ctx.invoked_subcommand == "serve":
             raise Failure(USAGE, line)
         say(f"moorage: {line}", err=True)
-
-
-@cli.command(epilog=example("moorage version --json"))
-@json_option
-def version(as_json: bool) -> None:
-    """Print the version of Moorage."""
-    if as_json:
-        show_json({"moorage": __version__, "python": platform.python_version()})
-    else:
-        say(f"moorage {__version__}")
 
 
 @cli.command(epilog=example("moorage completion bash >> ~/.bashrc"))

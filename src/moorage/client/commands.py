@@ -5,10 +5,14 @@ from __future__ import annotations
 from moorage.client.agent import options as agent
 from moorage.client.run import options as run
 
-COMMANDS = {**run.COMMANDS, **agent.COMMANDS}
+COMMANDS = {
+    "version": ((run.JSON,), "Print the version of Moorage."),
+    **run.COMMANDS,
+    **agent.COMMANDS,
+}
 """Commands by name, with their options and their help texts."""
 
-EXAMPLES = {**run.EXAMPLES, **agent.EXAMPLES}
+EXAMPLES = {"version": ("moorage version --json",), **run.EXAMPLES, **agent.EXAMPLES}
 """Command lines for the help of each command."""
 
 GROUPS = {

@@ -1,8 +1,9 @@
-"""The command line of the single file; the `moorage` command is built from the same table."""
+"""The command line of the client, also as a single file; `moorage` is built from the same table."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -10,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage import __version__
-from moorage.client.agent.commands import agent_command
 from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
 from moorage.client.run.handles.commands import handle_command
 from moorage.client.run.options import Option
@@ -24,25 +24,26 @@ USAGE = 2
 PROGRAM = "moorage"
 
 
-def main(arguments: Sequence[str], us: Sequence[str]) -> int:
+def main(arguments: Sequence[str], us: Sequence[str], rest: str | None = None) -> int:
     """Execute a command line; return the exit code.
 
     Args:
         arguments: without the program's name.
         us: the command that runs this program, for the code that `trap` prints.
+        rest: what the help says of other commands.
     """
     words, command = _split(arguments)
     for line in nearly(os.environ):
         Progress().say(line)
     try:
-        given = vars(_parser().parse_args(words))
+        given = vars(_parser(rest).parse_args(words))
     except UsageError as error:
         code = FAILED if words[:1] == ["run"] else USAGE
         Progress().fail(code, str(error), "usage", "--json" in words)
         return code
     name = given.pop("name", None)
     if name is None:
-        _parser().print_help()
+        _parser(rest).print_help()
         return USAGE
     return carry_out(name, given, command, us)
 
@@ -55,13 +56,17 @@ def carry_out(
     try:
         if name == "run":
             return run(order_of(words, tuple(command)), notices)
-        if name == "client.sh":
+        if name == "version":
+            sys.stdout.write(_version_text(words["json"]))
+        elif name == "client.sh":
             sys.stdout.write(client_text())
         elif name == "trap":
             if not words["handle"]:
                 raise UsageError("no handle: set the file of the leases with --handle")
             sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
         elif name.startswith("agent "):
+            from moorage.client.agent.commands import agent_command  # deferred: jobs need no agent
+
             return agent_command(name, words, notices)
         else:
             return handle_command(name, words, notices)
@@ -105,10 +110,18 @@ def _examples(lines: Sequence[str]) -> str:
     return "\n".join([title, *(f"  {line}" for line in lines)])
 
 
-def _parser() -> argparse.ArgumentParser:
+def _version_text(as_json: bool) -> str:
+    if not as_json:
+        return f"moorage {__version__}\n"
+    return json.dumps({"moorage": __version__, "python": sys.version.split()[0]}) + "\n"
+
+
+def _parser(rest: str | None = None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROGRAM,
         description="Run commands with leases of a Moorage server; report what a machine has.",
+        epilog=rest,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"moorage {__version__}")

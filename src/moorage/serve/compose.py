@@ -11,6 +11,7 @@ from moorage.config import Settings
 from moorage.config.errors import ConfigError
 from moorage.config.prefixes import prefix_parse
 from moorage.core.ids import ConsumerId
+from moorage.extras import needs
 from moorage.faces.auth.local_first import LocalFirst
 from moorage.faces.auth.noauth2 import NoAuth2
 from moorage.faces.auth.token import TokenAuthenticator
@@ -161,16 +162,26 @@ def _metrics_text(
     return text
 
 
+def check_extra(settings: Settings) -> None:
+    """Raise ConfigError if these settings need an extra that is missing.
+
+    Called before anything is opened. `store/open.py` says what a database needs.
+    """
+    if settings.auth == "keystone":
+        try:
+            import moorage.faces.auth.keystone  # noqa: F401 # deferred: it needs an extra
+        except ImportError as error:
+            raise ConfigError(f"auth: keystone {needs('keystone', error)}") from None
+
+
 def _authenticator(settings: Settings, service: Service) -> Authenticator:
     if settings.auth == "noauth2":
         return NoAuth2()
     tokens = TokenAuthenticator(service.access)
     if settings.auth == "token":
         return tokens
-    try:
-        from moorage.faces.auth.keystone import KeystoneAccess, KeystoneAuthenticator
-    except ImportError:
-        raise ConfigError("auth: keystone needs `pip install 'moorage[openstack]'`") from None
+    from moorage.faces.auth.keystone import KeystoneAccess, KeystoneAuthenticator
+
     assert settings.keystone_url is not None
     assert settings.keystone_password is not None
     access = KeystoneAccess(

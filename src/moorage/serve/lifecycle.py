@@ -26,7 +26,7 @@ from moorage.core.fleet.liveness import TtlRange
 from moorage.serve import exposure, logs
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
-from moorage.serve.compose import compose
+from moorage.serve.compose import check_extra, compose
 from moorage.serve.files import Announcement, Files
 from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
@@ -136,6 +136,7 @@ class Server(uvicorn.Server):
 
 
 async def _run(settings: Settings) -> int:
+    check_extra(settings)
     tls = None if settings.tls_cert is None else certificate_of(settings)
     stop = Signals(settings)
     with contextlib.ExitStack() as stack:

@@ -2,6 +2,7 @@
 
 import os
 
+from moorage.extras import needs
 from moorage.store.addresses import is_postgres, password_hidden
 from moorage.store.api import Engine, Unusable
 from moorage.store.high_water_mark import Mark
@@ -76,7 +77,7 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
         from moorage.store.postgres import probe
         from moorage.store.postgres.engine import PostgresEngine
     except ImportError as error:
-        raise Unusable("PostgreSQL needs `pip install 'moorage[postgres]'`") from error
+        raise Unusable(f"PostgreSQL {needs('postgres', error)}") from error
     try:
         engine = PostgresEngine(url, epoch_file)
     except ValueError as error:

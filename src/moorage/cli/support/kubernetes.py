@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.cli.support.output import USAGE, Failure
+from moorage.extras import needs
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import Connection
-
-MISSING = "this command needs kopf: pip install 'moorage[kubernetes]'"
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -36,8 +35,8 @@ def connection_of(kubeconfig: str | None, context: str | None) -> "Connection":
             by_kubeconfig,
             in_cluster,
         )
-    except ImportError:
-        raise Failure(USAGE, MISSING) from None
+    except ImportError as error:
+        raise Failure(USAGE, f"this command {needs('kubernetes', error)}") from None
     path = kubeconfig or os.environ.get(VARIABLE)
     if context is not None and not path:
         raise Failure(USAGE, f"--context needs --kubeconfig, or {VARIABLE}")

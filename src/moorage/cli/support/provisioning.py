@@ -19,6 +19,7 @@ from moorage.client.transport import (
     shown_url,
     token_of,
 )
+from moorage.extras import needs
 
 if TYPE_CHECKING:
     from moorage.integrations.lease_api import LeaseApi
@@ -33,8 +34,6 @@ CHANGES_SECONDS = 0.2
 """The least time between two passes, however often something changes."""
 
 log = logging.getLogger("moorage.provisioning")
-
-MISSING = "this command needs aiohttp: pip install 'moorage[{}]'"
 
 
 def rules_of(
@@ -127,8 +126,8 @@ def carried_out(work: Callable[[], Any], extra: str = "ironic") -> Any:
     """Run asynchronous work of a command that needs aiohttp, which an extra installs."""
     try:
         import aiohttp  # noqa: F401 # to say which extra is missing
-    except ImportError:
-        raise Failure(USAGE, MISSING.format(extra)) from None
+    except ImportError as error:
+        raise Failure(USAGE, f"this command {needs(extra, error)}") from None
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine("moorage: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -4,7 +4,7 @@ Only the roles of project-scoped and system-scoped tokens count. In the native A
 counts only in one project (`keystone_admin_project`), `service` there and in the project of the
 services (`keystone_project`). In other projects the domain's administrators may assign these roles.
 
-Source: Identity API v3, "Validate and show information for token". Needs the extra `openstack`.
+Source: Identity API v3, "Validate and show information for token". Needs the extra `keystone`.
 """
 
 import asyncio

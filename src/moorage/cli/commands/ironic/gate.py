@@ -8,7 +8,7 @@ import click
 from moorage.cli.support.ironic import ironic_url, target_of, target_options
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
-from moorage.cli.support.provisioning import MISSING
+from moorage.extras import needs
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.gate.process import Settings
@@ -55,8 +55,8 @@ def group(context: click.Context, /, **words: Any) -> None:
         return
     try:
         from moorage.integrations.ironic.gate import process
-    except ImportError:
-        raise Failure(USAGE, MISSING) from None
+    except ImportError as error:
+        raise Failure(USAGE, f"this command {needs('ironic', error)}") from None
     from moorage.serve import logs
 
     settings = _settings(words)
@@ -80,8 +80,8 @@ def check(gate: str, ironic: str, ca_file: str | None, as_json: bool) -> None:
     try:
         from moorage.integrations.ironic.gate import probe
         from moorage.integrations.pem_files import PemError, trusting
-    except ImportError:
-        raise Failure(USAGE, MISSING) from None
+    except ImportError as error:
+        raise Failure(USAGE, f"this command {needs('ironic', error)}") from None
     addresses = ironic_url(gate, "--gate"), ironic_url(ironic, "--ironic")
     try:
         trusted = None if ca_file is None else trusting(ca_file)
