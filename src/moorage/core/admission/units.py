@@ -1,6 +1,6 @@
 """How many units a pool has in all, free, and in cooldown. Each rule is defined here once."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -141,8 +141,10 @@ def _resting(rests: Sequence[Rest], at: Instant) -> int:
     return sum(rest.units for rest in rests if rest.until > at) if rests else 0
 
 
-def units_by_pool(needs: Iterable[Need]) -> dict[str, int]:
+def units_by_pool(needs: Sequence[Need]) -> dict[str, int]:
     """Return the units needed of each pool, in any state."""
+    if len(needs) == 1:  # almost always
+        return {needs[0].pool: needs[0].units}
     found: dict[str, int] = {}
     for need in needs:
         found[need.pool] = found.get(need.pool, 0) + need.units

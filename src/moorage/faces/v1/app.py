@@ -45,6 +45,7 @@ from moorage.service.access.roles import Role
 from moorage.service.app import Service
 
 PAGES_LINK = '<{}/ui>; rel="alternate"; type="text/html"'
+UNPREFIXED_LINKS: Headers = [(b"link", PAGES_LINK.format("").encode())]
 """The header `Link` of answers if there are pages for people, below a prefix. Source: RFC 8288."""
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
@@ -112,7 +113,8 @@ class V1Face:
     def _links(self, scope: Scope) -> Headers:
         if not self._pages:
             return []
-        return [(b"link", PAGES_LINK.format(scope.get("root_path", "")).encode())]
+        prefix = scope.get("root_path")
+        return [(b"link", PAGES_LINK.format(prefix).encode())] if prefix else UNPREFIXED_LINKS
 
     def _route(self, scope: Scope) -> tuple[Route, dict[str, str]]:
         path: str = scope["path"]

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
@@ -65,6 +65,9 @@ def _decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
     """Decode a query; only a parameter that is a list may be repeated. Raises RefusalError."""
     lists = _lists_of(kind)  # type: ignore[arg-type] # types are hashable
+    if not (pairs or lists or _must_be_given(kind)):  # type: ignore[arg-type] # types are hashable
+        nothing: T = _nothing_given(kind)  # type: ignore[arg-type] # types are hashable
+        return nothing
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in lists:
@@ -105,6 +108,18 @@ def _expected(hint: Any) -> str | None:
     if origin is Literal:
         return f"one of {', '.join(map(str, arguments))}"
     return WORDS.get(hint)
+
+
+@cache
+def _must_be_given(kind: Any) -> bool:
+    """Return whether any parameter has no default."""
+    return any(MISSING is field.default is field.default_factory for field in fields(kind))
+
+
+@cache
+def _nothing_given(kind: Any) -> Any:
+    """Return what a query without parameters means; requests share it."""
+    return msgspec.convert({}, kind, strict=False)
 
 
 @cache

@@ -277,7 +277,9 @@ class Admission:
         `version` is the version that the record must have, None: any.
         """
         case = lease_cases.LeaseRelease(lease, proof, who, version, gave_up, by=instead)
-        return await self._done(case)
+        view = await self._done(case)
+        self.confirmations.ended(lease)
+        return view
 
     async def record(
         self,

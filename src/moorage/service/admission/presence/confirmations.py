@@ -45,6 +45,10 @@ class _Answers(NamedTuple):
     """Whether it stays unknown of some that went out."""
 
 
+ONLY = _Answers(1, unknown=False)
+"""One answer: almost always there is no other."""
+
+
 class Confirmations:
     """The answers of this process that tell of grants."""
 
@@ -54,7 +58,7 @@ class Confirmations:
         self._shared = shared
         self._answers: dict[LeaseId, _Answers] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._read: list[LeaseId] = []
+        self._read: dict[LeaseId, None] = {}
         """Grants that are to be confirmed."""
         self._timer: asyncio.TimerHandle | None = None
 
@@ -68,25 +72,27 @@ class Confirmations:
             confirms: its client says that it confirms the grant itself, so that the answer was
                 read proves nothing: a proxy may have read it.
         """
-        before = self._answers.get(lease, _Answers(0, unknown=False))
-        self._answers[lease] = before._replace(open=before.open + 1)
+        before = self._answers.get(lease)
+        self._answers[lease] = ONLY if before is None else before._replace(open=before.open + 1)
 
         def told(read: bool | None) -> None:
             self._told(lease, None if read and confirms else read, sole=sole)
 
         return told
 
+    def ended(self, lease: LeaseId) -> None:
+        """Note that a lease has ended: nothing is left to confirm."""
+        self._read.pop(lease, None)
+
     def _told(self, key: LeaseId, read: bool | None, *, sole: bool) -> None:
-        before = self._answers[key]
+        before = self._answers.pop(key)
         after = _Answers(before.open - 1, before.unknown or read is not False)
         if after.open:
             self._answers[key] = after
-        else:
-            del self._answers[key]
         if read and sole:
             self._begin(LeasesConfirm([key]))
         elif read:
-            self._read.append(key)
+            self._read[key] = None
             if self._timer is None:
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(COLLECT_SECONDS, self._collected)
@@ -98,7 +104,7 @@ class Confirmations:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        read, self._read = self._read, []
+        read, self._read = [*self._read], {}
         for first in range(0, len(read), LEASES_MAX):
             self._begin(LeasesConfirm(read[first : first + LEASES_MAX]))
 
