@@ -1,7 +1,6 @@
 """Connects the faces and the service to the application that is served."""
 
 import logging
-import sys
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -29,6 +28,7 @@ from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.fleet_metrics import FleetMetrics
 from moorage.serve.front_door import front_door
+from moorage.serve.log_writer import standard_error
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import ServerMetrics
 from moorage.serve.mount import Mount
@@ -96,7 +96,7 @@ def compose(
             lambda policy, origin: placement.configure(cast(Profile, policy), origin),
             limits,
         )
-    access_log = AccessLog(settings.log_format, sys.stderr) if settings.access_log else None
+    access_log = AccessLog(settings.log_format, standard_error()) if settings.access_log else None
     prompts: dict[str, Prompt] = {}
     if settings.auth != "noauth2":
         recognize = TokenAuthenticator(service.access).recognize

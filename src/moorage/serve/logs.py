@@ -7,15 +7,14 @@ each line would cost more than answering the request.
 import asyncio
 import json
 import logging
-import sys
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import msgspec
 
 from moorage.client.run.printing import printable, printable_json
+from moorage.serve.log_writer import LogWriter, WriterHandler, standard_error
 
 ACCESS_DELAY_SECONDS = 0.05
 """How long a line of the access log may wait for others."""
@@ -70,7 +69,7 @@ class JsonFormatter(logging.Formatter):
 
 def configure(form: Format, level: str) -> None:
     """Send all logs of this process to standard error in one format."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = WriterHandler(standard_error())
     handler.setFormatter(JsonFormatter() if form == "json" else LineFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     # The audit log is written at any level.
@@ -96,9 +95,9 @@ class AccessRecord(msgspec.Struct):
 class AccessLog:
     """Writes one line per request, several lines at a time."""
 
-    def __init__(self, form: Format, stream: TextIO) -> None:
+    def __init__(self, form: Format, writer: LogWriter) -> None:
         self._json = form == "json"
-        self._stream = stream
+        self._writer = writer
         self._lines: list[str] = []
 
     def write(self, access: AccessRecord) -> None:
@@ -120,6 +119,4 @@ class AccessLog:
         """Write the collected lines."""
         if self._lines:
             lines, self._lines = self._lines, []
-            with suppress(OSError):  # a closed log is no reason to stop serving
-                self._stream.write("\n".join(lines) + "\n")
-                self._stream.flush()
+            self._writer.write("\n".join(lines) + "\n")
