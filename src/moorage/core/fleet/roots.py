@@ -3,7 +3,7 @@
 The root of a machine decides what an agent may close: the whole tree below it. So a provider that
 the server has not created for the agent must have the agent's UUID, with which an operator has
 created or accepted the agent, or must have been given to it by an operator. It never is, or
-contains, or is within what another agent manages. Source: decision 0046.
+contains, or is within what another agent manages. Source: decision 0041.
 """
 
 from collections.abc import Mapping
