@@ -31,6 +31,7 @@ from moorage.faces.v1.problems import STATUSES
 from moorage.service.access.audit import Actor
 from moorage.service.admission.lease_cases import LeaseAsk, LeaseRetry, Sweep
 from moorage.service.admission.pool_cases import PoolPut
+from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.admission.service import Admission
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
 from moorage.service.admission.waiters import Waiters
@@ -108,6 +109,7 @@ class Service(Admission):
         self._transactor: Any = self
         self.queries: Any = Queries(memory, clock)
         self.waiting = Waiters()
+        self.confirmations = Confirmations(self._transactor, shared=False)
         self._queue: list[tuple[Any, asyncio.Future[Any]]] = []
 
     async def submit(self, case: Any) -> Any:

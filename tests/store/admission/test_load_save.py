@@ -324,7 +324,7 @@ def test_sizes_of_ended_leases(engine: Engine) -> None:
 
 def test_tickets_of_a_project_are_counted_together(engine: Engine) -> None:
     """With an owner, all owners of its project are counted, but none whose name begins so."""
-    crowded = pool("crowded", spec=PoolSpec(1, MINUTE, MINUTE, queue_max=20), waiting=9)
+    crowded = pool("crowded", spec=PoolSpec(1, MINUTE, MINUTE, queue_max=20), waiting=12)
     owners = ("a/b/x", "a/b/y", "a/b", "a/b/c/x", "a/bc/x", "a/B/x", "x", "a//x")
     tickets = [ticket(n, "crowded", owner=owner) for n, owner in enumerate(owners, 1)]
 
