@@ -32,9 +32,11 @@ class Step:
     shown: list[str] = field(default_factory=list)
 
 
-def steps_of(page: Path, title: str) -> list[Step]:
-    """Take the commands and their output out of the console blocks of one section."""
-    section = page.read_text().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+def steps_of(page: Path, title: str | None = None) -> list[Step]:
+    """Take commands and their output out of the console blocks of a page, or of one section."""
+    section = page.read_text()
+    if title is not None:
+        section = section.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
     steps: list[Step] = []
     for block in section.split("```console\n")[1:]:
         for line in block.split("```", 1)[0].splitlines():

@@ -1,8 +1,7 @@
-"""The tours of README.md, run word for word against real servers.
+"""README.md and the tutorials, typed word for word against real servers.
 
-The first and the third one use the stock client, and nothing that they print may differ. In the
-second one ids, times of day, tokens and measured seconds differ from run to run: the kinds of
-`VARYING`, no others.
+What the stock client prints may not differ. Ids, times of day, tokens and measured seconds of
+`moorage` differ from run to run: the kinds of `VARYING`, no others.
 """
 
 import re
@@ -15,20 +14,21 @@ import pytest
 from tests.e2e.support.server import Server
 from tests.e2e.support.typed import ROOT, Step, clone, play, steps_of, surroundings
 
-README = ROOT / "README.md"
+README, TRY_IT = ROOT / "README.md", "Try it"
+TUTORIALS = ROOT / "docs/tutorials"
+LEDGER = TUTORIALS / "where-does-it-fit.md"
+ADMISSION = TUTORIALS / "may-it-start-now.md"
+FLEET = TUTORIALS / "what-do-machines-have.md"
 ADDRESS = "127.0.0.1:8778"
 FOLDER = "/home/alice/moorage"
 HOST = "laptop"
 HOLDER = f"alice on {HOST}"
 REFUSED = "(HTTP 4"
 STAMPS = (".venv/run.stamp", ".venv-client/stamp")
-"""The environments that the tours build."""
+"""The environments that the pages build."""
 
-LEDGER = "A five-minute tour: where does it fit?"
-ADMISSION = "A second tour: may it start now?"
-FLEET = "A third tour: what do the machines really have?"
 NEAR_SECONDS = 2.5
-"""How far a measured duration may be from the one that the README shows."""
+"""How far a measured duration may be from the one that the page shows."""
 
 GAP = re.compile(r"\t|\s{2,}")
 """Between two cells of a line: of a table, as terminals show it, or as everything else gets it."""
@@ -49,7 +49,7 @@ IDS_SHOWN = 8
 """Two tickets, the key of the first of them, four beginnings of ids in a list, the last run."""
 
 WIDTH = 240
-"""Of the terminal of the second tour: enough for any name of a machine, so nothing is cut."""
+"""Of the terminal for admission: enough for any name of a machine, so nothing is cut."""
 
 NEEDED = (
     "resource class create",
@@ -83,7 +83,7 @@ NEEDED_OF_THE_FLEET = (
 
 
 def localised(lines: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
-    """Put this run's address, folder and host where the README shows its own."""
+    """Put this run's address, folder and host where the page shows its own."""
     here = {ADDRESS: environment["MOORAGE_LISTEN"], FOLDER: str(folder), HOST: node()}
     here = {HOLDER: f"{getuser()} on {node()}", **here}  # the longer one first
     shown = re.compile("|".join(map(re.escape, here)))
@@ -95,7 +95,7 @@ class Comparison:
 
     def __init__(self) -> None:
         self.ids: dict[str, str] = {}
-        """The real output, by what the README shows instead."""
+        """The real output, by what the page shows instead."""
 
     def differs(self, shown: list[str], said: list[str]) -> str | None:
         """Return what differs first, cell by cell; None: nothing does."""
@@ -132,9 +132,28 @@ def _latest(seconds: str) -> float:
     return float(re.findall(r"[\d.]+", seconds)[-1])
 
 
-def test_the_tour_word_for_word(tmp_path: Path) -> None:
-    """Every command of the tour prints exactly what the README shows, and ends as it should."""
-    start, *steps = steps_of(README, LEDGER)
+def test_the_readme_word_for_word(tmp_path: Path) -> None:
+    """Every command prints what the README shows; only the claim that does not fit is refused."""
+    start, *steps = steps_of(README, TRY_IT)
+    clone(tmp_path, STAMPS)
+    environment = surroundings()
+    with Server(["bash", "-c", start.command], environment, tmp_path) as server:
+        server.wait_for("the dashboard is")
+        assert localised(start.shown, tmp_path, environment) == [
+            line.rstrip() for line in server.said if line.startswith("moorage: ")
+        ]
+        results = play(steps, tmp_path, environment)
+    comparison = Comparison()
+    for step, (said, code) in zip(steps, results, strict=True):
+        shown = localised(step.shown, tmp_path, environment)
+        difference = comparison.differs(shown, said.splitlines()) if shown else None
+        assert difference is None, f"{step.command}: {difference}\n{said}"
+        assert (code != 0) == (REFUSED in said), f"{step.command}: exit code {code}\n{said}"
+
+
+def test_the_tutorial_of_the_ledger_word_for_word(tmp_path: Path) -> None:
+    """Every command prints exactly what the page shows, and ends as it should."""
+    start, *steps = steps_of(LEDGER)
     assert start.command == "make run"
     clone(tmp_path, STAMPS)
     environment = surroundings()
@@ -149,9 +168,9 @@ def test_the_tour_word_for_word(tmp_path: Path) -> None:
         assert (code != 0) == (REFUSED in said), f"{step.command}: exit code {code}\n{said}"
 
 
-def test_the_second_tour_word_for_word(tmp_path: Path) -> None:
-    """Every command of the tour of admission prints what the README shows, and succeeds."""
-    steps = steps_of(README, ADMISSION)
+def test_the_tutorial_of_admission_word_for_word(tmp_path: Path) -> None:
+    """Every command prints what the page shows, and succeeds."""
+    steps = steps_of(ADMISSION)
     clone(tmp_path, STAMPS)
     environment = surroundings()
     with Server(["make", "run"], environment, tmp_path):
@@ -165,10 +184,10 @@ def test_the_second_tour_word_for_word(tmp_path: Path) -> None:
     assert len(comparison.ids) == IDS_SHOWN
 
 
-def test_the_third_tour_word_for_word(tmp_path: Path) -> None:
-    """Every command of the tour of the fleet prints what the README shows, and succeeds."""
-    exports = [step for step in steps_of(README, LEDGER) if step.command.startswith("export ")]
-    steps = steps_of(README, FLEET)
+def test_the_tutorial_of_the_fleet_word_for_word(tmp_path: Path) -> None:
+    """Every command prints what the page shows, and succeeds."""
+    exports = [step for step in steps_of(LEDGER) if step.command.startswith("export ")]
+    steps = steps_of(FLEET)
     clone(tmp_path, STAMPS)
     environment = {**surroundings(), "TMPDIR": str(tmp_path)}
     with Server(["make", "run"], environment, tmp_path):
@@ -183,22 +202,22 @@ def test_the_third_tour_word_for_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", NEEDED)
-def test_the_tour_is_complete(words: str) -> None:
-    """The tour leads past every station of a claim's life."""
-    commands = [step.command for step in steps_of(README, LEDGER)]
+def test_the_tutorial_of_the_ledger_is_complete(words: str) -> None:
+    """It leads past every station of a claim's life."""
+    commands = [step.command for step in steps_of(LEDGER)]
     assert any(command.startswith(f"openstack {words} ") for command in commands)
 
 
 @pytest.mark.parametrize("words", NEEDED_OF_ADMISSION)
-def test_the_second_tour_is_complete(words: str) -> None:
-    """The tour of admission leads past every station of a lease's life."""
-    assert any(words in f"{step.command} " for step in steps_of(README, ADMISSION))
+def test_the_tutorial_of_admission_is_complete(words: str) -> None:
+    """It leads past every station of a lease's life."""
+    assert any(words in f"{step.command} " for step in steps_of(ADMISSION))
 
 
 @pytest.mark.parametrize("words", NEEDED_OF_THE_FLEET)
-def test_the_third_tour_is_complete(words: str) -> None:
-    """The tour of the fleet leads past every station of a machine's pages."""
-    assert any(words in step.command for step in steps_of(README, FLEET))
+def test_the_tutorial_of_the_fleet_is_complete(words: str) -> None:
+    """It leads past every station of a machine's pages."""
+    assert any(words in step.command for step in steps_of(FLEET))
 
 
 LEASE_1 = "01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"
@@ -256,17 +275,17 @@ def test_what_may_not_vary(shown: str, said: str) -> None:
     assert Comparison().differs(SHOWN, altered((shown, said))) is not None
 
 
-def test_the_client_without_a_token_works_after_the_first_tour(tmp_path: Path) -> None:
-    """Ironic's pages use no token: in the shell of the first tour, its token must be unset."""
+def test_the_client_without_a_token_works_after_the_tutorial(tmp_path: Path) -> None:
+    """Ironic's pages use no token: in the shell of the tutorial, its token must be unset."""
     exports = [
         line.removeprefix("$ ").strip()
-        for page in (README, ROOT / "docs/howto/ironic.md")
+        for page in (LEDGER, ROOT / "docs/howto/ironic.md")
         for line in page.read_text().splitlines()
         if line.startswith("$ export OS_")
     ]
     without = [line for line in exports if "OS_AUTH_TYPE=none" in line]
     assert without and all("OS_TOKEN= " in line for line in without)
-    # Nobody listens there: the client fails, but not because of what the first tour has set.
+    # Nobody listens there: the client fails, but not because of what the tutorial has set.
     closed = [
         re.sub(r"OS_ENDPOINT=\S+", "OS_ENDPOINT=http://127.0.0.1:1", line) for line in exports
     ]
