@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TextIO
 
-UNREAD_BYTES_MAX = 4 << 20
+UNREAD_CHARACTERS_MAX = 4 << 20
 """Characters of the log that wait to be written; more are lost."""
 
 END_SECONDS = 2.0
@@ -23,7 +23,7 @@ log = logging.getLogger("moorage.logs")
 class LogWriter:
     """Writes text to a stream, in order. The thread starts with the first text."""
 
-    def __init__(self, stream: TextIO | None = None, most: int = UNREAD_BYTES_MAX) -> None:
+    def __init__(self, stream: TextIO | None = None, most: int = UNREAD_CHARACTERS_MAX) -> None:
         """Create it; `stream`: None, standard error as it is when text is written."""
         self._stream = stream
         self._most = most

@@ -132,6 +132,26 @@ def _latest(seconds: str) -> float:
     return float(re.findall(r"[\d.]+", seconds)[-1])
 
 
+def require_shown(comparison: Comparison, step: Step, shown: list[str], said: str) -> None:
+    """Fail unless a command has printed what the page shows."""
+    difference = comparison.differs(shown, said.splitlines())
+    assert difference is None, f"{step.command}: {difference}\n{said}"
+
+
+def require_all_shown(
+    steps: list[Step],
+    results: list[tuple[str, int]],
+    folder: Path,
+    environment: dict[str, str],
+) -> Comparison:
+    """Fail unless each command has printed what the page shows, and has succeeded."""
+    comparison = Comparison()
+    for step, (said, code) in zip(steps, results, strict=True):
+        require_shown(comparison, step, localised(step.shown, folder, environment), said)
+        assert code == 0, f"{step.command}: exit code {code}"
+    return comparison
+
+
 def test_the_readme_word_for_word(tmp_path: Path) -> None:
     """Every command prints what the README shows; only the claim that does not fit is refused."""
     start, *steps = steps_of(README, TRY_IT)
@@ -145,9 +165,8 @@ def test_the_readme_word_for_word(tmp_path: Path) -> None:
         results = play(steps, tmp_path, environment)
     comparison = Comparison()
     for step, (said, code) in zip(steps, results, strict=True):
-        shown = localised(step.shown, tmp_path, environment)
-        difference = comparison.differs(shown, said.splitlines()) if shown else None
-        assert difference is None, f"{step.command}: {difference}\n{said}"
+        if step.shown:
+            require_shown(comparison, step, localised(step.shown, tmp_path, environment), said)
         assert (code != 0) == (REFUSED in said), f"{step.command}: exit code {code}\n{said}"
 
 
@@ -175,12 +194,7 @@ def test_the_tutorial_of_admission_word_for_word(tmp_path: Path) -> None:
     environment = surroundings()
     with Server(["make", "run"], environment, tmp_path):
         results = play(steps, tmp_path, environment, WIDTH)
-    comparison = Comparison()
-    for step, (said, code) in zip(steps, results, strict=True):
-        shown = localised(step.shown, tmp_path, environment)
-        difference = comparison.differs(shown, said.splitlines())
-        assert difference is None, f"{step.command}: {difference}\n{said}"
-        assert code == 0, f"{step.command}: exit code {code}"
+    comparison = require_all_shown(steps, results, tmp_path, environment)
     assert len(comparison.ids) == IDS_SHOWN
 
 
@@ -192,12 +206,7 @@ def test_the_tutorial_of_the_fleet_word_for_word(tmp_path: Path) -> None:
     environment = {**surroundings(), "TMPDIR": str(tmp_path)}
     with Server(["make", "run"], environment, tmp_path):
         results = play([*exports, *steps], tmp_path, environment)[len(exports) :]
-    comparison = Comparison()
-    for step, (said, code) in zip(steps, results, strict=True):
-        shown = localised(step.shown, tmp_path, environment)
-        difference = comparison.differs(shown, said.splitlines())
-        assert difference is None, f"{step.command}: {difference}\n{said}"
-        assert code == 0, f"{step.command}: exit code {code}"
+    comparison = require_all_shown(steps, results, tmp_path, environment)
     assert all(shown == said for shown, said in comparison.ids.items()), comparison.ids
 
 

@@ -45,8 +45,10 @@ from moorage.service.access.roles import Role
 from moorage.service.app import Service
 
 PAGES_LINK = '<{}/ui>; rel="alternate"; type="text/html"'
-UNPREFIXED_LINKS: Headers = [(b"link", PAGES_LINK.format("").encode())]
 """The header `Link` of answers if there are pages for people, below a prefix. Source: RFC 8288."""
+
+UNPREFIXED_LINKS: Headers = [(b"link", PAGES_LINK.format("").encode())]
+"""The same without a prefix, as almost always."""
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
@@ -118,7 +120,7 @@ class V1Face:
 
     def _route(self, scope: Scope) -> tuple[Route, dict[str, str]]:
         path: str = scope["path"]
-        match = self._table.match(scope["path"])
+        match = self._table.match(path)
         if match is None:
             raise ProblemError(
                 HTTPStatus.NOT_FOUND, problems.UNROUTED, "There is no route at this address."

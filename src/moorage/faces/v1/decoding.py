@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
@@ -64,10 +64,10 @@ def _decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
     """Decode a query; only a parameter that is a list may be repeated. Raises RefusalError."""
-    lists = _lists_of(kind)  # type: ignore[arg-type] # types are hashable
-    if not (pairs or lists or _must_be_given(kind)):  # type: ignore[arg-type] # types are hashable
-        nothing: T = _nothing_given(kind)  # type: ignore[arg-type] # types are hashable
+    nothing: T | None = None if pairs else _nothing_given(kind)  # type: ignore[arg-type] # types are hashable
+    if nothing is not None:
         return nothing
+    lists = _lists_of(kind)  # type: ignore[arg-type] # types are hashable
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in lists:
@@ -111,15 +111,14 @@ def _expected(hint: Any) -> str | None:
 
 
 @cache
-def _must_be_given(kind: Any) -> bool:
-    """Return whether any parameter has no default."""
-    return any(MISSING is field.default is field.default_factory for field in fields(kind))
-
-
-@cache
 def _nothing_given(kind: Any) -> Any:
-    """Return what a query without parameters means; requests share it."""
-    return msgspec.convert({}, kind, strict=False)
+    """Return what no parameters mean, for all requests; None: they are refused, or it has lists."""
+    if _lists_of(kind):
+        return None
+    try:
+        return msgspec.convert({}, kind, strict=False)
+    except msgspec.ValidationError:
+        return None
 
 
 @cache

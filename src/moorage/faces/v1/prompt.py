@@ -59,7 +59,7 @@ class PromptFace:
         path: str = scope["path"]
         if path.rpartition("/")[2] not in self._ends or scope["query_string"]:
             return None
-        match = self._table.match(scope["path"])
+        match = self._table.match(path)
         route = None if match is None else match.by_method.get(scope["method"])
         if match is None or route is None or route.prompt is None:
             return None
