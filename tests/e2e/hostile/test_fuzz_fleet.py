@@ -34,7 +34,7 @@ from tests.e2e.support.fleet_steps import (
 from tests.e2e.support.hostile import mutated, written
 from tests.e2e.support.server import Server, serve
 from tests.faces.v1.native import Native, Response
-from tests.support.seeds import SOAK, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, played_in_part, portion
 
 PLAYS = portion(100 * (10 if SOAK else 1))
 LATEST = {"OpenStack_API_Version": "placement 1.39"}
@@ -240,7 +240,7 @@ def test_fuzz_of_agents(served: tuple[Server, Native]) -> None:
     played()
     assert "Traceback" not in "".join(server.said)
     for kind in OFTEN:
-        assert seen[kind] > PLAYS // 10, seen
+        assert is_share() or seen[kind] > PLAYS // 10, seen
 
 
 def test_every_route_is_played(served: tuple[Server, Native]) -> None:

@@ -20,7 +20,7 @@ from tests.e2e.support.peer import Answer, Peer
 from tests.e2e.support.server import Server, serve
 from tests.faces.v1.fleet.machine import Machine
 from tests.faces.v1.native import Native
-from tests.support.seeds import SOAK, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, played_in_part, portion
 
 REQUESTS = portion(6_000 * (20 if SOAK else 1))
 CONNECTIONS = 4
@@ -128,5 +128,5 @@ def assert_useful(seen: Counter[str], known: Known) -> None:
     assert seen["2xx"] > REQUESTS // 5, seen
     assert seen["4xx"] > REQUESTS // 5, seen
     missed = [one for one in ROUTES if not seen[f"{one.method} {one.path}"]]
-    assert missed == [], seen
-    assert known.codes >= {"class_managed", "not_owner", "invalid"}
+    assert is_share() or missed == [], seen
+    assert is_share() or known.codes >= {"class_managed", "not_owner", "invalid"}
