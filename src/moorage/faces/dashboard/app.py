@@ -206,7 +206,7 @@ class DashboardFace:
 
     async def _text(self, page: Page, request: PageRequest, layout: str) -> str:
         """Return the rendered page. Raises RefusedError."""
-        if not request.permits("GET", page.needs):
+        if not request.permits(page.needs):
             raise RefusedError(
                 HTTPStatus.FORBIDDEN, "forbidden", "This page needs a token with more rights."
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from moorage.wire.enums import LadderRole, ScopedRole
 
@@ -113,6 +113,10 @@ class Operation(Generic[A]):
         """The type of its answer; None: it has no body."""
         kind: type[A] | None = _type_of(self._answer)
         return kind
+
+    def named(self, variables: Sequence[str]) -> dict[str, str]:
+        """Return the values of the variables in its path by their names."""
+        return dict(zip((name for name, _ in VARIABLE.findall(self.path)), variables))
 
     def address(self, *variables: str, query: Mapping[str, Any] | None = None) -> str:
         """Return the address of one call, below the server's.
