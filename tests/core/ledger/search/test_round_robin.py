@@ -240,8 +240,6 @@ def test_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         random = Random(f"pause/{seed}/{number}")
         few = random.choice((0, 20, 1000))
         monkeypatch.setattr("moorage.core.ledger.search.candidates.OPENING_STEPS_MAX", few)
-            "moorage.core.ledger.search.candidates.OPENING_STEPS_MAX", random.choice((0, 20, 1000))
-        )
         writer = ConcurrentWriter.of_random_catalog(random)
         records, catalog = writer.records, writer.catalog
         query = world.some_query(random, len(records))
