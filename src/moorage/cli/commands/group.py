@@ -5,11 +5,12 @@ import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, reporting_at_server
-from moorage.cli.support.durations import age_text, duration_text
+from moorage.cli.support.durations import duration_text
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json
 from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
+from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
 from moorage.core.limits import PINS_MAX
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
