@@ -25,7 +25,7 @@ from moorage.cli.support.provisioning import (
 )
 
 if TYPE_CHECKING:
-    from moorage.integrations.ironic.govern.governor import Governor
+    from moorage.integrations.ironic.governor import Governor
 
 
 @click.command(
@@ -65,7 +65,7 @@ def govern(
     """
 
     async def work() -> None:
-        from moorage.integrations.ironic.govern.governor import Governor
+        from moorage.integrations.ironic.governor import Governor
         from moorage.integrations.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
 

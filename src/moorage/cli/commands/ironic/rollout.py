@@ -18,8 +18,7 @@ from moorage.cli.support.provisioning import carried_out, on_signals, pools_chec
 from moorage.cli.support.views.rollout_view import view
 
 if TYPE_CHECKING:
-    from moorage.integrations.ironic.rollout.report import RolloutReport
-    from moorage.integrations.ironic.rollout.rollout import Rollout
+    from moorage.integrations.ironic.rollout import Rollout, RolloutReport
 
 STOPPED_EARLY = 3
 """Exit code: nodes of the wave were not started."""
@@ -137,7 +136,7 @@ async def _reported(asked: _Asked) -> "RolloutReport":
     """Carry out a wave. Raises Failure."""
     from moorage.client.transport import RefusedError, UnreachableError
     from moorage.integrations.ironic.nodes import IronicError
-    from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
+    from moorage.integrations.ironic.rollout import Limits, Rollout, UnknownNodesError
     from moorage.integrations.provisioning.host_leases import HostLeases
 
     async with opened(asked.target) as (api, nodes):

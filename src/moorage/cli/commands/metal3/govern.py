@@ -92,11 +92,12 @@ def govern(
         from moorage.integrations.kubernetes.api import KubernetesApi
         from moorage.integrations.lease_api import LeaseApi
         from moorage.integrations.metal3.governor import Governor
-        from moorage.integrations.metal3.metrics import GovernorMetrics
         from moorage.integrations.metal3.mirror import HostMirror
+        from moorage.integrations.metal3.reconcile import HOSTS, Picture
         from moorage.integrations.metal3.requests import HostRequests
         from moorage.integrations.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
+        from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
 
         connection = connection_of(words["kubeconfig"], words["context"])
         sockets = listening(metrics_listen)
@@ -105,7 +106,7 @@ def govern(
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
             mirror = None if once else HostMirror(api, namespace, list_interval)
             requests = HostRequests(api, namespace, mirror)
-            metrics = GovernorMetrics()
+            metrics = GovernorMetrics(HOSTS, Picture())
             trouble = partial(metrics.trouble, ready_seconds(interval))
 
             async def prepared() -> Governor:
