@@ -10,7 +10,7 @@ import pytest
 from moorage.integrations.ironic.reconcile import NODES, Picture, Reconciler
 from moorage.integrations.ironic.wishes import WANT
 from moorage.integrations.provisioning.known_hosts import KnownHosts
-from moorage.integrations.provisioning.pass_metrics import PassMetrics, Reconciler
+from moorage.integrations.provisioning.pass_metrics import PassMetrics
 from tests.integrations.ironic.world import DEPLOY_SECONDS, World, played, until
 from tests.support.ironic_double.server import IronicDouble
 
