@@ -11,9 +11,9 @@
 * `background.py` runs loops, `chores.py` periodic tasks; `operations.py` checks and backs up the
   database.
 * `token_ends.py` ends the tickets of tokens that are not valid any more.
-* `pages.py` paginates lists, `errors.py` translates errors of the store. `histogram.py` counts
-  durations. `ids.py` and `clock.py` provide randomness and time, `os_vocabulary.py` the standard
-  resource classes and traits.
+* `pages.py` paginates lists, `errors.py` translates errors of the store, `audit_log.py` writes
+  audit rows to the log. `histogram.py` counts durations. `ids.py` and `clock.py` provide randomness
+  and time, `os_vocabulary.py` the standard resource classes and traits.
 
 May import: `store`, `core`, `wire`.
 """

@@ -1,18 +1,16 @@
 """The audit trail: one row per administrative action, kept for `audit_days`.
 
 If an action changes rows, its audit row is written in the same transaction. If data leaves the
-database (a backup), it is written before. Committed rows are also written to the log, where
-write access to the database cannot remove them; the logger `moorage.audit` ignores `log_level`.
+database (a backup), it is written before. Committed rows are also written to the log, see
+`audit_log`.
 """
 
-import logging
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, json
 
 from moorage.core.clock import Clock, Instant
-from moorage.service import errors
+from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.ids import audit_id_new
@@ -78,7 +76,7 @@ class Audit:
         """Write a row in its own transaction, see `audit_row`. Raises OVERLOADED, UNAVAILABLE."""
         row = audit_row(self._clock.now(), actor, action, target, after=after)
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
-        write([row])
+        audit_log.write([row])
 
     async def page(
         self, cursor: str | None, limit: int, target: str | None = None
@@ -98,27 +96,3 @@ class Audit:
 
 def _text(value: Any) -> str | None:
     return None if value is None else json.encode(value).decode()
-
-
-log = logging.getLogger("moorage.audit")
-
-
-def write(rows: Iterable[AuditRow]) -> None:
-    """Log committed rows, each as one JSON object."""
-    for row in rows:
-        log.info("%s", json.encode(_members(row)).decode())
-
-
-def _members(row: AuditRow) -> dict[str, Any]:
-    """Return a row's members without null ones, and without the time, which the log line has."""
-    members: dict[str, Any] = {
-        "id": row.id,
-        "who": row.who,
-        "token_id": row.token_id,
-        "role": row.role,
-        "action": row.action,
-        "target": row.target,
-        "before": None if row.before is None else json.decode(row.before),
-        "after": None if row.after is None else json.decode(row.after),
-    }
-    return {name: value for name, value in members.items() if value is not None}

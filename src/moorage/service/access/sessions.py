@@ -14,8 +14,7 @@ from msgspec import Struct, structs
 
 from moorage.core.clock import HOUR, MINUTE, Clock, Instant
 from moorage.core.errors import Error
-from moorage.service import errors
-from moorage.service.access import audit
+from moorage.service import audit_log, errors
 from moorage.service.access.audit import Actor, audit_row
 from moorage.service.access.sign_in_attempts import SignInAttempts
 from moorage.service.access.token import Token, digest_of, token_of
@@ -93,7 +92,7 @@ class Sessions:
             yield from audit_store.audit_insert(row)
 
         await self._transactor.submit(RunPlan(plan))
-        audit.write([row])
+        audit_log.write([row])
         return secret
 
     async def open_foreign(
@@ -112,7 +111,7 @@ class Sessions:
         digest = digest_of(secret)
         row = audit_row(now, actor, "session.open", _id_of(digest), after={"source": source})
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
-        audit.write([row])
+        audit_log.write([row])
         own = [one for one, known in self._foreign.items() if known.name == actor.who]
         if len(own) >= OF_TOKEN_MAX:
             del self._foreign[own[0]]
@@ -170,7 +169,7 @@ class Sessions:
             return True
 
         if await self._transactor.submit(RunPlan(plan)):
-            audit.write([row])
+            audit_log.write([row])
 
     async def forget(self) -> int:
         """Delete sessions that have ended: a chore. Return how many. Raises `Error`."""

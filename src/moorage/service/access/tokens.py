@@ -18,8 +18,7 @@ from moorage.core.clock import HOUR, SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
 from moorage.core.texts import check_plain
-from moorage.service import errors
-from moorage.service.access import audit
+from moorage.service import audit_log, errors
 from moorage.service.access.audit import Actor, audit_row
 from moorage.service.access.roles import Role, ScopedRole, role_parse, scope_parse
 from moorage.service.access.sessions import Sessions
@@ -207,7 +206,7 @@ class AccessTokens:
             yield from audit_store.audit_insert(row)
 
         await self._transactor.submit(RunPlan(plan))
-        audit.write([row])
+        audit_log.write([row])
         return secret, token
 
     async def rotate(
@@ -252,7 +251,7 @@ class AccessTokens:
             )
         token, row, digest = made
         self._cache.drop([digest])
-        audit.write([row])
+        audit_log.write([row])
         return secret, token
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
@@ -297,7 +296,7 @@ class AccessTokens:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token '{token_id}'.")
         row, token = made
         self._cache.drop([token.sha256])
-        audit.write([row])
+        audit_log.write([row])
         return token
 
     async def find(self, secret: str) -> Token | None:

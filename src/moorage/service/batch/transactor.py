@@ -16,7 +16,7 @@ from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
 from moorage.core.limits import CHANGES_QUEUED_MAX
 from moorage.core.restart import Restart
-from moorage.service.access import audit
+from moorage.service import audit_log
 from moorage.service.batch.batch import Batches, Item, Made, forget
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.misfits import Misfits
@@ -265,7 +265,7 @@ class Transactor:
             if made.written:
                 await transaction.commit()
         if made.rows:
-            audit.write(made.rows)
+            audit_log.write(made.rows)
         await self._publish(made)
         self.counters.batches += 1
         self.counters.requests += sum(not item.again for item in batch)
