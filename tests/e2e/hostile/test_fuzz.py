@@ -14,7 +14,7 @@ from tests.e2e.support.fuzzer import PROVIDERS, Fuzzer
 from tests.e2e.support.known import Known, Sent
 from tests.e2e.support.peer import Answer, Peer, differences
 from tests.e2e.support.server import Server, serve
-from tests.support.seeds import SOAK, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, played_in_part, portion
 
 REQUESTS = portion(20_000 * (20 if SOAK else 1))
 CONNECTIONS = 6
@@ -95,4 +95,4 @@ def assert_useful(seen: Counter[str]) -> None:
     assert seen["4xx"] > REQUESTS // 5, seen
     routes = {f"{method} {path}" for method, path, _ in Fuzzer(0, Known()).routes}
     missed = sorted(route for route in routes if not seen[route])
-    assert missed == [], seen
+    assert is_share() or missed == [], seen

@@ -12,7 +12,7 @@ from tests.e2e.support.chance import judged, seeded
 from tests.e2e.support.peer import Peer, differences
 from tests.e2e.support.pool_fuzzer import Known, PoolFuzzer, complaint
 from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
-from tests.support.seeds import SOAK, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, played_in_part, portion
 
 REQUESTS = portion(12_000 * (20 if SOAK else 1))
 CONNECTIONS = 6
@@ -62,4 +62,4 @@ def assert_useful(seen: Counter[str]) -> None:
     calls = {f"{method} {path}" for method, path, _ in fuzzer.native}
     calls |= {path for path, _ in fuzzer.second}
     missed = sorted(call for call in calls if not seen[call])
-    assert missed == [], seen
+    assert is_share() or missed == [], seen
