@@ -5,12 +5,12 @@ So nothing is asked before everything that works is counted.
 """
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Final
 
-from moorage.integrations.ironic.govern.metrics import GovernorMetrics
-from moorage.integrations.ironic.govern.notes import Notes
-from moorage.integrations.ironic.nodes import Node, NodeReader
-from moorage.integrations.ironic.reconcile import SYSTEM, Picture, Reconciler
+from moorage.integrations.ironic.nodes import IronicError, Node, NodeReader
+from moorage.integrations.ironic.reconcile import NODES, SYSTEM, Picture, Reconciler
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.starting import NodeRequests, start_of
 from moorage.integrations.ironic.wishes import (
@@ -26,7 +26,8 @@ from moorage.integrations.ironic.wishes import (
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
-from moorage.integrations.provisioning.notes import notes_of
+from moorage.integrations.provisioning.notes import UNREADABLE, Note, NoteWriter, notes_of
+from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
 from moorage.integrations.provisioning.passes import Passes
 from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
@@ -60,7 +61,7 @@ class Governor:
         self._line = Line(host_leases, starter, self._is_own)
         self._notes = Notes(nodes)
         self._picture = Picture()
-        self.metrics = GovernorMetrics()
+        self.metrics = GovernorMetrics(NODES, Picture())
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
     async def tick(self) -> bool:
@@ -133,3 +134,39 @@ class Governor:
     def _start(self, node: Node, wish: Wish) -> Start:
         needs = self._rules.needs(node, {wish.verb}, self._picture.warm)
         return start_of(node, wish.verb, needs, wish.body, (WISH, wish.digest))
+
+
+NOTE: Final = "moorage"
+"""The member of `extra`."""
+
+WAITING = "waiting"
+
+
+class Notes:
+    """Writes the notes of one Ironic's nodes."""
+
+    def __init__(self, nodes: NodeReader) -> None:
+        self._nodes = nodes
+        self._writer = NoteWriter(self._put)
+
+    async def write(self, nodes: Mapping[str, Node], wanted: Mapping[str, Note]) -> None:
+        """Make nodes say what they should; those that Ironic has locked follow later."""
+        await self._writer.write({uuid: said_by(node) for uuid, node in nodes.items()}, wanted)
+
+    async def _put(self, uuid: str, note: Note | None) -> bool:
+        value = None if note is None else {WAITING: note}
+        try:
+            return await self._nodes.extra_put(uuid, NOTE, value) < HTTPStatus.BAD_REQUEST
+        except IronicError as error:
+            log.debug("no note on node %s: %s", uuid, error)
+            return False
+
+
+def said_by(node: Node) -> Note | None:
+    """Return what a node says; None: nothing."""
+    extra = node.get("extra")
+    found = extra.get(NOTE) if isinstance(extra, Mapping) else None
+    if found is None:
+        return None
+    note = found.get(WAITING) if isinstance(found, Mapping) else None
+    return note if isinstance(note, dict) else UNREADABLE

@@ -1,10 +1,16 @@
-"""A rollout: one pass after the other, until nothing of the wave is left to do."""
+"""A rollout: one pass after the other, until nothing of the wave is left to do.
+
+A wave that was killed continues with the same command: a node that is done stays done, one on which
+Ironic works is followed, and one that has failed in this wave is not tried again.
+"""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from hashlib import sha256
+from math import ceil
 from typing import Any
 
 from moorage.integrations.clock import monotonic
@@ -14,17 +20,200 @@ from moorage.integrations.ironic.reconcile import (
     Picture,
     Reconciler,
 )
-from moorage.integrations.ironic.rollout.report import RolloutReport, report_of
-from moorage.integrations.ironic.rollout.wave import WAVE, Member, Phase, Wave, counts, may_start
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.starting import NodeRequests, start_of
-from moorage.integrations.ironic.wishes import hindrance_of, is_needless
+from moorage.integrations.ironic.states import DONE, VERBS_OF_STATE, is_busy
+from moorage.integrations.ironic.wishes import has_begun, hindrance_of, is_needless
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.start import PASS_ERRORS, Start, StartResult
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from moorage.wire.admission import Lease
+
+WAVE = "wave"
+"""The label of a lease that names its wave."""
+
+
+class Phase(StrEnum):
+    """How far a node is."""
+
+    NEW = "new"
+    WAITING = "waiting"
+    WORKING = "working"
+    """It has its units, or Ironic works on it."""
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of the wave; `detail` is why it waits or has failed."""
+
+    uuid: str
+    name: str
+    phase: Phase = Phase.NEW
+    detail: str = ""
+    place: int | None = None
+
+
+@dataclass(frozen=True)
+class Wave:
+    """What is to be done, and what is known of it.
+
+    `tried`: nodes for which work has begun in this wave. `refused`: nodes for which Ironic has
+    refused it, and why.
+    """
+
+    name: str
+    verb: str
+    tried: set[str] = field(default_factory=set)
+    refused: dict[str, str] = field(default_factory=dict)
+    succeeded: set[str] = field(default_factory=set)
+    """Nodes of verbs that can always be repeated, for which the work of this wave was done."""
+
+    def remember(self, past: Mapping[str, Collection[Lease]], nodes: Mapping[str, Node]) -> None:
+        """Take from leases that have ended which nodes were tried."""
+        for uuid, leases in past.items():
+            for lease in leases:
+                if lease.labels.get(WAVE) != self.name or uuid not in nodes:
+                    continue
+                if lease.outcome or has_begun(lease.record, nodes[uuid], self.name):
+                    self.tried.add(uuid)
+                if lease.outcome == "ok":
+                    self.succeeded.add(uuid)
+
+    def member(
+        self,
+        before: Member,
+        node: Node | None,
+        leases: Collection[Lease],
+        tickets: Collection[Lease],
+    ) -> Member:
+        """Return how far a node is."""
+        if node is None:
+            return self._at(before, Phase.FAILED, "it is not in Ironic any more")
+        state = str(node.get("provision_state"))
+        own = [lease for lease in leases if lease.key.endswith(f"/{self.verb}")]
+        if own or self.verb in VERBS_OF_STATE.get(state, ()):
+            if any(lease.record_version for lease in own) or not own:
+                self.tried.add(before.uuid)
+            return self._at(before, Phase.WORKING, state)
+        if DONE.get(self.verb) == state or before.uuid in self.succeeded:
+            return self._at(before, Phase.DONE)
+        if before.uuid in self.tried and not leases and not is_busy(state):
+            if self.verb not in DONE and state in _kept(self.verb):
+                return self._at(before, Phase.DONE)
+            return self._at(before, Phase.FAILED, str(node.get("last_error") or f"it is {state}"))
+        if before.uuid in self.refused:
+            return self._at(before, Phase.FAILED, self.refused[before.uuid])
+        if leases or is_busy(state) or node.get("reservation"):
+            return self._at(before, Phase.NEW, f"it is {state}")
+        if (hindrance := hindrance_of(node, self.verb)) is not None:
+            return self._at(before, Phase.FAILED, hindrance)
+        for ticket in tickets:
+            if ticket.key.endswith(f"/{self.verb}") and ticket.waiting is not None:
+                waiting = ticket.waiting
+                return self._at(before, Phase.WAITING, waiting.reason, waiting.position)
+        return self._at(before, Phase.NEW)
+
+    @staticmethod
+    def _at(before: Member, phase: Phase, detail: str = "", place: int | None = None) -> Member:
+        return Member(before.uuid, before.name, phase, detail, place)
+
+
+def counts(members: Collection[Member]) -> Counter[Phase]:
+    """Return how many nodes are how far."""
+    return Counter(member.phase for member in members)
+
+
+def may_start(members: Sequence[Member], limit: int) -> list[Member]:
+    """Return which nodes may wait for units, so that at most `limit` work at once.
+
+    Those that wait already come first, then the others in the order of the list.
+    """
+    room = limit - counts(members)[Phase.WORKING]
+    waiting = [member for member in members if member.phase is Phase.WAITING]
+    new = [member for member in members if member.phase is Phase.NEW and not member.detail]
+    return [*waiting, *new][: max(0, room)]
+
+
+def _kept(verb: str) -> frozenset[str]:
+    """Return the states in which a node is after a verb that can always be repeated."""
+    after = {"rebuild": "active", "service": "active", "clean": "manageable"}
+    return frozenset({after.get(verb, "manageable")})
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds; None: no node has got so far."""
+
+    median: float | None
+    p90: float | None
+
+
+@dataclass(frozen=True)
+class RolloutReport:
+    """What has become of each node. `stopped`: nodes were left out, and why; empty: none."""
+
+    wave: str
+    target: str
+    done: list[str]
+    failed: dict[str, str]
+    never_started: list[str]
+    working: list[str]
+    """Only if the wave was left while Ironic worked."""
+    stopped: str
+    waiting_seconds: Times
+    working_seconds: Times
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return asdict(self)
+
+
+def report_of(
+    wave: str,
+    target: str,
+    members: Sequence[Member],
+    past: Mapping[str, Collection[Lease]],
+    stopped: str,
+) -> RolloutReport:
+    """Sum up a wave; `past` are leases that have ended."""
+    own = [
+        lease
+        for member in members
+        for lease in past.get(member.uuid, ())
+        if lease.labels.get(WAVE) == wave and lease.outcome is not None
+    ]
+    waited = [(one.granted_at - one.asked_at).total_seconds() for one in own if one.granted_at]
+    worked = [
+        (one.ended_at - one.granted_at).total_seconds()
+        for one in own
+        if one.granted_at and one.ended_at
+    ]
+    names = {phase: [one.name for one in members if one.phase is phase] for phase in Phase}
+    return RolloutReport(
+        wave=wave,
+        target=target,
+        done=names[Phase.DONE],
+        failed={one.name: one.detail for one in members if one.phase is Phase.FAILED},
+        never_started=names[Phase.NEW] + names[Phase.WAITING],
+        working=names[Phase.WORKING],
+        stopped=stopped,
+        waiting_seconds=times_of(waited),
+        working_seconds=times_of(worked),
+    )
+
+
+def times_of(seconds: Collection[float]) -> Times:
+    """Return the median and the 90th percentile, each a measured value (nearest rank)."""
+    ranked = sorted(seconds)
+    if not ranked:
+        return Times(None, None)
+    at = [ranked[max(0, ceil(share * len(ranked)) - 1)] for share in (0.5, 0.9)]
+    return Times(*at)
+
 
 OPEN = (Phase.NEW, Phase.WAITING)
 ASKED_TO_STOP = "asked to stop"

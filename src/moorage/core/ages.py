@@ -1,4 +1,4 @@
-"""Ages and durations as short texts, as the command line shows them."""
+"""Ages as short texts, alike on the command line and on pages."""
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
@@ -6,7 +6,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 def age_text(seconds: float) -> str:
     """Format an age in at most two units, rounded down: `12s`, `3m12s`, `2h05m`, `3d04h`.
 
-    `static/ages.js` does the same in the browser.
+    The script `ages.js` of the dashboard does the same in the browser.
     """
     whole = max(0, int(seconds))
     if whole < MINUTE:

@@ -2,9 +2,18 @@
 
 import gzip
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
+
+from moorage.faces.dashboard.headers import NO_STORE, SAFE, Reply
+from moorage.faces.dashboard.routing import ROOT
+from moorage.faces.web import RefusalError
+
+STATIC = f"{ROOT}/static/"
+FOR_EVER = (b"cache-control", b"public, max-age=31536000, immutable")
 
 FOLDER = Path(__file__).parent / "static"
 MEDIA_TYPES = {
@@ -52,4 +61,18 @@ def tag() -> str:
 def address_of(name: str) -> str:
     """Return the address of a file. Raises KeyError: there is none of that name."""
     assets()[name]
-    return f"/ui/static/{tag()}/{name}"
+    return f"{STATIC}{tag()}/{name}"
+
+
+def static_file(path: str, headers: Mapping[str, str]) -> Reply:
+    """Answer with the file at an address. Raises RefusalError: 404."""
+    given, _, name = path.removeprefix(STATIC).partition("/")
+    asset = assets().get(name)
+    if asset is None:
+        raise RefusalError(HTTPStatus.NOT_FOUND, f"There is no file {name}.")
+    kept = FOR_EVER if given == tag() else NO_STORE
+    more = [(b"content-type", asset.media_type.encode()), kept, *SAFE]
+    more.append((b"vary", b"accept-encoding"))
+    if "gzip" in headers.get("accept-encoding", ""):
+        return HTTPStatus.OK, [*more, (b"content-encoding", b"gzip")], asset.compressed
+    return HTTPStatus.OK, more, asset.plain
