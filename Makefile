@@ -192,8 +192,8 @@ bench-dashboard: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Measure 
 	$(BIN)/python -m bench.dashboard --browser $(BROWSER_VENV)/bin/python --chromium $(CHROMIUM) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
-	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)
-	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) tests/simulation \
+	MOORAGE_SOAK=1 $(PYTEST) --timeout 0 -n 0 tests/e2e/test_loop.py $(ARGS)
+	MOORAGE_SOAK=1 $(PYTEST) --timeout 0 -n $(BUSY_WORKERS) tests/simulation \
 		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/integrations tests/store | grep -v test_loop) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (10 minutes)
