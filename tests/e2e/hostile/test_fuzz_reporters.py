@@ -7,7 +7,6 @@ sends 20 times as many.
 
 import asyncio
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,9 @@ from tests.e2e.support.peer import Answer, Peer
 from tests.e2e.support.server import Server, serve
 from tests.faces.v1.fleet.machine import Machine
 from tests.faces.v1.native import Native
+from tests.support.seeds import SOAK, is_share, played_in_part, portion
 
-REQUESTS = 6_000 * (20 if os.environ.get("MOORAGE_SOAK") else 1)
+REQUESTS = portion(6_000 * (20 if SOAK else 1))
 CONNECTIONS = 4
 ROUTES = (*reporters.ROUTES, *reports.ROUTES)
 RANKS = [role.value for role in Role]
@@ -101,6 +101,7 @@ def delete_all(native: Native, seen: Counter[str]) -> None:
         seen["DELETE /v1/reporter-groups/{name}"] += 1
 
 
+@played_in_part
 def test_fuzz_of_reporters(tmp_path: Path) -> None:
     """No 5xx, no traceback, the check is clean; tokens and agents keep what is theirs."""
     database = tmp_path / "ledger"
@@ -127,5 +128,5 @@ def assert_useful(seen: Counter[str], known: Known) -> None:
     assert seen["2xx"] > REQUESTS // 5, seen
     assert seen["4xx"] > REQUESTS // 5, seen
     missed = [one for one in ROUTES if not seen[f"{one.method} {one.path}"]]
-    assert missed == [], seen
-    assert known.codes >= {"class_managed", "not_owner", "invalid"}
+    assert is_share() or missed == [], seen
+    assert is_share() or known.codes >= {"class_managed", "not_owner", "invalid"}
