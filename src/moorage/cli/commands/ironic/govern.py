@@ -12,14 +12,13 @@ from moorage.cli.support.options import (
     example,
     listening,
     metrics_option,
-    ready_seconds,
 )
+from moorage.cli.support.output import say
 from moorage.cli.support.provisioning import (
     carried_out,
     interval_option,
     on_signals,
     one_pass,
-    passes,
     pools_checked,
     until_reached,
 )
@@ -60,8 +59,9 @@ def govern(
 
     async def work() -> None:
         from moorage.integrations.ironic.governor import Governor
-        from moorage.integrations.metrics_server import metrics_served
+        from moorage.integrations.metrics_server import metrics_served, ready_seconds
         from moorage.integrations.provisioning.host_leases import HostLeases
+        from moorage.integrations.provisioning.passes import passes
 
         sockets = listening(metrics_listen)
         stop = asyncio.Event()
@@ -85,7 +85,7 @@ def govern(
                     await prepared()
                     await one_pass(governor)
                 elif await until_reached(prepared, governor.metrics.failed, stop, interval):
-                    await passes(governor, partial(_seen_by, governor, target), stop, interval)
+                    await passes(governor, lambda: say(_seen_by(governor, target)), stop, interval)
 
     carried_out(work)
 

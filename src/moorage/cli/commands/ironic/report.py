@@ -12,10 +12,11 @@ import click
 from moorage.cli.support.ironic import Addresses, addressing
 from moorage.cli.support.options import SecondsRange, example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, Failure, say, show_json
-from moorage.cli.support.provisioning import carried_out, either, on_signals
+from moorage.cli.support.provisioning import carried_out, on_signals
 from moorage.cli.support.views.report_view import Shown, view
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.core.counting import are, counted
+from moorage.integrations.clock import first_of
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
@@ -170,7 +171,7 @@ async def _until(
             reported = reporter.progress.own - reporter.progress.unclassed
             shown.say(f"moorage: reporting {counted(reported, 'node')} as {name}")
         shown(name, reporter.progress)
-        await either(stop, interval)
+        await first_of(stop, seconds=interval)
 
 
 async def _foretold(

@@ -13,19 +13,16 @@ from moorage.cli.support.options import (
     example,
     listening,
     metrics_option,
-    ready_seconds,
 )
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     FILE,
     MOORAGE_OPTIONS,
     carried_out,
-    first_of,
     interval_option,
     moorage_url,
     on_signals,
     one_pass,
-    passes,
     pools_checked,
     rules_of,
     server_of,
@@ -34,6 +31,7 @@ from moorage.cli.support.provisioning import (
     until_reached,
     with_options,
 )
+from moorage.integrations.clock import first_of
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import KubernetesApi
@@ -91,9 +89,10 @@ def govern(
         from moorage.integrations.metal3.mirror import HostMirror
         from moorage.integrations.metal3.reconcile import HOSTS, Picture
         from moorage.integrations.metal3.requests import HostRequests
-        from moorage.integrations.metrics_server import metrics_served
+        from moorage.integrations.metrics_server import metrics_served, ready_seconds
         from moorage.integrations.provisioning.host_leases import HostLeases
         from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
+        from moorage.integrations.provisioning.passes import passes
 
         connection = connection_of(words["kubeconfig"], words["context"])
         sockets = listening(metrics_listen)
@@ -115,10 +114,15 @@ def govern(
                     return await _once(await prepared(), api.url)
                 found = await until_reached(prepared, metrics.failed, stop, interval)
                 if found is not None:
-                    seen = partial(_seen_by, found, api.url)
                     async with mirror:
                         await first_of(stop, mirror.tried)
-                        await passes(found, seen, stop, interval, mirror.changed)
+                        await passes(
+                            found,
+                            lambda: say(_seen_by(found, api.url)),
+                            stop,
+                            interval,
+                            mirror.changed,
+                        )
 
     carried_out(work, "kubernetes")
 
