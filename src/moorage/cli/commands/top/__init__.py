@@ -1,7 +1,7 @@
 """`moorage top`: shows the first ticket of each line and why it waits; live on a terminal.
 
-`pools.py` has the lines of pools, `rooms.py` what can be looked at, `polling.py` asks the server,
-`display.py` draws and knows what keys do.
+`pools.py` has the lines of pools, `rooms.py` what can be looked at, `display.py` asks the
+server, draws, and knows what keys do.
 """
 
 import os
