@@ -85,12 +85,12 @@ def govern(
                     await prepared()
                     await one_pass(governor)
                 elif await until_reached(prepared, governor.metrics.failed, stop, interval):
-                    await passes(governor, lambda: say(_seen_by(governor, target)), stop, interval)
+                    await passes(governor, partial(_say_seen, governor, target), stop, interval)
 
     carried_out(work)
 
 
-def _seen_by(governor: "Governor", target: Target) -> str:
-    """Return the line about the first pass that has succeeded."""
+def _say_seen(governor: "Governor", target: Target) -> None:
+    """Print the line about the first pass that has succeeded."""
     seen = governor.metrics.picture
-    return f"moorage: governing {target.ironic} ({len(seen.nodes)} nodes, {len(seen.busy)} busy)"
+    say(f"moorage: governing {target.ironic} ({len(seen.nodes)} nodes, {len(seen.busy)} busy)")

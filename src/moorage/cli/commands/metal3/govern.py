@@ -114,15 +114,10 @@ def govern(
                     return await _once(await prepared(), api.url)
                 found = await until_reached(prepared, metrics.failed, stop, interval)
                 if found is not None:
+                    ready = partial(_say_seen, found, api.url)
                     async with mirror:
                         await first_of(stop, mirror.tried)
-                        await passes(
-                            found,
-                            lambda: say(_seen_by(found, api.url)),
-                            stop,
-                            interval,
-                            mirror.changed,
-                        )
+                        await passes(found, ready, stop, interval, mirror.changed)
 
     carried_out(work, "kubernetes")
 
@@ -141,10 +136,10 @@ async def _installation(api: "KubernetesApi", namespace: str | None, name: str |
 async def _once(governor: "Governor", cluster: str) -> None:
     """Make one pass, and print what it has seen. Raises Failure."""
     await one_pass(governor)
-    say(_seen_by(governor, cluster))
+    _say_seen(governor, cluster)
 
 
-def _seen_by(governor: "Governor", cluster: str) -> str:
-    """Return the line about the first pass that has succeeded."""
+def _say_seen(governor: "Governor", cluster: str) -> None:
+    """Print the line about the first pass that has succeeded."""
     seen = governor.picture
-    return f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)"
+    say(f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)")
