@@ -292,7 +292,7 @@ FLEET_BUGS = (
     Bug(
         "F20",
         "an enrolled agent takes names",
-        f"{SERVICE}/agent_case.py",
+        f"{SERVICE}/agent_cases.py",
         "            may_create = create and is_accepted(agent)\n",
         "            may_create = create\n",
         ROOTS,

@@ -172,6 +172,13 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
         loop.add_signal_handler(number, react)
 
 
+def stop_event() -> asyncio.Event:
+    """Return what is set by Ctrl-C and by SIGTERM."""
+    stop = asyncio.Event()
+    on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+    return stop
+
+
 async def one_pass(governor: "Governs") -> None:
     """Make one pass. Raises Failure."""
     succeeded = await governor.tick()

@@ -1,7 +1,5 @@
 """`moorage ironic govern`: starts what nodes wish for, and counts all other work."""
 
-import asyncio
-import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,9 +15,9 @@ from moorage.cli.support.output import say
 from moorage.cli.support.provisioning import (
     carried_out,
     interval_option,
-    on_signals,
     one_pass,
     pools_checked,
+    stop_event,
     until_reached,
 )
 
@@ -64,8 +62,7 @@ def govern(
         from moorage.integrations.provisioning.passes import passes
 
         sockets = listening(metrics_listen)
-        stop = asyncio.Event()
-        on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+        stop = stop_event()
         async with opened(target) as (api, nodes):
             governor = Governor(
                 HostLeases(api, target.ironic_name),

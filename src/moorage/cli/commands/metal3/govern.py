@@ -1,7 +1,5 @@
 """`moorage metal3 govern`: starts BareMetalHosts when there is room, and counts all other work."""
 
-import asyncio
-import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +19,11 @@ from moorage.cli.support.provisioning import (
     carried_out,
     interval_option,
     moorage_url,
-    on_signals,
     one_pass,
     pools_checked,
     rules_of,
     server_of,
+    stop_event,
     system_name,
     token_to_use,
     until_reached,
@@ -96,8 +94,7 @@ def govern(
 
         connection = connection_of(words["kubeconfig"], words["context"])
         sockets = listening(metrics_listen)
-        stop = asyncio.Event()
-        on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+        stop = stop_event()
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
             mirror = None if once else HostMirror(api, namespace, list_interval)
             requests = HostRequests(api, namespace, mirror)
