@@ -21,8 +21,7 @@ from moorage.service.native.changes import value_of
 from moorage.service.pages import check_limit
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
 from moorage.wire.operations import feed as operations
-
-EVENTS = "text/event-stream"
+from moorage.wire.operations.feed import EVENTS
 
 BEAT_SECONDS = 15.0
 """How often an idle stream sends its cursor, so that each side notices if the other is gone."""

@@ -7,4 +7,3 @@ each chunk's content; `summaries_check.py` compares them with the rows. `large_c
 large changes in parts. May import: the rest of `core/ledger` except its decisions and the search
 itself, numpy.
 """
-

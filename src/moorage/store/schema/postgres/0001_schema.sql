@@ -1,5 +1,3 @@
--- The complete schema: the sum of the migrations (a test compares them). For readers; never run.
-
 -- The applied migrations, with the checksums of their files.
 CREATE TABLE migration (
     number BIGINT PRIMARY KEY,
@@ -22,8 +20,7 @@ CREATE TABLE clock (
     minimum_version BIGINT NOT NULL DEFAULT 1,
     newest_version BIGINT NOT NULL DEFAULT 1
 ) WITH (fillfactor = 10, vacuum_truncate = off);
-INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 5, 5);
+INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
 
 CREATE VIEW clock_now AS
 SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
@@ -51,6 +48,7 @@ CREATE TABLE batch (
 );
 -- Receipts are deleted by age, independent of revisions.
 CREATE INDEX batch_created_at ON batch (created_at);
+
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
 -- `inventories` is a JSON object by resource class: a claim changes only one row. In each of them,
 -- `used` is the sum of the allocations on it; members that equal a default are omitted.
@@ -135,6 +133,7 @@ CREATE TABLE trait (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
+
 -- Only the SHA-256 of a token is stored. `roles` is a JSON array; `scope` is a JSON object with the
 -- names to which a role outside of the ladder is bound. A rotated token expires at the latest when
 -- its grace period ends. `used_at` is written about once an hour.
@@ -154,12 +153,14 @@ CREATE TABLE access_token (
     ended BIGINT
 );
 CREATE INDEX access_token_ended ON access_token (ended) WHERE ended IS NOT NULL;
+
 -- How many tokens were revoked or rotated: the number of each end is in `access_token.ended`.
 CREATE TABLE token_ends (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     ends BIGINT NOT NULL
 );
 INSERT INTO token_ends (id, ends) VALUES (1, 0);
+
 -- Who did what to Moorage itself; `before` and `after` are JSON, NULL if there is no such state.
 CREATE TABLE audit (
     at BIGINT NOT NULL,
@@ -306,6 +307,7 @@ CREATE TABLE agent_group (
     name TEXT COLLATE "C" PRIMARY KEY,
     body TEXT NOT NULL
 );
+
 -- Signs of life: each process overwrites one row. `at` is the time of the database; `ages` has, by the
 -- numbers of agents, how long before that each was last heard of. `stopped`: the process ended then.
 CREATE TABLE agent_heard (

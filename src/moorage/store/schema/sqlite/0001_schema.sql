@@ -1,5 +1,3 @@
--- The complete schema: the sum of the migrations (a test compares them). For readers; never run.
-
 -- The applied migrations, with the checksums of their files.
 CREATE TABLE migration (
     number INTEGER PRIMARY KEY,
@@ -19,8 +17,7 @@ CREATE TABLE clock (
     minimum_version INTEGER NOT NULL DEFAULT 1,
     newest_version INTEGER NOT NULL DEFAULT 1
 ) STRICT;
-INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
-VALUES (1, 1, 0, 0, 5, 5);
+INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
 
 -- The changes of each batch: after-images; the body is NULL if the object was deleted.
 CREATE TABLE change (
@@ -136,6 +133,7 @@ CREATE TABLE access_token (
     ended INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX access_token_ended ON access_token (ended) WHERE ended IS NOT NULL;
+
 -- How many tokens were revoked or rotated: the number of each end is in `access_token.ended`.
 CREATE TABLE token_ends (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -289,6 +287,7 @@ CREATE TABLE agent_group (
     name TEXT PRIMARY KEY,
     body TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
 -- Signs of life: each process overwrites one row. `at` is the time of the database; `ages` has, by the
 -- numbers of agents, how long before that each was last heard of. `stopped`: the process ended then.
 CREATE TABLE agent_heard (
