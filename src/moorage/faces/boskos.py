@@ -20,13 +20,13 @@ from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.delivery import Delivery
-from moorage.faces.golang.bodies import body_of
-from moorage.faces.golang.decoding import BodyError, strings_read
-from moorage.faces.golang.passwords import Passwords
+from moorage.faces.golang.bodies import BodyError, body_of, strings_read
+from moorage.faces.golang.callers import Passwords
 from moorage.faces.golang.query import query_values
-from moorage.faces.golang.responses import JSON, Response, answer_send, refusal, text_answer
-from moorage.faces.golang.routing import without_handler
-from moorage.faces.golang.texts import (
+from moorage.faces.golang.responses import (
+    JSON,
+    Response,
+    answer_send,
     json_list,
     json_numbers,
     json_object,
@@ -35,8 +35,11 @@ from moorage.faces.golang.texts import (
     json_time,
     quoted,
     raw_bytes,
+    refusal,
     storable,
+    text_answer,
 )
+from moorage.faces.golang.routing import without_handler
 from moorage.faces.json_decoding import decoded
 from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
 from moorage.service.access.audit import Actor
