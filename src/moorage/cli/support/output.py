@@ -20,7 +20,7 @@ from moorage.cli.support.terminal import (
     size_of_terminal,
     width_of,
 )
-from moorage.client.run.failures import (
+from moorage.client.run.exit_codes import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
