@@ -13,4 +13,3 @@ Part of the single file that `make zipapp` builds, see `client/main.py`.
 
 Runs on Python 3.9; standard library only. May import the transport, and nothing else.
 """
-
