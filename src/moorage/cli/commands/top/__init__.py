@@ -8,7 +8,6 @@ import os
 import sys
 
 import click
-import msgspec
 
 from moorage.cli.commands.top.pools import COLUMNS, in_order, rows
 from moorage.cli.support.command import administering, at_server, server
@@ -39,7 +38,7 @@ def top(once: bool, every: float, wide: bool, as_json: bool) -> None:
     """
     with at_server() as admission:
         if as_json:
-            show_json(msgspec.to_builtins([*admission.pools()]))
+            show_json([*admission.pools()])
         elif once or not _is_screen():
             pools = [*admission.pools()]
             show_rows(COLUMNS, rows(in_order(pools) if sys.stdout.isatty() else pools), wide=wide)
