@@ -14,7 +14,7 @@ from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.service_time import When
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
-from moorage.service.feed.room_followers import RoomFollowers
+from moorage.service.feed.followers import RoomFollowers
 from moorage.service.ledger.vocabulary_cases import TraitEnsure
 from moorage.store.api import Plan, Unavailable
 from moorage.store.changelog import Batch

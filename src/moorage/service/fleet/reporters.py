@@ -30,10 +30,10 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed.index import Index
-from moorage.service.fleet.deletion_cases import GroupDelete
 from moorage.service.fleet.group_clearing import GroupClearing
 from moorage.service.fleet.report_bounds import ReportedNodes, check_new, units
 from moorage.service.fleet.reporter_cases import (
+    GroupDelete,
     Join,
     Leave,
     Membership,

@@ -17,10 +17,9 @@ from moorage.serve.metrics import ReporterMetrics
 from moorage.service.admission.pool_cases import PoolDelete, PoolPut
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
-from moorage.service.fleet.deletion_cases import ClearUnit
 from moorage.service.fleet.group_clearing import PINS_AT_ONCE
 from moorage.service.fleet.report_bounds import ReportedNodes
-from moorage.service.fleet.reporter_cases import Sender
+from moorage.service.fleet.reporter_cases import ClearUnit, Sender
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.changelog import changes_load
 from moorage.store.fleet import check, reads

@@ -26,6 +26,9 @@ from moorage.client.transport import RefusedError, UnreachableError
 REFUSE, SHARE, WAIT = "refuse", "share", "wait"
 """What to do if an outer run has such a lease: fail, use its lease, or wait for another one."""
 
+SHORT_SECONDS = 5.0
+"""A wait of at most this long ends by itself: it may be for an own lease, which is only named."""
+
 NESTED = "nested"
 DEPTH_MAX = 8
 """How many leases of outer runs are checked."""

@@ -13,20 +13,22 @@ from msgspec import Struct, structs
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.delivery import Delivery
-from moorage.faces.golang.bodies import body_of
-from moorage.faces.golang.decoding import BodyError, names_read
-from moorage.faces.golang.passwords import Passwords
+from moorage.faces.golang.bodies import BodyError, body_of, names_read
+from moorage.faces.golang.callers import Passwords
 from moorage.faces.golang.query import query_values
-from moorage.faces.golang.responses import JSON, Response, answer_send, refusal
-from moorage.faces.golang.routing import without_handler
-from moorage.faces.golang.texts import (
+from moorage.faces.golang.responses import (
+    JSON,
+    Response,
+    answer_send,
     json_list,
     json_object,
     json_string,
     quoted,
     raw_bytes,
+    refusal,
     storable,
 )
+from moorage.faces.golang.routing import without_handler
 from moorage.faces.json_decoding import decoded
 from moorage.faces.web import (
     RETRY_AFTER,

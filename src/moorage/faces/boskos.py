@@ -1,8 +1,12 @@
-"""One function per Boskos call. Arguments come only from the query; empty counts as absent.
+"""The Boskos API for its unmodified clients: boskosctl, janitor, reaper, mason and CI.
+
+A raw ASGI application: answers match those of Boskos byte for byte. Arguments come only from
+the query; empty counts as absent.
 
 Source: recorded traffic, and the structures and formats of its source code.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
 
@@ -16,9 +20,13 @@ from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.delivery import Delivery
-from moorage.faces.golang.decoding import BodyError, strings_read
-from moorage.faces.golang.responses import JSON, Response, refusal, text_answer
-from moorage.faces.golang.texts import (
+from moorage.faces.golang.bodies import BodyError, body_of, strings_read
+from moorage.faces.golang.callers import Passwords
+from moorage.faces.golang.query import query_values
+from moorage.faces.golang.responses import (
+    JSON,
+    Response,
+    answer_send,
     json_list,
     json_numbers,
     json_object,
@@ -27,10 +35,15 @@ from moorage.faces.golang.texts import (
     json_time,
     quoted,
     raw_bytes,
+    refusal,
     storable,
+    text_answer,
 )
+from moorage.faces.golang.routing import without_handler
 from moorage.faces.json_decoding import decoded
+from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
 from moorage.service.access.audit import Actor
+from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.compat.boskos import Boskos
 
 STATUSES = {
@@ -285,3 +298,75 @@ HANDLERS: dict[str, Handler] = {
     "/metric": metric,
 }
 """Handlers by path. Every other path is answered 200 with an empty body."""
+
+
+ROLE = "boskos"
+"""Role of all callers in audit rows."""
+
+log = logging.getLogger("moorage.boskos")
+
+
+class BoskosFace:
+    """The ASGI application."""
+
+    def __init__(
+        self,
+        boskos: Boskos,
+        confirmations: Confirmations,
+        limits: Limits,
+        passwords: Passwords,
+        observe: Observe,
+    ) -> None:
+        """Create the face.
+
+        Args:
+            boskos: the resources.
+            confirmations: of its grants.
+            limits: limits on the size of requests.
+            passwords: the valid credentials.
+            observe: called for every acquired resource.
+        """
+        self._boskos = boskos
+        self._confirmations = confirmations
+        self._limits = limits
+        self._passwords = passwords
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        delivery = Delivery(scope, self._confirmations, sole=True)
+        answer = await self._answer(scope, receive, delivery)
+        delivery.sends()
+        await answer_send(answer, scope["method"], send)
+
+    async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response:
+        method, path = scope["method"], scope["path"]
+        if path == "*":
+            return Response(400, more=((b"connection", b"close"),))
+        answer = without_handler(scope, self._passwords)
+        if answer is not None:
+            return answer
+        handler = HANDLERS.get(path)
+        if handler is None:
+            return Response(200)
+
+        async def body() -> bytes:
+            return await body_of(scope, receive, self._limits)
+
+        try:
+            request = Request(
+                method,
+                query_values(scope["query_string"]),
+                body,
+                self._boskos,
+                self._observe,
+                Actor(self._passwords.caller(scope), None, ROLE),
+                delivery,
+            )
+            return await handler(request)
+        except RefusalError as refused:
+            return refusal(refused.status, refused.message)
+        except Exception:  # as in Go's server, the client learns no details
+            delivery.fails()
+            log.exception("%s %s failed", method, path)
+            return refusal(500, "the server has erred; its log says how")

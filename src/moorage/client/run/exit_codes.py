@@ -31,6 +31,21 @@ CODES = {
 }
 """The meaning of exit codes, for programs."""
 
+RUN_LOST = 120
+RUN_FAILED = 125
+"""Of `moorage run`: wrong usage, or an internal failure. 126 and 127 are as in shells."""
+
+RUN_BY_CAUSE = {
+    "revoked": 118,
+    "withdrawn": 119,
+    "refused": 121,
+    "nested": 121,
+    "pool_unknown": 122,
+    "unreachable": 123,
+    "timed_out": 124,
+}
+"""Exit codes of `moorage run` by why there is no lease."""
+
 BY_STATUS = {
     400: USAGE,
     401: NOT_PERMITTED,

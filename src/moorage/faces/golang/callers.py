@@ -1,8 +1,12 @@
-"""HTTP Basic authentication, which Boskos' clients support with a user and a password file.
+"""Who may call: programs, with a password if there are passwords, and no web pages.
 
-A caller without a valid pair gets a 403. The standard asks for a 401, but Boskos' clients read that
-as "somebody else has it" and would retry forever.
-Source: RFC 7617.
+The password is that of HTTP Basic authentication (RFC 7617), which Boskos' clients support with a
+user and a password file. A caller without a valid pair gets a 403. The standard asks for a 401, but
+Boskos' clients read that as "somebody else has it" and would retry forever.
+
+Without tokens, any web page could act on behalf of its visitor. Clients of Boskos and of the lease
+proxy are programs, which send none of the headers of browsers. Source: Fetch standard, "Origin" and
+"Sec-Fetch-Site".
 """
 
 import binascii
@@ -50,3 +54,14 @@ class Passwords:
         address = client_of(scope) or "unknown"
         user = self.user(scope)
         return address if user is None else f"{user}@{address}"
+
+
+_FOREIGN = frozenset({b"cross-site", b"same-site"})
+
+
+def browser_refused(scope: Scope) -> Response | None:
+    """Return the refusal of a request sent by a web page; None for all other requests."""
+    for name, value in scope["headers"]:
+        if name == b"origin" or (name == b"sec-fetch-site" and value.lower() in _FOREIGN):
+            return refusal(403, "Requests of web pages are refused here.")
+    return None
