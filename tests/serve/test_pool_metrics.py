@@ -6,7 +6,7 @@ from prometheus_client.samples import Sample
 
 from moorage.core.admission.leases import Proof
 from moorage.core.clock import SECOND
-from moorage.serve.pool_metrics import PoolMetrics
+from moorage.serve.metrics import PoolMetrics
 from tests.service.pools import ask, pass_time, spec, with_manual_clock
 from tests.service.running import TESTER, Running
 

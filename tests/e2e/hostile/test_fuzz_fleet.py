@@ -19,7 +19,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from moorage.faces.v1.fleet import agents, groups, machines
+from moorage.wire.operations import operations_by_id
 from tests.e2e.support.fleet_steps import (
     CLASSES,
     KINDS,
@@ -245,8 +245,7 @@ def test_fuzz_of_agents(served: tuple[Server, Native]) -> None:
 
 def test_every_route_is_played(served: tuple[Server, Native]) -> None:
     """Each route of the fleet is among the steps, and a valid request to it succeeds."""
-    fleet = (*agents.ROUTES, *machines.ROUTES, *groups.ROUTES)
-    routes = {f"{route.method} {route.path}" for route in fleet}
+    routes = {f"{one.method} {one.path}" for one in operations_by_id(("fleet",)).values()}
     assert routes == {kind for kind in KINDS if " " in kind}
     _, native = served
     seen: Counter[str] = Counter()

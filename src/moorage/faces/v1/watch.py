@@ -14,15 +14,14 @@ from moorage.core.errors import Code, Error
 from moorage.faces.streaming import Stream
 from moorage.faces.v1 import problems
 from moorage.faces.v1.problems import ProblemError
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
 from moorage.service.native.bounds import check_wait
 from moorage.service.native.changes import value_of
 from moorage.service.pages import check_limit
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
-
-EVENTS = "text/event-stream"
+from moorage.wire.operations import feed as operations
+from moorage.wire.operations.feed import EVENTS
 
 BEAT_SECONDS = 15.0
 """How often an idle stream sends its cursor, so that each side notices if the other is gone."""
@@ -58,18 +57,9 @@ async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None
     return Changes(changes=[_shown(one) for one in window.changes], next=str(window.next))
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/watch",
-        role=Role.READER,
-        summary="Return every committed change after a cursor, in order; wait if there is none.",
-        handler=watch,
-        parameters=ChangesAsked,
-        answer=Changes,
-        media=("application/json", EVENTS),
-    ),
-)
+HANDLERS: Handlers = {
+    operations.WATCH: watch,
+}
 
 
 def _kinds(names: str | None) -> frozenset[str]:

@@ -31,10 +31,10 @@ from moorage.service.compat.boskos_cases import (
     Release,
     Reset,
     Sync,
-    TakeNamed,
     Update,
 )
 from moorage.service.compat.boskos_config import ConfigFileError, slot_config_parse
+from moorage.service.compat.boskos_strict_cases import AcquireStrict, TakeNamed
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import reads
 from moorage.store.admission.reads import SlotCount
@@ -119,7 +119,7 @@ class Boskos:
         """
         fresh, slot_name = lease_id_new(), str(uuid4())
         wish = AcquireRequest(pool, state, dest, owner, request_id, fresh, slot_name, attended)
-        return await self._transactor.submit(Acquire(wish, self._strict))
+        return await self._transactor.submit(AcquireStrict(wish) if self._strict else Acquire(wish))
 
     async def acquire_named(
         self, state: str, dest: str, owner: str, names: Iterable[str], *, attended: bool = False
@@ -162,7 +162,7 @@ class Boskos:
     async def sync(self) -> None:
         """Apply the configuration. Raises `Error`."""
         pools = self._roster.pools | await self._slotted()
-        case = Sync(self._roster, pools, str(uuid4()), self._strict)
+        case = Sync(self._roster, pools, str(uuid4()), for_tickets=not self._strict)
         for problem in await self._transactor.submit(case):
             log.warning("%s: %s", self._config, problem)
 

@@ -122,29 +122,30 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: AcquireReque
     return draft.changes, None
 
 
-def acquired(
-    facts: Facts, wish: AcquireRequest, ticket: LeaseId | None, *, strict: bool
-) -> Acquired:
+def acquired(facts: Facts, wish: AcquireRequest, ticket: LeaseId | None) -> Acquired:
     """Return the result of a poll, after all grants of its batch.
 
     Raises NO_CAPACITY: not granted yet; POOL_UNKNOWN: the type has no slots at all.
     """
+    found = granted(facts, wish, ticket)
+    if found is not None:
+        return found
+    pool = facts.pools.get(wish.pool)
+    if pool is None:  # deleted later in the same batch
+        raise Error(Code.POOL_UNKNOWN, wish.pool)
+    if facts.slots[wish.pool] or (pool.growth is not None and pool.growth.most):
+        raise nothing(wish.pool)
+    raise Error(Code.POOL_UNKNOWN, wish.pool)
+
+
+def granted(facts: Facts, wish: AcquireRequest, ticket: LeaseId | None) -> Acquired | None:
+    """Return what a poll got; None: nothing yet."""
     lease = None if ticket is None else facts.leases.get(ticket)
     if lease is not None and lease.state == "granted":
         (name,) = lease.slots[wish.pool]
         waited = (lease.granted_at or lease.asked_at) - lease.asked_at
         return Acquired(facts.slots[wish.pool][name], waited)
-    pool = facts.pools.get(wish.pool)
-    if pool is None:  # deleted later in the same batch
-        raise Error(Code.POOL_UNKNOWN, wish.pool)
-    there = [
-        name
-        for name, slot in facts.slots[wish.pool].items()
-        if not (strict and slot.dynamic and name == wish.slot_name)
-    ]
-    if there or (pool.growth is not None and pool.growth.most and not strict):
-        raise nothing(wish.pool)
-    raise Error(Code.POOL_UNKNOWN, wish.pool)
+    return None
 
 
 def now_or_never(facts: Facts, moment: Moment, wish: AcquireRequest) -> Immediate:

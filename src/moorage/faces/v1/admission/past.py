@@ -3,11 +3,11 @@
 from moorage.core.admission.requests import check_duration
 from moorage.core.errors import Code, Error
 from moorage.core.limits import SCENES_MAX
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.native.bounds import microseconds
 from moorage.service.native.pools import history_shown, rehearsal_shown, scene_of
 from moorage.service.pages import check_limit
+from moorage.wire.operations import pools as operations
 from moorage.wire.pool_reports import HistoryAsked, PoolHistory, Rehearsal, RehearsalWanted
 
 
@@ -37,25 +37,7 @@ async def rehearse(request: Request[RehearsalWanted, None]) -> Rehearsal:
     return rehearsal_shown(name, scenes, view)
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/pools/{name+}:history",
-        role=Role.READER,
-        projects=True,
-        summary="Return occupied units and waiting tickets of a pool over time.",
-        handler=history,
-        parameters=HistoryAsked,
-        answer=PoolHistory,
-    ),
-    Route(
-        method="POST",
-        path="/v1/pools/{name+}:rehearse",
-        role=Role.READER,
-        projects=True,
-        summary="Replay the past jobs of a pool with other limits and pacings; changes nothing.",
-        handler=rehearse,
-        body=RehearsalWanted,
-        answer=Rehearsal,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.GET_POOL_HISTORY: history,
+    operations.REHEARSE_POOL: rehearse,
+}
