@@ -28,8 +28,8 @@ from moorage.core.admission.model import Need, Pacing, PoolSpec, pacing_default
 from moorage.core.clock import DAY, HOUR, SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.faces.v1.admission import leases, pools
 from moorage.service.admission.lease_requests import LeaseRequest
-from moorage.service.native import leases, pools
 from tests.service.pools import with_manual_clock
 from tests.service.running import TESTER, Running
 
@@ -164,7 +164,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         assert lines == Counter(rates[stay.started or 0] for stay in started)
         assert max(rate or 0 for rate in lines) == told.starts_per_minute
         ended, _, _ = await admission.queries.leases(None, 1_000, "p", "ended")
-        _, past = history("p", [leases.shown(view, mine=False) for view in ended])
+        _, past = history("p", [leases.lease_shown(view, mine=False) for view in ended])
         first = min(stay.arrived for stay in started)
         assert past == [moved(stay, -first) for stay in sorted(started, key=arrival)]
         again = summary(past)

@@ -7,9 +7,9 @@ from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.model import Growth, PoolSpec
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import DAY, SECOND
+from moorage.faces.v1.admission.pools import pool_shown
 from moorage.service.compat.boskos_cases import Acquire, Release, Sync
 from moorage.service.ids import lease_id_new
-from moorage.service.native.pools import shown
 from moorage.wire import admission as wire
 from tests.service.pools import MINUTE, spec, with_manual_clock
 from tests.service.running import TESTER, Running
@@ -31,7 +31,7 @@ async def acquired(one: Running, dest: str) -> str:
 
 async def pool(one: Running, name: str = "t") -> wire.Pool:
     """Return a pool as clients see it now."""
-    return shown(await one.service.admission.queries.pool(name))
+    return pool_shown(await one.service.admission.queries.pool(name))
 
 
 def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
@@ -101,6 +101,6 @@ def test_the_pacing_of_a_growing_pool_keeps_following_its_units(tmp_path: Path) 
         assert told.pacing == wire.Pacing(interval=60, burst=1)
         assert changed_of(told, {"quota": 3}).pacing == "auto"
         unpaced = await admission.pool_put("t", paced, None, TESTER)
-        assert changed_of(shown(unpaced), {"quota": 3}).pacing is None
+        assert changed_of(pool_shown(unpaced), {"quota": 3}).pacing is None
 
     with_manual_clock(tmp_path, scenario)

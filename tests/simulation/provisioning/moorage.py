@@ -27,19 +27,18 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
+from moorage.faces.v1.admission.leases import asked_of, lease_shown, record_text
+from moorage.faces.v1.admission.pools import pool_shown
 from moorage.faces.v1.problems import STATUSES
 from moorage.service.access.audit import Actor
 from moorage.service.admission.lease_cases import LeaseAsk, LeaseRetry, Sweep
-from moorage.service.admission.pool_cases import PoolPut
+from moorage.service.admission.pool_cases import PoolPut, spec_of
 from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.admission.service import Admission
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
 from moorage.service.admission.waiters import Waiters
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.world import World
-from moorage.service.native import pools as native_pools
-from moorage.service.native.leases import asked_of, record_text, shown
-from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
 from tests.simulation.admission.memory import Memory
 from tests.simulation.virtual.loop import Process, passed
@@ -211,11 +210,11 @@ async def _routed(
     if path == "/v1/leases" and method == "POST":
         needs = [wire.NeedWanted(**need) for need in body["needs"]]
         asked = asked_of(wire.LeaseWanted(**{**body, "needs": needs}), OWNER)
-        return shown(await service.ask(asked, GOVERNOR, wait, gone), mine=True)
+        return lease_shown(await service.ask(asked, GOVERNOR, wait, gone), mine=True)
     if path == "/v1/leases":
         return _page(service, query)
     if path.startswith(POOLS):
-        return native_pools.shown(service.queries.pool(path.removeprefix(POOLS)))
+        return pool_shown(service.queries.pool(path.removeprefix(POOLS)))
     found = ONE.fullmatch(path)
     assert found is not None, path
     lease, proof = LeaseId(found[1]), Proof(OWNER)
@@ -224,7 +223,7 @@ async def _routed(
             seen = await service.queries.lease(lease)
             if seen.lease.state == "waiting":
                 seen = await service.waited(lease, wait, gone, scan=seen.lease.pull)
-            return shown(seen, mine=True)
+            return lease_shown(seen, mine=True)
         case "DELETE", None:
             view = await service.release(lease, proof, version=version)
         case "PUT", "record":
@@ -239,7 +238,7 @@ async def _routed(
             view = await service.retry(lease, proof, body["key"], GOVERNOR, **how)
         case _:
             raise AssertionError(method, path)
-    return shown(view, mine=True)
+    return lease_shown(view, mine=True)
 
 
 def _page(service: Service, query: Mapping[str, Any]) -> wire.LeasePage:
@@ -252,7 +251,7 @@ def _page(service: Service, query: Mapping[str, Any]) -> wire.LeasePage:
     ]
     found.sort(key=lambda lease: lease.arrival)
     views = [service.queries.view(lease, True) for lease in found]
-    return wire.LeasePage(leases=[shown(view, mine=True) for view in views], next=None)
+    return wire.LeasePage(leases=[lease_shown(view, mine=True) for view in views], next=None)
 
 
 class Moorage:

@@ -16,10 +16,10 @@ from moorage.faces.v1 import problems
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.feed.change_rows import value_of
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
-from moorage.service.native.bounds import check_wait
-from moorage.service.native.changes import value_of
 from moorage.service.pages import check_limit
+from moorage.service.values import check_wait
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
 
 EVENTS = "text/event-stream"

@@ -1,8 +1,8 @@
 """The audit trail: administrative actions and who performed them."""
 
 from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.audit import entry_shown
 from moorage.service.access.roles import Role
-from moorage.service.native.audit import shown
 from moorage.wire.audit import AuditAsked, AuditPage
 
 
@@ -10,7 +10,7 @@ async def page(request: Request[None, AuditAsked]) -> AuditPage:
     """Return audit entries, newest first."""
     asked = request.parameters
     rows, following = await request.service.audit.page(asked.cursor, asked.limit, asked.target)
-    return AuditPage(entries=[shown(row) for row in rows], next=following)
+    return AuditPage(entries=[entry_shown(row) for row in rows], next=following)
 
 
 ROUTES = (

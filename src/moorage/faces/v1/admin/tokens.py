@@ -2,7 +2,8 @@
 
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
-from moorage.service.native.tokens import create_token, replace, shown
+from moorage.service.access.token import token_shown
+from moorage.service.access.tokens import create_token, rotate_token
 from moorage.wire.admin import RotationWanted, TokenMade, TokenRevoked, Tokens, TokenWanted
 from moorage.wire.pages import PageAsked
 
@@ -15,14 +16,14 @@ async def create(request: Request[TokenWanted, None]) -> TokenMade:
 async def rotate(request: Request[RotationWanted, None]) -> TokenMade:
     """Replace a token by a new one."""
     token_id = request.variables["id"]
-    return await replace(request.service.access, token_id, request.body, request.actor)
+    return await rotate_token(request.service.access, token_id, request.body, request.actor)
 
 
 async def index(request: Request[None, PageAsked]) -> Tokens:
     """Return tokens, without secrets."""
     asked = request.parameters
     tokens, following = await request.service.access.page(asked.cursor, asked.limit)
-    return Tokens(tokens=[shown(token) for token in tokens], next=following)
+    return Tokens(tokens=[token_shown(token) for token in tokens], next=following)
 
 
 async def revoke(request: Request[None, TokenRevoked]) -> None:

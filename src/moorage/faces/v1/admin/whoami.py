@@ -4,7 +4,7 @@ from moorage import __version__
 from moorage.core.errors import Error
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
-from moorage.service.native.encoding import time_or_none
+from moorage.service.values import time_or_none
 from moorage.wire.admin import WhoAmI
 
 

@@ -1,10 +1,10 @@
 """What is in a pool: its leases and its line, as of one revision."""
 
 from moorage.faces.v1 import roles
-from moorage.faces.v1.admission.leases import lease_shown
+from moorage.faces.v1.admission.leases import shown_to
+from moorage.faces.v1.admission.pools import pool_shown
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
-from moorage.service.native.pools import shown
 from moorage.service.pages import check_limit
 from moorage.wire.pool_reports import PoolContents, PoolContentsAsked
 
@@ -18,9 +18,9 @@ async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
     view = await request.service.admission.queries.contents(name, asked.leases, asked.tickets)
     return PoolContents(
         as_of=str(view.as_of),
-        pool=shown(view.pool),
-        leases=[lease_shown(request, one) for one in view.leases],
-        tickets=[lease_shown(request, one) for one in view.tickets],
+        pool=pool_shown(view.pool),
+        leases=[shown_to(request, one) for one in view.leases],
+        tickets=[shown_to(request, one) for one in view.tickets],
         granted=view.granted.number,
         granted_units=view.granted.units,
         waiting=view.waiting.number,

@@ -4,24 +4,40 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
+from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.leases import Proof
-from moorage.core.admission.model import is_unconfirmed
+from moorage.core.admission.model import Need, is_unconfirmed
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId, is_normal
-from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
+from moorage.core.labels import check_labels
+from moorage.core.ledger.vocabulary import check_consumer_type
+from moorage.core.limits import DETAIL_LENGTH_MAX, MAX_INT
+from moorage.core.texts import is_name
+from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import roles
+from moorage.faces.v1.admission.slots import late_shown
 from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.service.access.roles import Role, ScopedRole, permits
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.lease_filter import LeaseFilter
+from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.admission.views import LeaseView
-from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
-from moorage.service.native.encoding import time_or_none
-from moorage.service.native.leases import asked_of, labels_parse, record_text, shown
-from moorage.service.native.slots import late_shown
+from moorage.service.batch.ledger_share import LeaseAllocations
+from moorage.service.values import (
+    check_text,
+    check_wait,
+    microseconds,
+    microseconds_or_none,
+    name_of,
+    seconds_of,
+    time_of,
+    time_or_none,
+    uuid_of,
+)
 from moorage.wire import admission as wire
 
 GOVERNORS = (ScopedRole.GOVERNOR,)
@@ -49,7 +65,7 @@ async def create(
         gone=request.disconnected,
     )
     view = _told(request, view)
-    return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
+    return StatusAnswer(STATUSES[view.lease.state], shown_to(request, view))
 
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
@@ -76,7 +92,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]
-    shown_leases = [lease_shown(request, view) for view in views]
+    shown_leases = [shown_to(request, view) for view in views]
     return wire.LeasePage(leases=shown_leases, next=following, as_of=str(as_of))
 
 
@@ -105,7 +121,7 @@ async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
     proof = _proof(request, request.body.token)
-    return lease_shown(request, await request.service.admission.renew(lease, proof))
+    return shown_to(request, await request.service.admission.renew(lease, proof))
 
 
 async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
@@ -129,7 +145,7 @@ async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
     view = await request.service.admission.record(
         lease, proof, text, wanted.version, _stead(request)
     )
-    return lease_shown(request, view)
+    return shown_to(request, view)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
@@ -143,7 +159,7 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
         _stead(request),
         at_most=wanted.at_most,
     )
-    return lease_shown(request, view)
+    return shown_to(request, view)
 
 
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
@@ -163,7 +179,7 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
         version=wanted.record_version,
     )
     view = _told(request, view)
-    return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
+    return StatusAnswer(STATUSES[view.lease.state], shown_to(request, view))
 
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
@@ -185,7 +201,7 @@ async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
         check_text("detail", outcome.detail, DETAIL_LENGTH_MAX),
         _stead(request),
     )
-    return lease_shown(request, view)
+    return shown_to(request, view)
 
 
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
@@ -383,7 +399,7 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
 async def _alone(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
     """Convert a lease to its wire form, with the releases by name that may still be its own."""
     owed = await request.service.admission.slots.owed(view.lease)
-    found = lease_shown(request, view)
+    found = shown_to(request, view)
     return replace(found, late_releases=[late_shown(one) for one in owed]) if owed else found
 
 
@@ -401,6 +417,134 @@ def _told(request: Request[Any, Any], view: LeaseView) -> LeaseView:
     return structs.replace(view, expires_at=Instant(view.granted_at + lease.ttl))
 
 
-def lease_shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
+def shown_to(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
     """Convert a lease to its wire form: with its token and record for its owner and operators."""
-    return shown(view, _operates(request) or _is_owner(request, view))
+    return lease_shown(view, _operates(request) or _is_owner(request, view))
+
+
+def asked_of(wanted: wire.LeaseWanted, owner: str) -> LeaseRequest:
+    """Convert an owner's request to the service's type. Raises `Error`: INVALID."""
+    needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted.needs]
+    return LeaseRequest(
+        owner=owner,
+        key=wanted.key,
+        needs=tuple(sorted(needs, key=lambda need: need.pool)),
+        ttl=microseconds_or_none("ttl", wanted.ttl),
+        hold=microseconds_or_none("hold", wanted.hold),
+        priority=wanted.priority,
+        labels=wanted.labels,
+        patience=microseconds("patience", wanted.patience),
+        force=wanted.force,
+        pull=wanted.pull,
+        reopen=wanted.reopen,
+        allocations=None if wanted.allocations is None else _holding(wanted.allocations),
+    )
+
+
+def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
+    for provider, amounts in wanted.allocations.items():
+        for name, amount in amounts.items():
+            if not is_name(name):
+                raise Error(
+                    Code.INVALID,
+                    f"{name!r} in allocations of provider '{provider}' is not a resource class.",
+                )
+            if not 1 <= amount <= MAX_INT:
+                raise Error(
+                    Code.INVALID,
+                    f"The amount of {name!r} of provider '{provider}' must be from 1 to {MAX_INT},"
+                    f" not {amount}.",
+                )
+    if not wanted.allocations or not all(wanted.allocations.values()):
+        raise Error(
+            Code.INVALID, "allocations must name at least one provider, and an amount for each."
+        )
+    if wanted.consumer_type is not None:
+        check_consumer_type(wanted.consumer_type)
+    allocations = {
+        ProviderId(uuid_of(provider, "A provider")): amounts
+        for provider, amounts in wanted.allocations.items()
+    }
+    if len(allocations) != len(wanted.allocations):
+        raise Error(Code.INVALID, "allocations name a provider twice, in upper and in lower case.")
+    return LeaseAllocations(
+        consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
+        allocations=allocations,
+        project_id=name_of("project_id", wanted.project_id),
+        user_id=name_of("user_id", wanted.user_id),
+        consumer_type=wanted.consumer_type,
+    )
+
+
+def labels_parse(texts: list[str]) -> dict[str, str]:
+    """Return the labels of texts NAME=VALUE; a name may stand once. Raises `Error`: INVALID."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals) or name in labels:
+            raise Error(Code.INVALID, f"label must be NAME=VALUE, each name once, not {text!r}.")
+        labels[name] = value
+    check_labels(labels)
+    return labels
+
+
+def record_text(record: dict[str, Any]) -> str:
+    """Return a record as it is stored: without blanks, equal records alike."""
+    return msgspec.json.encode(record, order="deterministic").decode()
+
+
+def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
+    """Convert a lease to its wire form.
+
+    `mine`: include its token and its record (for its owner and operators only).
+    """
+    lease = view.lease
+    return wire.Lease(
+        id=lease.id,
+        key=lease.key,
+        owner=lease.owner,
+        state=lease.state,
+        needs=[_need_shown(need) for need in lease.needs],
+        slots={pool: list(names) for pool, names in lease.slots.items()},
+        labels=lease.labels,
+        priority=lease.priority,
+        forced=lease.forced,
+        ttl=seconds_of(lease.ttl),
+        hold=seconds_of(lease.hold),
+        asked_at=time_of(view.asked_at),
+        granted_at=time_or_none(view.granted_at),
+        expires_at=time_or_none(view.expires_at),
+        hold_until=time_or_none(view.hold_until),
+        ended_at=time_or_none(view.ended_at),
+        cause=lease.cause,
+        detail=lease.detail,
+        outcome=lease.outcome,
+        unheard=view.unheard,
+        token=str(lease.token) if mine and lease.token is not None else None,
+        record=_record_shown(lease.record) if mine else None,
+        record_version=lease.record_version,
+        record_age=seconds_of(view.record_age),
+        waiting=None if view.standing is None else _standing_shown(view.standing),
+    )
+
+
+def _need_shown(need: Need) -> wire.NeedWanted:
+    labels = dict(labels_of(need.wanted))
+    return wire.NeedWanted(pool=need.pool, units=need.units, labels=labels)
+
+
+def _record_shown(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    record: dict[str, Any] = msgspec.json.decode(text)
+    return record
+
+
+def _standing_shown(standing: Standing) -> wire.Waiting:
+    return wire.Waiting(
+        position=standing.position,
+        eta_seconds=standing.eta_seconds,
+        overdue=standing.overdue,
+        code=standing.code,
+        reason=standing.reason,
+    )

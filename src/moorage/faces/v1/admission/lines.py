@@ -1,10 +1,9 @@
 """What operators do with waiting tickets."""
 
 from moorage.core.errors import Code, Error
-from moorage.faces.v1.admission.leases import lease_id
+from moorage.faces.v1.admission.leases import lease_id, lease_shown
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
-from moorage.service.native.leases import shown
 from moorage.wire import admission as wire
 
 
@@ -14,13 +13,13 @@ async def move(request: Request[wire.MoveWanted, None]) -> wire.Lease:
     if wanted.first == (wanted.priority is not None):
         raise Error(Code.INVALID, "Give either a priority, or first: true.")
     view = await request.service.admission.move(lease, wanted.priority, by=request.actor)
-    return shown(view, mine=True)
+    return lease_shown(view, mine=True)
 
 
 async def force(request: Request[None, None]) -> wire.Lease:
     """Grant a waiting ticket at once."""
     view = await request.service.admission.force(lease_id(request), by=request.actor)
-    return shown(view, mine=True)
+    return lease_shown(view, mine=True)
 
 
 ROUTES = (

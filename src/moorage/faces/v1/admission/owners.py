@@ -7,8 +7,8 @@ from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, permits
 from moorage.service.admission.ending.revoke_cases import Clearing
-from moorage.service.native.bounds import check_text
 from moorage.service.token_ends import BOTH
+from moorage.service.values import check_text
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted
 
 OWNER_LENGTH_MAX = 2 * IDENTIFIER_LENGTH_MAX + 1

@@ -1,15 +1,31 @@
 """Pools: create, change, pause, read."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.core.admission.model import Pacing, owner_queue_max
 from moorage.core.admission.requests import check_duration
+from moorage.core.clock import SECOND
 from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import roles
+from moorage.faces.v1.admission.leases import lease_shown
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
-from moorage.service.native.bounds import check_text, microseconds
-from moorage.service.native.pools import report_shown, shown, spec_of
+from moorage.service.admission.pool_cases import spec_of
+from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
+from moorage.service.values import (
+    check_text,
+    microseconds,
+    time_of,
+    time_or_none,
+)
 from moorage.wire import admission as wire
 from moorage.wire.pages import PageAsked
-from moorage.wire.pool_reports import PoolReport, ReportAsked
+from moorage.wire.pool_reports import (
+    OutcomeLine,
+    PoolReport,
+    ReportAsked,
+)
 
 GOVERNORS = (ScopedRole.GOVERNOR,)
 
@@ -21,14 +37,16 @@ async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
         asked.cursor, asked.limit
     )
     seen = [one for one in pools if scope is None or scope.covers(one.pool.name)]
-    return wire.PoolPage(pools=[shown(pool) for pool in seen], next=following, as_of=str(as_of))
+    return wire.PoolPage(
+        pools=[pool_shown(pool) for pool in seen], next=following, as_of=str(as_of)
+    )
 
 
 async def read(request: Request[None, None]) -> wire.Pool:
     """Return one pool."""
     name = request.variables["name"]
     roles.check_scope(request.scope, [name])
-    return shown(await request.service.admission.queries.pool(name))
+    return pool_shown(await request.service.admission.queries.pool(name))
 
 
 async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
@@ -41,7 +59,7 @@ async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
         by=request.actor,
         paced=wanted.pacing == "auto",
     )
-    return shown(view)
+    return pool_shown(view)
 
 
 async def delete(request: Request[None, None]) -> None:
@@ -57,7 +75,7 @@ async def pause(request: Request[wire.PauseWanted, None]) -> wire.Pool:
         by=request.actor,
         reason=check_text("reason", request.body.reason, DETAIL_LENGTH_MAX),
     )
-    return shown(view)
+    return pool_shown(view)
 
 
 async def resume(request: Request[None, None]) -> wire.Pool:
@@ -65,7 +83,7 @@ async def resume(request: Request[None, None]) -> wire.Pool:
     view = await request.service.admission.pool_pause(
         request.variables["name"], False, by=request.actor
     )
-    return shown(view)
+    return pool_shown(view)
 
 
 async def report(request: Request[None, ReportAsked]) -> PoolReport:
@@ -143,3 +161,81 @@ ROUTES = (
         handler=delete,
     ),
 )
+
+
+def pool_shown(view: PoolView) -> wire.Pool:
+    """Convert a pool to its wire form."""
+    pool, spec, figures = view.pool, view.pool.spec, view.figures
+    members = {name: _member_shown(name, getattr(spec, name)) for name in spec.__struct_fields__}
+    if spec.per_member is not None:
+        members["limit"] = None
+    return wire.Pool(
+        **members,
+        name=pool.name,
+        generation=pool.generation,
+        paused=pool.paused,
+        pause_reason=pool.pause_reason if pool.paused else "",
+        occupied=pool.occupied,
+        units=figures.units,
+        resting=figures.resting,
+        waiting=pool.waiting,
+        free=figures.free,
+        over=figures.over,
+        unheard=view.unheard,
+        slots=view.slots,
+        next_grant_at=time_or_none(view.next_grant_at),
+        first=None if view.first is None else lease_shown(view.first, mine=False),
+        created_at=time_of(pool.created_at),
+        updated_at=time_of(pool.updated_at),
+        owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
+    )
+
+
+def _member_shown(name: str, value: Any) -> Any:
+    """Convert a member of a pool's specification to its wire form."""
+    if value is None:
+        return None
+    if name in wire.DURATIONS:
+        return value / SECOND
+    if name == "pacing":
+        return pacing_shown(value)
+    return [*value] if name == "askers" else value
+
+
+def pacing_shown(pacing: Pacing) -> wire.Pacing:
+    """Convert a pacing to its wire form."""
+    return wire.Pacing(
+        interval=pacing.interval / SECOND, burst=pacing.burst, jitter=pacing.jitter / SECOND
+    )
+
+
+def report_shown(view: ReportView) -> PoolReport:
+    """Convert a report to its wire form."""
+    return PoolReport(
+        pool=view.pool,
+        asked_seconds=view.asked / SECOND,
+        covered_seconds=view.covered / SECOND,
+        cut=view.cut,
+        leases=view.leases,
+        waited=all_seconds(view.waited),
+        held=all_seconds(view.held),
+        gave_up=view.gave_up,
+        gave_up_after=all_seconds(view.gave_up_after),
+        causes=view.causes,
+        outcomes=[_outcome_shown(one) for one in view.outcomes],
+    )
+
+
+def all_seconds(durations: Iterable[int] | None) -> list[float] | None:
+    """Convert durations from microseconds to seconds; None stays None."""
+    return None if durations is None else [one / SECOND for one in durations]
+
+
+def _outcome_shown(one: OutcomeCount) -> OutcomeLine:
+    return OutcomeLine(
+        limit=one.limit,
+        starts_per_minute=one.starts_per_minute,
+        ok=one.ok,
+        failed=one.failed,
+        throttled=one.throttled,
+    )

@@ -4,17 +4,23 @@ from typing import Any
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet.model import Policy
+from moorage.core.fleet.desired import DesiredSpec
+from moorage.core.fleet.model import (
+    Goal,
+    Policy,
+)
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import AgentId, ProviderId
-from moorage.faces.v1.fleet.machines import OWN, agent_id
+from moorage.faces.v1.fleet.machines import OWN, agent_id, agent_shown
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fleet.queries import AgentFilter
 from moorage.service.ids import ALL_IDS, ids_with
-from moorage.service.native import fleet as native
-from moorage.service.native.bounds import microseconds, uuid_of
-from moorage.service.native.encoding import instant_of
+from moorage.service.values import (
+    instant_of,
+    microseconds,
+    uuid_of,
+)
 from moorage.wire import fleet as wire
 
 
@@ -36,7 +42,7 @@ async def page(request: Request[None, wire.AgentsAsked]) -> wire.AgentPage:
         ids=ALL_IDS if asked.id_prefix is None else ids_with(asked.id_prefix),
     )
     views, following = await fleet.queries.agents(wanted, asked.cursor, asked.limit)
-    agents = [native.shown(view, fleet.heard_at(view.agent.uuid)) for view in views]
+    agents = [agent_shown(view, fleet.heard_at(view.agent.uuid)) for view in views]
     return wire.AgentPage(agents=agents, next=following)
 
 
@@ -64,7 +70,7 @@ async def give_root(request: Request[wire.AgentRootRequest, None]) -> wire.Agent
 async def desired(request: Request[wire.DesiredRequest, None]) -> wire.Agent:
     """Set how much a machine should have of a class."""
     uuid, wanted = agent_id(request), request.body
-    spec = native.desired_of(wanted)
+    spec = desired_of(wanted)
     await request.service.fleet.desired(uuid, spec, wanted.reason, request.actor)
     return await _shown(request, uuid)
 
@@ -108,7 +114,7 @@ async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> 
 
 async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:
     fleet = request.service.fleet
-    return native.shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
+    return agent_shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
 
 
 _ACTIONS = (
@@ -177,3 +183,12 @@ ROUTES = (
         for handler, summary in _ACTIONS
     ),
 )
+
+
+def desired_of(asked: wire.DesiredRequest) -> DesiredSpec:
+    """Convert a desired amount to the core's type. Raises `Error`: INVALID."""
+    provider = None if asked.provider is None else ProviderId(uuid_of(asked.provider, "provider"))
+    goal = None
+    if asked.amount is not None or asked.percent is not None:
+        goal = Goal(asked.amount, asked.percent)
+    return DesiredSpec(asked.resource_class, provider, goal)

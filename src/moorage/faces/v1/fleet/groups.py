@@ -1,10 +1,15 @@
 """Groups of agents: their defaults, and how many of their members are silent."""
 
-from moorage.core.fleet.model import Goal
+from moorage.core.fleet.model import (
+    Goal,
+)
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
-from moorage.service.native.bounds import microseconds
-from moorage.service.native.fleet import group_shown
+from moorage.service.fleet.queries import GroupView
+from moorage.service.values import (
+    microseconds,
+    time_or_none,
+)
 from moorage.wire import fleet as wire
 from moorage.wire.pages import PageAsked
 
@@ -104,3 +109,21 @@ ROUTES = (
         handler=delete,
     ),
 )
+
+
+def group_shown(view: GroupView) -> wire.AgentGroup:
+    """Convert a group to its wire form."""
+    group = view.group
+    return wire.AgentGroup(
+        name=group.name,
+        desired={
+            name: wire.GroupDesired(amount=goal.amount, percent=goal.percent)
+            for name, goal in sorted(group.desired.items())
+        },
+        members=view.members,
+        late=view.late,
+        lost=view.lost,
+        suspect_network=group.suspect_since is not None,
+        suspect_since=time_or_none(group.suspect_since),
+        waits_until=time_or_none(group.waits_until),
+    )

@@ -12,8 +12,7 @@ from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
 from moorage.service.fleet.reporter_cases import Told
 from moorage.service.fleet.reporters import GroupView
-from moorage.service.native.bounds import microseconds, uuid_of
-from moorage.service.native.encoding import instant_of, time_of, time_or_none
+from moorage.service.values import instant_of, microseconds, time_of, time_or_none, uuid_of
 from moorage.wire import reporting as wire
 from moorage.wire.pages import PageAsked
 

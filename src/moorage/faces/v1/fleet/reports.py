@@ -14,7 +14,7 @@ from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Sender
-from moorage.service.native.bounds import uuid_of
+from moorage.service.values import uuid_of
 from moorage.wire.reporting import NodeOutcome, NodeOutcomes, NodeReported, ReportWanted
 
 

@@ -8,8 +8,7 @@ from moorage.service.access.roles import Role
 from moorage.service.app import Service
 from moorage.service.ids import ids_with
 from moorage.service.ledger.operator_cases import ProviderDrain, ProviderRemove
-from moorage.service.native.bounds import uuid_of
-from moorage.service.native.encoding import time_of
+from moorage.service.values import time_of, uuid_of
 from moorage.wire.providers import (
     DeleteAsked,
     DrainRequest,

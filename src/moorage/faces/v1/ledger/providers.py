@@ -13,7 +13,7 @@ from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
 from moorage.service.fair_turns import Pieces
 from moorage.service.ledger.bulk import providers_upsert
-from moorage.service.native.bounds import uuid_of
+from moorage.service.values import uuid_of
 from moorage.wire.ledger import (
     InventoryWanted,
     ProviderOutcome,
