@@ -4,7 +4,7 @@ from pathlib import Path
 
 from prometheus_client.samples import Sample
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.serve.pool_metrics import PoolMetrics
 from tests.service.pools import ask, pass_time, spec, with_manual_clock

@@ -14,7 +14,7 @@ from moorage.core.admission.compat.lease_proxy import names_of
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, Result, Slot
-from moorage.core.admission.requests import NEVER, Ask, Proof, in_order
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, in_order
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
@@ -138,7 +138,7 @@ class Drawing:
         if owner == OWNER:  # the lease proxy's clients name one pool
             needs = needs[:1]
         pull = owner != OWNER and self._chance(0.2)
-        ask = Ask(
+        ask = LeaseRequest(
             id=self.fresh(),
             owner=owner,
             key=f"k{dice.randrange(30)}",
@@ -156,7 +156,7 @@ class Drawing:
         )
         wait = dice.choice((0, 0, 30 * SECOND))
         by = TESTER if ask.forced else None
-        return partial(lease_cases.LeaseAsk, LeaseId(""), ask=ask, wait=wait, forced_by=by)
+        return partial(lease_cases.LeaseAcquire, LeaseId(""), request=ask, wait=wait, forced_by=by)
 
     def _poll(self) -> Maker:
         lease = self._lease_id("waiting", native=True)
@@ -211,8 +211,8 @@ class Drawing:
         requeue = self._chance(0.3)
         if requeue and found is not None and self._chance(0.5):
             key = found.key
-        retry = (fresh, lease, owner, proof, fresh, key, TESTER, requeue)
-        return partial(lease_cases.LeaseRetry, *retry)
+        retry = (lease, owner, proof, key, TESTER, requeue)
+        return partial(lease_cases.LeaseRetry, *retry, fresh=fresh)
 
     def _record(self) -> Maker:
         lease = self._lease_id("granted")

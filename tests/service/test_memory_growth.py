@@ -8,7 +8,7 @@ from functools import _lru_cache_wrapper
 from itertools import pairwise
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from tests.service.pools import ask, spec, wish, with_manual_clock
 from tests.service.running import TESTER, Running
 
@@ -75,7 +75,7 @@ def test_ended_leases_leave_nothing(tmp_path: Path) -> None:
             for n in range(LEASES):
                 first = (await ask(admission, f"{turn}-{n}-1", "p")).lease
                 wanted = wish(f"{turn}-{n}-2", "p")
-                waiting = asyncio.create_task(admission.ask(wanted, TESTER, 60.0))
+                waiting = asyncio.create_task(admission.acquire(wanted, TESTER, 60.0))
                 while not admission.waiting.count:
                     await asyncio.wait([waiting], timeout=0)
                 await admission.release(first.id, Proof("me"))

@@ -15,8 +15,8 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.model import PoolSpec
+from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
-from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.batch.ledger_share import LeaseAllocations
 from tests.e2e.support.leasing import NOAUTH
 from tests.e2e.support.load import wish as claim
@@ -56,7 +56,7 @@ async def prepared(path: Path, spec: dict[str, Any], in_ledger: bool) -> None:
         full = structs.replace(free, limit=LEASES, **spec)
         await admission.pool_put("p", full, None, TESTER)
         wishes = [wished(n, in_ledger) for n in range(LEASES + TICKETS)]
-        views = await asyncio.gather(*(admission.ask(one, TESTER) for one in wishes))
+        views = await asyncio.gather(*(admission.acquire(one, TESTER) for one in wishes))
         assert sum(view.lease.state == "granted" for view in views) == LEASES
 
 

@@ -7,11 +7,11 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.model import PoolSpec
+from moorage.core.admission.requests import LeaseRequest
 from moorage.core.admission.slot_config import SPEC as SLOTTED
 from moorage.core.clock import SECOND
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.placement.input.schemas import InventoryItem
-from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.admission.pool_cases import spec_of
 from moorage.wire import admission as wire
 from moorage.wire.ledger import InventoryWanted

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.service.admission.service import Admission
 from tests.service.pools import ask, play, spec
 from tests.service.running import TESTER

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import HOUR
 from moorage.core.ids import LeaseId
 from moorage.service.admission import ended

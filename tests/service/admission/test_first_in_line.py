@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.service_time import Moment, When
 from moorage.service.admission.positions import SHORT, Positions
 from moorage.service.admission.service import Admission

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.service.app import Service
 from moorage.store.open import open_engine

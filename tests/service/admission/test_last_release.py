@@ -7,12 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need, PoolSpec
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
-from moorage.service.admission.lease_requests import LeaseRequest
 from tests.service import older_rows
 from tests.service.pools import MINUTE, ask, opened, refusal
 from tests.service.running import TESTER
@@ -51,10 +50,10 @@ def test_slots_of_the_last_release(url: str) -> None:
             assert slot.lease is not None and slot.lease.id == older_rows.HELD
             need = (Need("p", 1, wanted=EU),)
             wish = LeaseRequest(owner="me", key="eu", needs=need, patience=10 * MINUTE)
-            assert await refusal(admission.ask(wish, TESTER)) == Code.UNITS_ABOVE_LIMIT
+            assert await refusal(admission.acquire(wish, TESTER)) == Code.UNITS_ABOVE_LIMIT
             assert await refusal(admission.slots.add("p", ["b"], {}, TESTER)) == Code.INVALID
             await admission.slots.label("p", "a", {"region": "eu"}, TESTER)
-            ticket = (await admission.ask(wish, TESTER)).lease
+            ticket = (await admission.acquire(wish, TESTER)).lease
             assert ticket.state == "waiting"
             await admission.slots.drain("p", "a", TESTER, keep=True, reason="disk")
             await admission.release(LeaseId(older_rows.HELD), Proof("me"))

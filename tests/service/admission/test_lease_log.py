@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.service.admission import lease_log
 from tests.service.pools import ask, spec
 from tests.service.running import TESTER, running

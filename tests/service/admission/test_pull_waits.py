@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
-from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.admission.service import Admission
 from tests.service.pools import (
     ask,
@@ -63,8 +62,8 @@ def test_a_request_that_waits_is_granted(url: str) -> None:
     async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         held = (await ask(admission, "held", "p")).lease.id
-        assert (await admission.ask(pull("absent", "p"), TESTER)).lease.state == "waiting"
-        waiting = asyncio.create_task(admission.ask(pull("there", "p"), TESTER, 30.0))
+        assert (await admission.acquire(pull("absent", "p"), TESTER)).lease.state == "waiting"
+        waiting = asyncio.create_task(admission.acquire(pull("there", "p"), TESTER, 30.0))
         await until_queued(admission, "p", 2)
         await admission.release(held, ME)
         async with asyncio.timeout(PROMPT_SECONDS):
@@ -73,7 +72,7 @@ def test_a_request_that_waits_is_granted(url: str) -> None:
         assert await state(admission, "absent") == "waiting"
         await admission.release(granted.id, ME)
         assert await state(admission, "absent") == "waiting"
-        assert (await admission.ask(pull("absent", "p"), TESTER)).lease.state == "granted"
+        assert (await admission.acquire(pull("absent", "p"), TESTER)).lease.state == "granted"
 
     play(url, scenario)
 
@@ -84,7 +83,7 @@ def test_a_poll_without_a_wait_is_granted_in_its_turn(url: str) -> None:
     async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         held = (await ask(admission, "held", "p")).lease.id
-        ticket = (await admission.ask(pull("a", "p"), TESTER)).lease.id
+        ticket = (await admission.acquire(pull("a", "p"), TESTER)).lease.id
         await admission.release(held, ME)
         assert await state(admission, "a") == "waiting"
         assert (await admission.waited(ticket, 0.0, scan=True)).lease.state == "granted"
@@ -100,11 +99,11 @@ def test_a_client_that_leaves_is_absent(url: str) -> None:
         held = (await ask(admission, "held", "p")).lease.id
         leaving = asyncio.Event()
         large = pull("large", "p", units=2)
-        asking = asyncio.create_task(admission.ask(large, TESTER, 60.0, leaving.wait))
+        asking = asyncio.create_task(admission.acquire(large, TESTER, 60.0, leaving.wait))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
-        other = asyncio.create_task(admission.ask(wish("other", "p"), TESTER, 60.0))
+        other = asyncio.create_task(admission.acquire(wish("other", "p"), TESTER, 60.0))
         await until_queued(admission, "p", 2)
         assert not other.done()
         leaving.set()
@@ -124,9 +123,9 @@ def test_when_the_wait_ends_others_are_considered(url: str) -> None:
     async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(2), None, TESTER)
         await ask(admission, "held", "p")
-        asking = asyncio.create_task(admission.ask(pull("large", "p", units=2), TESTER, 0.3))
+        asking = asyncio.create_task(admission.acquire(pull("large", "p", units=2), TESTER, 0.3))
         await until_queued(admission, "p")
-        other = asyncio.create_task(admission.ask(wish("other", "p"), TESTER, 60.0))
+        other = asyncio.create_task(admission.acquire(wish("other", "p"), TESTER, 60.0))
         async with asyncio.timeout(PROMPT_SECONDS):
             assert (await asking).lease.state == "waiting"
             assert (await other).lease.state == "granted"
@@ -142,17 +141,17 @@ def test_one_of_two_clients_leaves(tmp_path: Path) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         held = (await ask(admission, "held", "p", ttl=300 * SECOND)).lease.id
         leaving = asyncio.Event()
-        first = asyncio.create_task(admission.ask(pull("a", "p"), TESTER, 60.0, leaving.wait))
+        first = asyncio.create_task(admission.acquire(pull("a", "p"), TESTER, 60.0, leaving.wait))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
-        assert (await admission.ask(pull("a", "p"), TESTER)).lease.state == "waiting"
+        assert (await admission.acquire(pull("a", "p"), TESTER)).lease.state == "waiting"
         await pass_time(one, 30 * SECOND)
         await admission.release(held, ME)
         assert (await first).lease.state == "granted", "a short poll did not end its wait"
         await admission.release((await first).lease.id, ME)
         held = (await ask(admission, "held again", "p", ttl=300 * SECOND)).lease.id
-        longer = asyncio.create_task(admission.ask(pull("b", "p"), TESTER, 60.0, leaving.wait))
+        longer = asyncio.create_task(admission.acquire(pull("b", "p"), TESTER, 60.0, leaving.wait))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
@@ -172,7 +171,7 @@ def test_the_end_of_the_service_ends_waits(tmp_path: Path) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(), None, TESTER)
         held = (await ask(admission, "held", "p", ttl=300 * SECOND)).lease.id
-        waiting = asyncio.create_task(admission.ask(pull("a", "p"), TESTER, 60.0))
+        waiting = asyncio.create_task(admission.acquire(pull("a", "p"), TESTER, 60.0))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
@@ -195,7 +194,7 @@ def test_a_wait_at_one_process_counts_at_the_other() -> None:
             await one.pool_put("p", spec(), None, TESTER)
             holder = (await ask(one, "0", "p")).lease
             for n in range(1, 10):
-                waiting = asyncio.create_task(other.ask(pull(str(n), "p"), TESTER, 30.0))
+                waiting = asyncio.create_task(other.acquire(pull(str(n), "p"), TESTER, 30.0))
                 await until_queued(one, "p")
                 await one.release(holder.id, ME)
                 async with asyncio.timeout(PROMPT_SECONDS):
@@ -212,8 +211,8 @@ def test_a_long_line_of_absent_clients(url: str) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         held = (await ask(admission, "held", "p")).lease.id
         for n in range(50):
-            await admission.ask(pull(f"absent-{n}", "p"), TESTER)
-        waiting = asyncio.create_task(admission.ask(pull("there", "p"), TESTER, 30.0))
+            await admission.acquire(pull(f"absent-{n}", "p"), TESTER)
+        waiting = asyncio.create_task(admission.acquire(pull("there", "p"), TESTER, 30.0))
         await until_queued(admission, "p", 51)
         assert (await admission.queries.pool("p")).first is not None
         await admission.release(held, ME)
@@ -230,7 +229,7 @@ def test_positions_do_not_count_absent_clients(url: str) -> None:
     async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         await ask(admission, "held", "p")
-        absent = (await admission.ask(pull("absent", "p"), TESTER)).lease
+        absent = (await admission.acquire(pull("absent", "p"), TESTER)).lease
         after = await ask(admission, "after", "p")
         assert after.standing is not None
         assert after.standing.position == 1
@@ -284,7 +283,7 @@ def test_a_digest_is_as_before(tmp_path: Path) -> None:
         view = await ask(admission, "a", "p", labels={"x": "y"})
         digest = "076ca06a21a74b680f5ce6bbc38b87342abc681755a24c5c9797843a275b9214"
         assert view.lease.digest == digest
-        assert await refusal(admission.ask(pull("a", "p", labels={"x": "y"}), TESTER)) == (
+        assert await refusal(admission.acquire(pull("a", "p", labels={"x": "y"}), TESTER)) == (
             Code.KEY_REUSED
         )
         again = await ask(admission, "a", "p", labels={"x": "y"}, reopen=True)
@@ -302,8 +301,8 @@ def test_a_client_of_another_process_does_not_end_a_wait(how: str) -> None:
         async with opened(url) as first, opened(url) as second:
             one, other = first.admission, second.admission
             await one.pool_put("p", spec(), None, TESTER)
-            held = (await one.ask(pull("held", "p"), TESTER, 1.0)).lease.id
-            waiting = asyncio.create_task(one.ask(pull("there", "p"), TESTER, 30.0))
+            held = (await one.acquire(pull("held", "p"), TESTER, 1.0)).lease.id
+            waiting = asyncio.create_task(one.acquire(pull("there", "p"), TESTER, 30.0))
             await until_queued(one, "p", 1)
             if how == "leaves":
                 entered = asyncio.Event()
@@ -311,11 +310,11 @@ def test_a_client_of_another_process_does_not_end_a_wait(how: str) -> None:
                 async def gone() -> None:
                     entered.set()
 
-                view = await other.ask(pull("there", "p"), TESTER, 60.0, gone)
+                view = await other.acquire(pull("there", "p"), TESTER, 60.0, gone)
                 assert entered.is_set()
             else:
                 seconds = 0.1 if how == "asks for a moment" else 0.0
-                view = await other.ask(pull("there", "p"), TESTER, seconds)
+                view = await other.acquire(pull("there", "p"), TESTER, seconds)
             assert view.lease.state == "waiting"
             await one.release(held, ME)
             async with asyncio.timeout(PROMPT_SECONDS):

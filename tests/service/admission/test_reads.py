@@ -11,8 +11,8 @@ from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Slot
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
@@ -166,7 +166,7 @@ def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
             await admission.pool_put(name, spec(), None, TESTER)
             await ask(admission, f"held-{name}", name)
         for n in range(WAITING):
-            await admission.ask(wish(f"{n}", "p"), TESTER)
+            await admission.acquire(wish(f"{n}", "p"), TESTER)
         lines: list[int] = []
         real = one.engine.read_aside
 

@@ -23,13 +23,12 @@ from moorage.core.admission.forecast.simulate import (
     summary,
 )
 from moorage.core.admission.forecast.statistics import percentiles
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need, Pacing, PoolSpec, pacing_default
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import DAY, HOUR, SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.faces.v1.admission import leases, pools
-from moorage.service.admission.lease_requests import LeaseRequest
 from tests.service.pools import with_manual_clock
 from tests.service.running import TESTER, Running
 
@@ -116,7 +115,7 @@ class Recording:
             patience=HOUR,
         )
         try:
-            await self._admission.ask(wanted, TESTER)
+            await self._admission.acquire(wanted, TESTER)
         except Error as refusal:
             assert refusal.code is Code.UNITS_ABOVE_LIMIT
 

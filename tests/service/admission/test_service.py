@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from moorage.service.admission.service import Admission
@@ -72,7 +72,7 @@ def test_a_release_wakes_the_next(url: str) -> None:
     async def scenario(admission: Admission) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         first = await ask(admission, "a", "p")
-        waiting = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 30.0))
+        waiting = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 30.0))
         await until_queued(admission, "p")
         released = await admission.release(first.lease.id, Proof("me"))
         assert (released.lease.state, released.lease.cause) == ("ended", "released")
@@ -267,7 +267,7 @@ def test_operations_of_operators_are_audited(url: str) -> None:
             await admission.pool_put("p", spec(), None, TESTER)
             await admission.pool_put("p", spec(2), 1, TESTER)
             await admission.pool_put("p", spec(2), None, TESTER)
-            forced = (await ask(admission, "f", "p", units=2, force=True)).lease
+            forced = (await ask(admission, "f", "p", units=2, forced=True)).lease
             assert await refusal(admission.pool_delete("p", TESTER)) is Code.POOL_IN_USE
             for _ in range(2):
                 anew = (await admission.retry(forced.id, Proof("me"), "f2", TESTER)).lease

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Pacing
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -63,7 +63,7 @@ def test_a_release_at_one_wakes_waiting_callers_at_the_other() -> None:
         await one.pool_put("p", spec(), None, TESTER)
         holder = (await ask(one, "0", "p")).lease
         for n in range(1, 20):
-            waiting = asyncio.create_task(other.ask(wish(str(n), "p"), TESTER, 30.0))
+            waiting = asyncio.create_task(other.acquire(wish(str(n), "p"), TESTER, 30.0))
             await until_queued(one, "p")
             await one.release(holder.id, Proof("me"))
             holder = (await waiting).lease
@@ -96,7 +96,7 @@ def test_pacing_is_shared() -> None:
         await one.pool_put("p", paced, None, TESTER)
         both = [one, other]
         views = await asyncio.gather(
-            *(both[n % 2].ask(wish(str(n), "p"), TESTER, 30.0) for n in range(10))
+            *(both[n % 2].acquire(wish(str(n), "p"), TESTER, 30.0) for n in range(10))
         )
         times = sorted(view.lease.granted_at or 0 for view in views)
         gaps = [later - earlier for earlier, later in pairwise(times)]
@@ -111,7 +111,7 @@ def test_missed_changes_are_caught_up() -> None:
     async def scenario(one: Admission, other: Admission, url: str) -> None:
         await one.pool_put("p", spec(), None, TESTER)
         holder = (await ask(one, "holder", "p")).lease
-        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 30.0))
+        waiting = asyncio.create_task(other.acquire(wish("next", "p"), TESTER, 30.0))
         await until_queued(one, "p")
         with psycopg.connect(url, autocommit=True) as rows:
             await one.pool_put("gone", spec(), None, TESTER)
@@ -155,7 +155,7 @@ def test_waiters_are_woken_although_a_follower_fails() -> None:
     async def scenario(one: Admission, other: Admission) -> None:
         await one.pool_put("p", spec(), None, TESTER)
         holder = (await ask(one, "holder", "p")).lease
-        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 60.0))
+        waiting = asyncio.create_task(other.acquire(wish("next", "p"), TESTER, 60.0))
         await until_queued(one, "p")
         await first_reading(other)
         queries: Any = other.queries
@@ -234,7 +234,7 @@ def test_callers_do_not_wait_for_a_lease_that_a_restore_has_undone() -> None:
                 rows.execute(f"CREATE TABLE kept_{table} AS TABLE {table}".encode())
             holder = (await ask(one.admission, "a", "p")).lease
             waits = [
-                asyncio.create_task(other.admission.ask(wish("b", "p"), TESTER, 60.0)),
+                asyncio.create_task(other.admission.acquire(wish("b", "p"), TESTER, 60.0)),
                 asyncio.create_task(other.admission.until_ended(holder.id, 60.0)),
             ]
             async with asyncio.timeout(20):

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
@@ -128,7 +128,9 @@ def test_freed_capacity_is_noticed(tmp_path: Path) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(5), None, TESTER)
         held = LeaseAllocations(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
-        waiting = asyncio.create_task(admission.ask(wish("a", "p", allocations=held), TESTER, 30.0))
+        waiting = asyncio.create_task(
+            admission.acquire(wish("a", "p", allocations=held), TESTER, 30.0)
+        )
         await until_queued(admission, "p")
         await one.submit(allocation_cases.AllocationsDelete(consumer_id(9)))
         assert (await waiting).lease.state == "granted"
@@ -234,7 +236,7 @@ def test_a_ticket_whose_caller_left_is_withdrawn_after_its_patience(tmp_path: Pa
         async def gone() -> None:
             await leaving.wait()
 
-        polling = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
+        polling = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 60.0, gone))
         await until_queued(admission, "p")
         leaving.set()
         ghost = (await polling).lease

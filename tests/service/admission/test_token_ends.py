@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from moorage.core.admission.model import Need
+from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.service.access.audit import Actor
 from moorage.service.admission.ending.clearing import AT_ONCE
 from moorage.service.admission.ending.revoke_cases import Clearing
-from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.app import Service
 from moorage.service.token_ends import TICKETS
 from moorage.store.open import open_engine
@@ -48,7 +48,7 @@ async def served(url: str, clock: ManualClock) -> AsyncIterator[tuple[Service, W
 async def ask(service: Service, key: str, owner: str, ttl: int | None = None) -> LeaseId:
     """Ask for the unit, with the longest patience."""
     wanted = LeaseRequest(owner=owner, key=key, needs=(Need("p", 1),), patience=HOUR, ttl=ttl)
-    return (await service.admission.ask(wanted, USER)).lease.id
+    return (await service.admission.acquire(wanted, USER)).lease.id
 
 
 async def causes(service: Service, *leases: LeaseId) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.service.admission.service import Admission
@@ -27,7 +27,7 @@ def test_a_repeated_request_counts_as_a_poll(tmp_path: Path) -> None:
         await ask(admission, "a", "p", ttl=300 * SECOND)
         await ask(admission, "b", "p")
         await pass_time(one, 20 * SECOND)
-        again = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0))
+        again = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 60.0))
         await until_waiting(admission)
         await pass_time(one, 40 * SECOND)
         admission.waiting.close()
@@ -50,7 +50,7 @@ def test_the_sweeper_ends_an_abandoned_ticket_when_its_patience_is_over(tmp_path
                 await leaving.wait()
 
             wanted = wish("b", "p", patience=SECOND // 10)
-            asking = asyncio.create_task(admission.ask(wanted, TESTER, 60.0, gone))
+            asking = asyncio.create_task(admission.acquire(wanted, TESTER, 60.0, gone))
             await until_waiting(admission)
             ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id
             await admission.waited(ticket, 0.2)  # now the sweeper waits for the next due time
@@ -75,7 +75,7 @@ def test_a_broken_connection_does_not_end_a_newer_poll(tmp_path: Path) -> None:
         async def gone() -> None:
             await leaving.wait()
 
-        broken = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
+        broken = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 60.0, gone))
         await until_queued(admission, "p")
         await until_waiting(admission)
         ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id

@@ -40,7 +40,7 @@ def test_an_exception_of_a_follower_reaches_no_caller(
         one.service.transactor.follow(sound)
         await admission.pool_put("p", spec(), None, TESTER)
         holder = (await ask(admission, "1", "p")).lease
-        waiting = asyncio.create_task(admission.ask(wish("2", "p"), TESTER, 5.0))
+        waiting = asyncio.create_task(admission.acquire(wish("2", "p"), TESTER, 5.0))
         while not one.service.admission.waiting.count:
             await asyncio.wait([waiting], timeout=0)
         assert (await admission.revoke(holder.id, "a test", TESTER)).lease.cause == "revoked"

@@ -21,8 +21,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import When
 from moorage.service.admission.lease_cases import (
-    LeaseAsk,
-    LeaseAt,
+    LeaseAcquire,
     LeaseRelease,
     LeaseRenew,
     LeaseRetry,
@@ -31,6 +30,7 @@ from moorage.service.admission.lease_cases import (
 from moorage.service.admission.presence.presence_cases import LeasesConfirm, LeaseUndelivered
 from moorage.service.admission.queries import pools_all
 from moorage.service.admission.slotted.slot_cases import SlotDrain, SlotsAdd
+from moorage.service.admission.views import LeaseView
 from moorage.service.batch.batch import Batches, Item, Made
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
@@ -254,7 +254,7 @@ class Twice:
 
 def _answer(item: Item) -> object:
     refusal = item.refusal
-    if isinstance(item.answer, LeaseAt) and refusal is None:
+    if isinstance(item.answer, LeaseView) and refusal is None:
         return (item.answer.lease, item.answer.when.moment)  # each batch has its own stamps
     if refusal is None:
         return item.answer
@@ -304,7 +304,7 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
 @pytest.mark.parametrize(
     ("kind", "part"),
     [
-        (LeaseAsk, "asked"),
+        (LeaseAcquire, "asked"),
         (LeaseRenew, "heard"),
         (LeaseRelease, "leases"),
         (LeaseRetry, "asked"),

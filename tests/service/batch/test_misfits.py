@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.service.admission.lease_cases import LeaseAsk, LeaseRelease
+from moorage.service.admission.lease_cases import LeaseAcquire, LeaseRelease
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy
 from moorage.store.api import Unavailable
@@ -29,7 +29,7 @@ class Leaving:
         if isinstance(case, LeaseRelease) and self._failures:
             self._one.engine.failures.append(self._failures.popleft())
         answer = await self._real(case)
-        if isinstance(case, LeaseAsk):
+        if isinstance(case, LeaseAcquire):
             self.away.set()
             await asyncio.wait([asyncio.ensure_future(self.away.wait())])
         return answer

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, PoolSpec, Slot
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
@@ -63,7 +63,7 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
     """Return the use case for a call."""
     match call:
         case do.Ask():
-            return lease_cases.LeaseAsk(LeaseId(""), ask=_ask(call, new_id()))
+            return lease_cases.LeaseAcquire(LeaseId(""), request=_ask(call, new_id()))
         case do.Poll(lease):
             return lease_cases.LeasePoll(lease, scan=True)
         case do.Renew(lease, owner, token):
@@ -80,9 +80,8 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
             return lease_cases.LeaseHold(lease, Proof(owner, token), hold, at_most)
         case do.Retry(lease, owner, token, ask):
             proof = Proof(owner, token)
-            fresh = new_id()
             return lease_cases.LeaseRetry(
-                LeaseId(""), lease, ask.owner, proof, fresh, ask.key, OPERATOR
+                lease, ask.owner, proof, ask.key, OPERATOR, fresh=new_id()
             )
         case do.Report(lease, owner, token, result):
             return lease_cases.LeaseOutcome(lease, Proof(owner, token), result, "")
@@ -102,8 +101,8 @@ def _pool_case(call: do.Call, memory: Memory) -> UseCase[Any]:
     raise AssertionError(call)
 
 
-def _ask(ask: do.Ask, lease: LeaseId) -> Ask:
-    return Ask(
+def _ask(ask: do.Ask, lease: LeaseId) -> LeaseRequest:
+    return LeaseRequest(
         id=lease,
         owner=ask.owner,
         key=ask.key,

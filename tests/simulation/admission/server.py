@@ -11,9 +11,9 @@ from moorage.core import service_time
 from moorage.core.admission import expiry, leases, pools, retries
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import Lease, Pool, PoolSpec
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -127,7 +127,7 @@ class Server:
     ) -> tuple[Changes, Any]:
         match call:
             case do.Ask():
-                made, asked = leases.ask(facts, moment, self._ask(call, moment))
+                made, asked = leases.acquire(facts, moment, self._ask(call, moment))
                 if made:
                     return made, asked
                 return leases.repeat(facts, moment, asked, Instant(moment.alive + call.patience))
@@ -164,8 +164,8 @@ class Server:
                 return expiry.sweep(facts, moment, wall, facts.due)
         raise AssertionError(call)
 
-    def _ask(self, ask: do.Ask, moment: Moment) -> Ask:
-        return Ask(
+    def _ask(self, ask: do.Ask, moment: Moment) -> LeaseRequest:
+        return LeaseRequest(
             id=self.new_id(),
             owner=ask.owner,
             key=ask.key,

@@ -15,7 +15,7 @@ from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, LEASED, Need, PoolSpec, Slot, due_of
 from moorage.core.admission.pools import new_pool
-from moorage.core.admission.requests import Ask, Proof
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -287,7 +287,7 @@ class SlotsPlay:
     # Native clients.
 
     def _ask(self, ticket: naive.Lease, owner: str, key: str) -> Any:
-        ask = Ask(
+        ask = LeaseRequest(
             id=LeaseId(ticket.id),
             owner=owner,
             key=key,
@@ -296,7 +296,7 @@ class SlotsPlay:
             patience=ticket.patience,
             attended=owner == OWNER,
         )
-        return self._do(lease_cases.LeaseAsk(LeaseId(""), ask=ask))
+        return self._do(lease_cases.LeaseAcquire(LeaseId(""), request=ask))
 
     def _native(self) -> None:
         pool = self.dice.choice(POOLS)

@@ -130,7 +130,7 @@ ADMISSION_BUGS = (
         "I9",
         "a repeated request is a new one",
         f"{CORE}/requests.py",
-        "    known = facts.asked.get((wish.owner, wish.key))\n",
+        "    known = facts.asked.get((request.owner, request.key))\n",
         "    known = None\n",
     ),
     Bug(
@@ -265,8 +265,8 @@ ADMISSION_BUGS = (
         "I7",
         "who retries and is put into the line need not be heard of",
         "src/moorage/service/admission/lease_cases.py",
-        "retries.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)",
-        "retries.ask_again(old, self.fresh, self.key, standing(self.caller.role))",
+        "        request = request.heard(until)\n",
+        "",
         SERVICE,
     ),
     Bug(

@@ -17,9 +17,9 @@ from moorage.core.admission import requests
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Keys
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Lease
 from moorage.core.admission.pools import not_found
+from moorage.core.admission.requests import Proof
 from moorage.core.admission.units import figures_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
@@ -27,15 +27,15 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
-from moorage.faces.v1.admission.leases import asked_of, lease_shown, record_text
+from moorage.faces.v1.admission.leases import lease_shown, record_text, request_of
 from moorage.faces.v1.admission.pools import pool_shown
 from moorage.faces.v1.problems import STATUSES
 from moorage.service.access.audit import Actor
-from moorage.service.admission.lease_cases import LeaseAsk, LeaseRetry, Sweep
+from moorage.service.admission.lease_cases import LeaseAcquire, LeaseRetry, Sweep
 from moorage.service.admission.pool_cases import PoolPut, spec_of
 from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.admission.service import Admission
-from moorage.service.admission.views import LeaseView, PoolView, lease_view
+from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.world import World
@@ -69,7 +69,8 @@ class Queries:
     def view(self, lease: Lease, asking: bool) -> LeaseView:
         """Return the view of a lease now."""
         when = self._clock.estimate(self._memory.timeline)
-        return lease_view(lease, when, self._standing(lease) if asking else None)
+        waits = asking and lease.state == "waiting"
+        return LeaseView(lease, when, self._standing(lease) if waits else None)
 
     def pool(self, name: str) -> PoolView:
         """Return a pool. Raises POOL_NOT_FOUND."""
@@ -113,8 +114,8 @@ class Service(Admission):
 
     async def submit(self, case: Any) -> Any:
         """Decide a case in the next batch."""
-        if isinstance(case, LeaseAsk):  # ids are random: they come from the seed
-            case.ask = structs.replace(case.ask, id=self._world.new_id())
+        if isinstance(case, LeaseAcquire):  # ids are random: they come from the seed
+            case.request = structs.replace(case.request, id=self._world.new_id())
         if isinstance(case, LeaseRetry):
             case.fresh = self._world.new_id()
         loop = asyncio.get_running_loop()
@@ -209,8 +210,8 @@ async def _routed(
     wait, version = float(query.get("wait") or 0.0), query.get("record_version")
     if path == "/v1/leases" and method == "POST":
         needs = [wire.NeedWanted(**need) for need in body["needs"]]
-        asked = asked_of(wire.LeaseWanted(**{**body, "needs": needs}), OWNER)
-        return lease_shown(await service.ask(asked, GOVERNOR, wait, gone), mine=True)
+        asked = request_of(wire.LeaseWanted(**{**body, "needs": needs}), OWNER)
+        return lease_shown(await service.acquire(asked, GOVERNOR, wait, gone), mine=True)
     if path == "/v1/leases":
         return _page(service, query)
     if path.startswith(POOLS):

@@ -1,4 +1,4 @@
-"""Operations on tickets and leases: ask, poll, renew, record, release; retries are in `retries.py`.
+"""Tickets and leases: acquire, poll, renew, record, release; retries are in `retries.py`.
 
 Each decision returns its changes and the id of its lease. Grants are made by `admit.py`, once for
 all decisions of a batch; the one exception is a retry that keeps its units.
@@ -29,11 +29,11 @@ from moorage.core.admission.model import (
     key_left,
 )
 from moorage.core.admission.requests import (
-    Ask,
+    LeaseRequest,
     Proof,
-    check_ask,
     check_duration,
     check_proof,
+    check_request,
     check_units,
     check_version,
     hold_of,
@@ -52,44 +52,30 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import DETAIL_LENGTH_MAX, MAX_INT, RECORD_BYTES_MAX
 from moorage.core.service_time import Moment
 
-__all__ = [
-    "Ask",
-    "Proof",
-    "ask",
-    "enter",
-    "hold",
-    "leave",
-    "outcome",
-    "poll",
-    "record",
-    "release",
-    "renew",
-    "repeat",
-    "ticket_of",
-]
-
 Answer = tuple[Changes, LeaseId]
 
 
-def ask(facts: Facts, moment: Moment, wish: Ask, wall: Instant | None = None) -> Answer:
+def acquire(
+    facts: Facts, moment: Moment, request: LeaseRequest, wall: Instant | None = None
+) -> Answer:
     """Add a ticket to its lines; `admit` decides whether it is granted at once.
 
-    A repeated key and digest returns the existing lease, ended or not; with `Ask.reopen`, one that
-    has ended leaves its key to a new ticket. `wall` is the wall-clock time, stored in slots that
+    A repeated key and digest returns the existing lease, ended or not; with `reopen`, one that has
+    ended leaves its key to a new ticket. `wall` is the wall-clock time, stored in slots that
     are made for the ticket; None: it does not matter.
     Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
     """
     draft = Draft(facts, moment, moment.at if wall is None else wall)
-    before = facts.asked.get((wish.owner, wish.key))
-    if before is not None and wish.reopen and facts.leases[before].state == "ended":
+    before = facts.asked.get((request.owner, request.key))
+    if before is not None and request.reopen and facts.leases[before].state == "ended":
         draft.put(key_left(facts.leases[before]))
     else:
-        known = known_to(facts, wish)
+        known = known_to(facts, request)
         if known is not None:
             return draft.changes, known
-    if wish.pull:
-        draft.changes.polled.add(wish.id)
-    return draft.changes, enter(draft, wish)
+    if request.pull:
+        draft.changes.polled.add(request.id)
+    return draft.changes, enter(draft, request)
 
 
 def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer:
@@ -323,32 +309,32 @@ def outcome(
 
 
 def enter(
-    draft: Draft, wish: Ask, place: Lease | None = None, before: Lease | None = None
+    draft: Draft, request: LeaseRequest, place: Lease | None = None, before: Lease | None = None
 ) -> LeaseId:
     """Check a new request and add its ticket.
 
     Args:
         draft: of the decision; the key is not in use.
-        wish: the request.
+        request: the request.
         place: the lease or ticket whose place in line it takes; None: its own.
         before: the lease or ticket that it replaces; None: none.
 
-    Raises as `ask`, except KEY_REUSED.
+    Raises as `acquire`, except KEY_REUSED.
     """
-    check_ask(draft.facts, wish)
-    bounds.check_asker(pools_of(draft.facts, wish.needs), wish)
-    check_units(draft.facts, wish, draft.moment.at)
-    if not wish.forced:
-        for name in units_by_pool(wish.needs):
-            bounds.check_queue(draft, draft.pool(name), wish, before)
-            bounds.check_wishes(draft.pool(name), wish)
-    ticket = ticket_of(draft, wish, draft.arrive() if place is None else place.arrival)
+    check_request(draft.facts, request)
+    bounds.check_asker(pools_of(draft.facts, request.needs), request)
+    check_units(draft.facts, request, draft.moment.at)
+    if not request.forced:
+        for name in units_by_pool(request.needs):
+            bounds.check_queue(draft, draft.pool(name), request, before)
+            bounds.check_labels_sought(draft.pool(name), request)
+    ticket = ticket_of(draft, request, draft.arrive() if place is None else place.arrival)
     if place is not None:
         ticket = placed(ticket, place)
     draft.put(ticket)
     draft.wait(ticket)
     grow(draft, ticket)
-    return wish.id
+    return request.id
 
 
 def placed(ticket: Lease, old: Lease) -> Lease:
@@ -356,29 +342,29 @@ def placed(ticket: Lease, old: Lease) -> Lease:
     return structs.replace(ticket, priority=old.priority, priority_asked=old.priority_asked)
 
 
-def ticket_of(draft: Draft, wish: Ask, arrival: int) -> Lease:
+def ticket_of(draft: Draft, request: LeaseRequest, arrival: int) -> Lease:
     """Return the ticket of a request, which is not stored yet."""
-    pools = pools_of(draft.facts, wish.needs)
+    pools = pools_of(draft.facts, request.needs)
     ticket = Lease(
-        id=wish.id,
-        owner=wish.owner,
-        key=wish.key,
-        digest=wish.digest,
-        needs=in_order(wish.needs),
+        id=request.id,
+        owner=request.owner,
+        key=request.key,
+        digest=request.digest,
+        needs=in_order(request.needs),
         state="waiting",
-        priority=wish.priority,
+        priority=request.priority,
         arrival=arrival,
-        ttl=None if wish.owner == OWNER else ttl_of(pools, wish.ttl),
-        hold=hold_of(pools, wish.hold),
-        patience=wish.patience,
-        labels=wish.labels,
-        forced=wish.forced,
-        pull=wish.pull,
-        attended=wish.attended,
+        ttl=None if request.owner == OWNER else ttl_of(pools, request.ttl),
+        hold=hold_of(pools, request.hold),
+        patience=request.patience,
+        labels=request.labels,
+        forced=request.forced,
+        pull=request.pull,
+        attended=request.attended,
         keep=any(pool.spec.expire == "keep" for pool in pools),
         asked_at=draft.moment.at,
-        heard_until=wish.heard_until,
-        allocations=wish.allocations,
+        heard_until=request.heard_until,
+        allocations=request.allocations,
     )
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
         until = kept_until(draft.moment, ticket)

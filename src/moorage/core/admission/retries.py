@@ -11,10 +11,10 @@ from moorage.core.admission.model import Lease, Pool, Slot, key_left
 from moorage.core.admission.owners import GOVERNORS, is_foreign
 from moorage.core.admission.requests import (
     NEVER,
-    Ask,
+    LeaseRequest,
     Proof,
-    check_ask,
     check_proof,
+    check_request,
     check_version,
     in_order,
     known_to,
@@ -36,8 +36,8 @@ Answer = tuple[Changes, LeaseId]
 class Retry(Struct, frozen=True):
     """How to ask again."""
 
-    new: Ask
-    """See `ask_again`."""
+    new: LeaseRequest
+    """See `request_again`."""
     requeue: bool = False
     """Give the units back, and wait again: at the old place, see `retry`."""
     version: int | None = None
@@ -45,7 +45,7 @@ class Retry(Struct, frozen=True):
 
 
 def retry(
-    facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, proof: Proof, wish: Retry
+    facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, proof: Proof, how: Retry
 ) -> Answer:
     """Release and ask again in one step; the answer is the new lease.
 
@@ -59,10 +59,11 @@ def retry(
     the end. The new ticket may have the key of the old lease, which leaves it. A pull ticket is not
     granted before a request waits for it.
 
-    Raises as `release` and `ask`, and LEASE_ENDED. INVALID: the lease was made through Boskos or
-    the lease proxy, so its holder could not learn of the new one; a forced one cannot be requeued.
+    Raises as `release` and `acquire`, and LEASE_ENDED. INVALID: the lease was made through Boskos
+    or the lease proxy, so its holder could not learn of the new one; a forced one cannot be
+    requeued.
     """
-    new, old = wish.new, lease_of(facts, lease)
+    new, old = how.new, lease_of(facts, lease)
     check_proof(old, proof)
     if is_foreign(old.owner):
         raise Error(
@@ -70,20 +71,20 @@ def retry(
             f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
             " learn about a new one: revoke it instead.",
         )
-    if wish.requeue and old.forced and not old.forced_by_operator:
+    if how.requeue and old.forced and not old.forced_by_operator:
         raise Error(Code.INVALID, f"Lease '{lease}' was forced, so it has no place in line.")
     draft = Draft(facts, moment, wall)
-    same_key = wish.requeue and new.key == old.key
+    same_key = how.requeue and new.key == old.key
     again = None if same_key else known_to(facts, new)
     if again is not None:
         return draft.changes, again
     old = live_lease(facts, lease, proof)
-    check_version(old, wish.version)
-    check_ask(facts, new)
+    check_version(old, how.version)
+    check_request(facts, new)
     pools = pools_of(facts, new.needs)
     bounds.check_asker(pools, new)
     keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
-    keeps_units = keeps and not wish.requeue and old.state == "granted"
+    keeps_units = keeps and not how.requeue and old.state == "granted"
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
     if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
@@ -93,19 +94,21 @@ def retry(
     ended = draft.end(old, "retried")
     if same_key:
         draft.put(key_left(ended))
-    if new.pull and not wish.requeue:
+    if new.pull and not how.requeue:
         draft.changes.polled.add(new.id)
-    keeps_place = keeps or (wish.requeue and old.owner == GOVERNORS)
+    keeps_place = keeps or (how.requeue and old.owner == GOVERNORS)
     enter(draft, new, old if keeps_place else None, old)
     return draft.changes, new.id
 
 
-def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()) -> Ask:
+def request_again(
+    lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()
+) -> LeaseRequest:
     """Return the request that a lease was made from, as a new attempt.
 
     What an operator has done to it since is not part of it: a move, or a forced grant.
     """
-    return Ask(
+    return LeaseRequest(
         id=fresh,
         owner=lease.owner,
         key=key,
@@ -130,7 +133,7 @@ def _suits(slot: Slot, lease: Lease) -> bool:
     return slot.drain is None and any(suits(slot.labels, need.wanted) for need in own)
 
 
-def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
+def _may_keep(facts: Facts, old: Lease, new: LeaseRequest, pools: list[Pool]) -> bool:
     if (old.owner, old.allocations, new.allocations) != (new.owner, None, None) or new.forced:
         return False
     for pool in pools:

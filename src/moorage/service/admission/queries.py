@@ -31,7 +31,6 @@ from moorage.service.admission.views import (
     OutcomeCount,
     PoolView,
     ReportView,
-    lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.caller_turns import CallerTurns
@@ -146,7 +145,7 @@ class AdmissionQueries:
         if seen is None:
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(lease))
         standing = await self.standing(seen.lease, asking=asking)
-        return lease_view(seen.lease, self._when(seen.timeline), standing)
+        return LeaseView(seen.lease, self._when(seen.timeline), standing)
 
     async def waits(self, lease: LeaseId) -> bool:
         """Return whether it is a waiting ticket now."""
@@ -217,7 +216,7 @@ class AdmissionQueries:
         """Return the live lease in a pool that has this token; None if there is none."""
         with errors.translated():
             timeline, lease = await self._engine.read(reads.lease_load_by_token(pool, token))
-        return None if lease is None else lease_view(lease, self._when(timeline))
+        return None if lease is None else LeaseView(lease, self._when(timeline))
 
     async def unheard(self) -> dict[str, int]:
         """Count, by pool, the leases that occupy units although they were not renewed in time."""
@@ -275,7 +274,7 @@ class AdmissionQueries:
         for number, lease in enumerate(leases):
             if number and number % VIEWS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
-            views.append(lease_view(lease, when, await self.standing(lease, known=known)))
+            views.append(LeaseView(lease, when, await self.standing(lease, known=known)))
         return views
 
     async def standing(
@@ -310,7 +309,7 @@ class AdmissionQueries:
         """Return a pool with the first ticket of its line."""
         with errors.translated():
             found = await self._standings.first(seen.pool.name) if seen.pool.waiting else None
-        first = None if found is None else lease_view(found[0], when, found[1])
+        first = None if found is None else LeaseView(found[0], when, found[1])
         return _pool_view(seen, when, unheard, first)
 
 

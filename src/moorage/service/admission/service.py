@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from msgspec import structs
+
 from moorage.core.admission.bars import is_watched, kept_until
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Lease, Pool, PoolSpec, Result
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -20,9 +22,8 @@ from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.ended import EndedKept, EndedLeases
 from moorage.service.admission.ending import revoke_cases
 from moorage.service.admission.ending.clearing import OwnerClearing
-from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
+from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.lease_log import LeaseLog
-from moorage.service.admission.lease_requests import LeaseRequest, ask_of
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.past import PoolPast
 from moorage.service.admission.presence.confirmations import Confirmations
@@ -30,7 +31,7 @@ from moorage.service.admission.presence.presence_cases import TicketsLeft
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.slotted.slots import Slots
 from moorage.service.admission.sweeper import Sweeper
-from moorage.service.admission.views import LeaseView, PoolView, lease_view
+from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters, either
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
@@ -38,7 +39,6 @@ from moorage.service.batch.use_case import RunPlan, UseCase
 from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.followers import Followers
-from moorage.service.ids import lease_id_new
 from moorage.store.admission import save
 from moorage.store.api import Engine
 
@@ -189,20 +189,19 @@ class Admission:
         """Delete a pool without leases and tickets."""
         await self._transactor.submit(pool_cases.PoolDelete(name=name, by=by))
 
-    async def ask(
+    async def acquire(
         self,
-        wanted: LeaseRequest,
+        request: LeaseRequest,
         by: Actor,
         seconds: float = 0.0,
         gone: Callable[[], Awaitable[None]] | None = None,
     ) -> LeaseView:
         """Request units and wait up to `seconds` for them; the ticket continues to wait after."""
-        ask = ask_of(wanted, standing(by.role))
-        case = lease_cases.LeaseAsk(
+        case = lease_cases.LeaseAcquire(
             LeaseId(""),
-            ask=ask,
+            request=lease_cases.identified(request, standing(by.role)),
             wait=_micro(seconds),
-            forced_by=by if wanted.force else None,
+            forced_by=by if request.forced else None,
             others=self.waiting.until_of,
             elsewhere=self._elsewhere,
         )
@@ -320,9 +319,8 @@ class Admission:
     ) -> LeaseView:
         """Release a lease and request the same again in one step; `requeue`: at its old place."""
         old = (await self.queries.lease(lease)).lease
-        fresh = lease_id_new()
         case = lease_cases.LeaseRetry(
-            fresh, lease, old.owner, proof, fresh, key, by, requeue, version, by=instead
+            lease, old.owner, proof, key, by, requeue, version, by=instead
         )
         return await self._done(case)
 
@@ -370,18 +368,18 @@ class Admission:
         if self._engine.shared and ticket.state == "waiting" and until is not None:
             self.waiting.hear(ticket.id, until, elsewhere)
 
-    async def _done(self, case: UseCase[LeaseAt]) -> LeaseView:
+    async def _done(self, case: UseCase[LeaseView]) -> LeaseView:
         return await self._shown_lease(await self._transactor.submit(case))
 
-    async def _shown_lease(self, known: LeaseAt) -> LeaseView:
+    async def _shown_lease(self, known: LeaseView) -> LeaseView:
         if known.lease.state != "waiting":
-            return lease_view(known.lease, known.when)
+            return known
         standing = await self.queries.standing(known.lease, asking=True)
-        return lease_view(known.lease, known.when, standing)
+        return structs.replace(known, standing=standing)
 
     async def _seen(
         self,
-        known: LeaseAt,
+        known: LeaseView,
         until: Instant,
         seconds: float,
         gone: Callable[[], Awaitable[None]] | None,
@@ -404,7 +402,7 @@ class Admission:
             # At the end of the process, the client leaves: it needs a new connection.
             there = there and not (scan and future.cancelled())
             if future.done() and not future.cancelled():
-                return lease_view(future.result(), self._service_clock.since(known.when))
+                return LeaseView(future.result(), self._service_clock.since(known.when))
         finally:
             left = self.waiting.forget(lease.id, future)
         if not there and left is not None:

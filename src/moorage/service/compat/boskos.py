@@ -118,19 +118,19 @@ class Boskos:
         `attended`, here and below: it will be known whether the caller reads the answer.
         """
         fresh, slot_name = lease_id_new(), str(uuid4())
-        wish = AcquireRequest(pool, state, dest, owner, request_id, fresh, slot_name, attended)
-        return await self._transactor.submit(Acquire(wish, self._strict))
+        request = AcquireRequest(pool, state, dest, owner, request_id, fresh, slot_name, attended)
+        return await self._transactor.submit(Acquire(request, self._strict))
 
     async def acquire_named(
         self, state: str, dest: str, owner: str, names: Iterable[str], *, attended: bool = False
     ) -> list[Slot]:
         """Acquire slots by name, the longest unused first. Raises `Error`: NO_CAPACITY."""
-        wish = AcquireRequest("", state, dest, owner, "", LeaseId(""), "", attended)
+        request = AcquireRequest("", state, dest, owner, "", LeaseId(""), "", attended)
         wanted = sorted(set(names))
         fresh = [lease_id_new() for _ in wanted]
         if self._strict:
-            return await self._transactor.submit(TakeNamed(wish, wanted, fresh))
-        return await self._transactor.submit(AcquireNamed(wish, wanted, fresh))
+            return await self._transactor.submit(TakeNamed(request, wanted, fresh))
+        return await self._transactor.submit(AcquireNamed(request, wanted, fresh))
 
     async def release(self, name: str, dest: str, owner: str, by: Actor) -> None:
         """Release a slot. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""

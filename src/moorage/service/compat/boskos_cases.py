@@ -25,38 +25,38 @@ from moorage.store.access.audit import AuditRow
 class Acquire(UseCase[Acquired]):
     """Poll for a slot of a type."""
 
-    wish: AcquireRequest
+    request: AcquireRequest
     strict: bool
     _ticket: LeaseId | None = None
 
     def keys(self) -> Keys:
-        pools = {self.wish.pool}
+        pools = {self.request.pool}
         if self.strict:
             return Keys(admission=AdmissionKeys(pools=pools, ends=pools))
-        known, waiters = self.wish.asked, {self.wish.holder}
+        known, waiters = self.request.asked, {self.request.holder}
         return Keys(admission=AdmissionKeys(pools=pools, asked=known, waiters=waiters))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        if not (self.strict or self.wish.request_id):
-            wish = boskos.now_or_never(facts, when.moment, self.wish)
-            self._ticket = self.wish.fresh
-            return Changes(admission=AdmissionChanges(polled={self._ticket}, at_once=[wish]))
+        if not (self.strict or self.request.request_id):
+            request = boskos.now_or_never(facts, when.moment, self.request)
+            self._ticket = self.request.fresh
+            return Changes(admission=AdmissionChanges(polled={self._ticket}, at_once=[request]))
         decide = boskos_strict.acquire_strict if self.strict else boskos.acquire_safe
-        changes, self._ticket = decide(facts, when.moment, when.wall, self.wish)
+        changes, self._ticket = decide(facts, when.moment, when.wall, self.request)
         if self._ticket is not None and not self.strict:
             changes.polled.add(self._ticket)
         return Changes(admission=changes)
 
     def conclude(self, world: World, when: When) -> Acquired:
-        return boskos.acquired(world.admission, self.wish, self._ticket, strict=self.strict)
+        return boskos.acquired(world.admission, self.request, self._ticket, strict=self.strict)
 
 
 @dataclass(slots=True)
 class AcquireNamed(UseCase[list[Slot]]):
     """Take slots by name, all or none; waiting tickets come first. Raises NO_CAPACITY."""
 
-    wish: AcquireRequest
+    request: AcquireRequest
     names: list[str]
     fresh: list[LeaseId]
     """The ids of the leases, one per name."""
@@ -67,18 +67,19 @@ class AcquireNamed(UseCase[list[Slot]]):
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        wish = boskos.named_or_never(facts, when.moment, self.wish, self.names, self.fresh)
-        self._at_once = wish
-        return Changes(admission=AdmissionChanges(at_once=[wish]))
+        request = boskos.named_or_never(facts, when.moment, self.request, self.names, self.fresh)
+        self._at_once = request
+        return Changes(admission=AdmissionChanges(at_once=[request]))
 
     def conclude(self, world: World, when: When) -> list[Slot]:
-        wish = self._at_once
-        assert wish is not None  # set by `decide`
-        if any(ticket.id not in world.admission.leases for ticket in wish.tickets):
-            raise boskos.nothing(self.wish.state)
-        pools = [ticket.needs[0].pool for ticket in wish.tickets]
+        request = self._at_once
+        assert request is not None  # set by `decide`
+        if any(ticket.id not in world.admission.leases for ticket in request.tickets):
+            raise boskos.nothing(self.request.state)
+        pools = [ticket.needs[0].pool for ticket in request.tickets]
         return [
-            world.admission.slots[pool][name] for pool, name in zip(pools, wish.names, strict=True)
+            world.admission.slots[pool][name]
+            for pool, name in zip(pools, request.names, strict=True)
         ]
 
 
@@ -86,7 +87,7 @@ class AcquireNamed(UseCase[list[Slot]]):
 class TakeNamed(UseCase[list[Slot]]):
     """Take slots by name as Boskos does. Raises NO_CAPACITY, but keeps the slots it could take."""
 
-    wish: AcquireRequest
+    request: AcquireRequest
     names: list[str]
     fresh: list[LeaseId]
     """The ids of the leases, one per name."""
@@ -98,13 +99,13 @@ class TakeNamed(UseCase[list[Slot]]):
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         changes, self._taken = boskos_strict.take_named(
-            facts, when.moment, when.wall, self.wish, self.names, self.fresh
+            facts, when.moment, when.wall, self.request, self.names, self.fresh
         )
         return Changes(admission=changes)
 
     def conclude(self, world: World, when: When) -> list[Slot]:
         if self._taken is None:
-            raise boskos.nothing(self.wish.state)
+            raise boskos.nothing(self.request.state)
         return [world.admission.slots[pool][name] for pool, name in self._taken]
 
 

@@ -16,15 +16,14 @@ from uuid import uuid4
 from moorage.core.admission.compat import lease_proxy
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Lease, Need
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.labels import cut_to_fit
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.admission.service import Admission
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
@@ -104,7 +103,7 @@ class LeaseProxy:
             Error: POOL_UNKNOWN, LIMIT_EXCEEDED, UNITS_ABOVE_LIMIT, QUEUE_FULL, UNAVAILABLE.
             CallerGoneError: the caller has disconnected.
         """
-        wanted = LeaseRequest(
+        request = LeaseRequest(
             owner=OWNER,
             key=str(uuid4()),
             needs=(Need(pool, count),),
@@ -114,21 +113,21 @@ class LeaseProxy:
         leaving = asyncio.ensure_future(gone())
         try:
             await self._check_count(pool, count)
-            return await self._waited(wanted, seconds, leaving)
+            return await self._waited(request, seconds, leaving)
         finally:
             leaving.cancel()
             with suppress(asyncio.CancelledError):
                 await leaving
 
     async def _waited(
-        self, wanted: LeaseRequest, seconds: float, leaving: "asyncio.Future[None]"
+        self, request: LeaseRequest, seconds: float, leaving: "asyncio.Future[None]"
     ) -> Acquired | None:
         async def left() -> None:
             await asyncio.shield(leaving)
 
         now = asyncio.get_running_loop().time
         until = now() + seconds
-        view = await self._admission.ask(wanted, SELF)
+        view = await self._admission.acquire(request, SELF)
         lease = view.lease.id
         try:
             while view.lease.state == "waiting" and not leaving.done():

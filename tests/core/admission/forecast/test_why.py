@@ -195,7 +195,7 @@ def test_a_pull_ticket_sees_its_turn(world: World) -> None:
     world.release("full")
     assert standing_of(world, "a").code == "poll"
     world.pool("q", 1)
-    made, _ = leases.ask(world.facts, world.moment, make_ask("b", {"q": 1}))
+    made, _ = leases.acquire(world.facts, world.moment, make_ask("b", {"q": 1}))
     world.facts.apply(made)
     assert standing_of(world, "b").code == "next"
 

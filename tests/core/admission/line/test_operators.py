@@ -161,7 +161,7 @@ def test_the_highest_priority_has_an_end(world: World) -> None:
 
 def again(world: World, key: str) -> Lease:
     """Retry a lease or ticket as its owner does; return the new one."""
-    new = retries.ask_again(world.lease(key), LeaseId(f"{key}2"), f"{key}2")
+    new = retries.request_again(world.lease(key), LeaseId(f"{key}2"), f"{key}2")
     world.retry(key, new, Proof("me"))
     return world.lease(f"{key}2")
 

@@ -30,7 +30,7 @@ async def became(one: Running, answers: tuple[bool | None, ...], **how: bool) ->
     admission = one.service.admission
     await admission.pool_put("p", spec(1), None, TESTER)
     asked = structs.replace(wish("k", "p"), attended=True)
-    lease = (await admission.ask(asked, TESTER)).lease
+    lease = (await admission.acquire(asked, TESTER)).lease
     assert is_unconfirmed(lease)
     shared = how.pop("shared", False)
     confirmations = Confirmations(one.service.transactor, shared=shared)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from moorage.core.admission.bars import PRESENCE
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import CONFIRM_WITHIN
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.service.batch.ledger_share import LeaseAllocations
 from tests.service.pools import ask, pass_time, spec, with_manual_clock

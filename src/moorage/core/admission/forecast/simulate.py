@@ -18,7 +18,7 @@ from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.forecast import statistics
 from moorage.core.admission.forecast.statistics import Steps, greatest, percentiles, summed
 from moorage.core.admission.model import Lease, Need, PoolSpec
-from moorage.core.admission.requests import NEVER, Ask, Proof
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -186,7 +186,7 @@ class _Stage:
             take(leases.release(facts, moment, wall, key, Proof())[0])
         for n in coming:
             try:
-                take(leases.ask(facts, moment, self._ask(n))[0])
+                take(leases.acquire(facts, moment, self._ask(n))[0])
             except Error as refusal:
                 if refusal.code is not Code.UNITS_ABOVE_LIMIT:
                     raise
@@ -221,9 +221,9 @@ class _Stage:
         line.end = self.line[len(line.tickets) - 1][:2] if line.tickets else None
         line.whole = count >= len(self.line)
 
-    def _ask(self, n: int) -> Ask:
+    def _ask(self, n: int) -> LeaseRequest:
         job = self.jobs[n]
-        return Ask(
+        return LeaseRequest(
             id=LeaseId(str(n)),
             owner=job.owner,
             key=str(n),

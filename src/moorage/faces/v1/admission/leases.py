@@ -8,9 +8,8 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need, is_unconfirmed
-from moorage.core.clock import Instant
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
@@ -24,9 +23,8 @@ from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.service.access.roles import Role, ScopedRole, permits
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.lease_filter import LeaseFilter
-from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.admission.views import LeaseView
-from moorage.service.batch.ledger_share import LeaseAllocations
+from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.values import (
     check_text,
     check_wait,
@@ -57,9 +55,8 @@ async def create(
         roles.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
         roles.check_role(request.role, Role.SERVICE, "allocations")
-    asked = asked_of(wanted, request.owner)
-    view = await request.service.admission.ask(
-        structs.replace(asked, attended=request.delivery.is_watched),
+    view = await request.service.admission.acquire(
+        request_of(wanted, request.owner, attended=request.delivery.is_watched),
         by=request.actor,
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
@@ -412,9 +409,7 @@ def _told(request: Request[Any, Any], view: LeaseView) -> LeaseView:
     if not (is_unconfirmed(lease) and request.delivery.is_watched and _is_owner(request, view)):
         return view
     request.delivery.tells_of(lease.id)
-    if lease.ttl is None or view.granted_at is None:
-        return structs.replace(view, expires_at=None)
-    return structs.replace(view, expires_at=Instant(view.granted_at + lease.ttl))
+    return structs.replace(view, confirmed=True)
 
 
 def shown_to(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
@@ -422,8 +417,8 @@ def shown_to(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
     return lease_shown(view, _operates(request) or _is_owner(request, view))
 
 
-def asked_of(wanted: wire.LeaseWanted, owner: str) -> LeaseRequest:
-    """Convert an owner's request to the service's type. Raises `Error`: INVALID."""
+def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) -> LeaseRequest:
+    """Convert an owner's request to the core's type. Raises `Error`: INVALID."""
     needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted.needs]
     return LeaseRequest(
         owner=owner,
@@ -434,10 +429,11 @@ def asked_of(wanted: wire.LeaseWanted, owner: str) -> LeaseRequest:
         priority=wanted.priority,
         labels=wanted.labels,
         patience=microseconds("patience", wanted.patience),
-        force=wanted.force,
+        forced=wanted.force,
         pull=wanted.pull,
         reopen=wanted.reopen,
-        allocations=None if wanted.allocations is None else _holding(wanted.allocations),
+        attended=attended,
+        allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
     )
 
 

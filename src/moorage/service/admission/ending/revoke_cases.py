@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from moorage.core.admission import leases
 from moorage.core.admission.compat import lease_proxy
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.line import clearing
 from moorage.core.admission.model import Lease, State
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
