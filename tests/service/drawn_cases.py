@@ -20,15 +20,13 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, line_cases, pool_cases
-from moorage.service.admission.ending import revoke_cases
-from moorage.service.admission.lease_cases import OnBehalf
-from moorage.service.admission.presence.presence_cases import (
+from moorage.service.admission import ending, lease_cases, pool_cases, slots
+from moorage.service.admission.confirmations import (
     LeasesConfirm,
     LeaseUndelivered,
     TicketsLeft,
 )
-from moorage.service.admission.slotted import slot_cases
+from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases
 from moorage.service.compat.lease_proxy import GiveBack
@@ -180,20 +178,20 @@ class Drawing:
         return partial(lease_cases.LeaseRelease, lease, self._proof(lease), by=self._stead())
 
     def _revoke(self) -> Maker:
-        return partial(revoke_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
+        return partial(ending.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
 
     def _gone(self) -> Maker:
         lease = self._lease_id("granted", "ended")
         found = self.facts.leases.get(lease)
         pools = frozenset() if found is None else frozenset(need.pool for need in found.needs)
         by = OnBehalf(TESTER)
-        return partial(revoke_cases.HolderGone, lease, "why", pools, by=by)
+        return partial(ending.HolderGone, lease, "why", pools, by=by)
 
     def _clear(self) -> Maker:
         owner = self.dice.choice(("me", "you"))
-        what = revoke_cases.Clearing(owner, ("waiting", "granted"), "why", TESTER)
+        what = ending.Clearing(owner, ("waiting", "granted"), "why", TESTER)
         found = [one.id for one in self._leases("waiting", "granted")]
-        return partial(revoke_cases.Clear, tuple(found[:3]), what)
+        return partial(ending.Clear, tuple(found[:3]), what)
 
     def _hold(self) -> Maker:
         lease = self._lease_id("granted", "waiting")
@@ -269,10 +267,10 @@ class Drawing:
 
     def _move(self) -> Maker:
         lease, priority = self._lease_id("waiting"), self.dice.choice((None, None, 0, 2))
-        return partial(line_cases.TicketMove, lease, priority=priority, by=OnBehalf(TESTER))
+        return partial(lease_cases.TicketMove, lease, priority=priority, by=OnBehalf(TESTER))
 
     def _force(self) -> Maker:
-        return partial(line_cases.TicketForce, self._lease_id("waiting"), by=OnBehalf(TESTER))
+        return partial(lease_cases.TicketForce, self._lease_id("waiting"), by=OnBehalf(TESTER))
 
     def _delete(self) -> Maker:
         return partial(pool_cases.PoolDelete, name=self.dice.choice(POOLS), by=TESTER)
@@ -280,7 +278,7 @@ class Drawing:
     def _add(self) -> Maker:
         names = self.dice.sample(NATIVE_NAMES, self.dice.choice((1, 2)))
         labels = self.dice.choice(LABELS)
-        return partial(slot_cases.SlotsAdd, NATIVE, names, labels, TESTER)
+        return partial(slots.SlotsAdd, NATIVE, names, labels, TESTER)
 
     def _chosen(self) -> tuple[str, str, Actor]:
         """Return the pool and the name of a slot, mostly one that exists, and who changes it."""
@@ -290,18 +288,18 @@ class Drawing:
         return slot.pool, slot.name, TESTER
 
     def _label(self) -> Maker:
-        return partial(slot_cases.SlotLabel, *self._chosen(), self.dice.choice(LABELS))
+        return partial(slots.SlotLabel, *self._chosen(), self.dice.choice(LABELS))
 
     def _drain(self) -> Maker:
-        return partial(slot_cases.SlotDrain, *self._chosen(), self._chance(0.5), "why")
+        return partial(slots.SlotDrain, *self._chosen(), self._chance(0.5), "why")
 
     def _resume(self) -> Maker:
         drained = [one for one in self.facts.slots_of(sorted(self.facts.slots)) if one.drain]
         chosen = [(one.pool, one.name, TESTER) for one in drained] or [self._chosen()]
-        return partial(slot_cases.SlotResume, *self.dice.choice(sorted(chosen, key=str)))
+        return partial(slots.SlotResume, *self.dice.choice(sorted(chosen, key=str)))
 
     def _remove(self) -> Maker:
-        return partial(slot_cases.SlotRemove, NATIVE, self.dice.choice(NATIVE_NAMES), TESTER)
+        return partial(slots.SlotRemove, NATIVE, self.dice.choice(NATIVE_NAMES), TESTER)
 
     def _sync(self) -> Maker:
         return self._config(self.dice.choice((FULL, FULL, OTHER)))

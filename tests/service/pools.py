@@ -12,8 +12,10 @@ from moorage.core.admission.model import Need, PoolSpec
 from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
+from moorage.service.access.audit import Actor
+from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut
 from moorage.service.admission.service import Admission
-from moorage.service.admission.views import LeaseView
+from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.clock import SystemClock
@@ -56,6 +58,31 @@ def wish(
 async def ask(admission: Admission, key: str, *pools: str, **more: Any) -> LeaseView:
     """Ask without waiting."""
     return await admission.acquire(wish(key, *pools, **more), TESTER)
+
+
+async def pool_put(
+    admission: Admission,
+    name: str,
+    spec: PoolSpec,
+    generation: int | None = None,
+    by: Actor = TESTER,
+    *,
+    paced: bool = False,
+) -> PoolView:
+    """Create or change a pool."""
+    return await admission.change_pool(PoolPut(name, by, spec, generation, paced))
+
+
+async def pool_pause(
+    admission: Admission, name: str, paused: bool, by: Actor = TESTER, *, reason: str = ""
+) -> PoolView:
+    """Pause or resume a pool."""
+    return await admission.change_pool(PoolPause(name, by, paused, reason))
+
+
+async def pool_delete(admission: Admission, name: str, by: Actor = TESTER) -> None:
+    """Delete a pool."""
+    await admission._transactor.submit(PoolDelete(name, by))
 
 
 async def pass_time(one: Running, microseconds: int) -> None:

@@ -12,8 +12,10 @@ from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
+from moorage.service.admission.lease_cases import LeaseRelease
+from moorage.service.admission.slots import SlotDrain, SlotLabel, SlotResume, SlotsAdd
 from tests.service import older_rows
-from tests.service.pools import MINUTE, ask, opened, refusal
+from tests.service.pools import MINUTE, ask, opened, pool_put, refusal
 from tests.service.running import TESTER
 from tests.support import cluster
 
@@ -41,7 +43,7 @@ def test_slots_of_the_last_release(url: str) -> None:
 
     async def scenario() -> None:
         async with opened(url) as service:
-            admission = service.admission
+            admission, submit = service.admission, service.transactor.submit
             assert await service.operations.check() == []
             assert (await ask(admission, "k1", "p")).lease.id == older_rows.HELD
             assert (await ask(admission, "k2", "p")).lease.id == older_rows.WAITING
@@ -51,19 +53,19 @@ def test_slots_of_the_last_release(url: str) -> None:
             need = (Need("p", 1, wanted=EU),)
             wish = LeaseRequest(owner="me", key="eu", needs=need, patience=10 * MINUTE)
             assert await refusal(admission.acquire(wish, TESTER)) == Code.UNITS_ABOVE_LIMIT
-            assert await refusal(admission.slots.add("p", ["b"], {}, TESTER)) == Code.INVALID
-            await admission.slots.label("p", "a", {"region": "eu"}, TESTER)
+            assert await refusal(submit(SlotsAdd("p", ["b"], {}, TESTER))) == Code.INVALID
+            await submit(SlotLabel("p", "a", TESTER, {"region": "eu"}))
             ticket = (await admission.acquire(wish, TESTER)).lease
             assert ticket.state == "waiting"
-            await admission.slots.drain("p", "a", TESTER, keep=True, reason="disk")
-            await admission.release(LeaseId(older_rows.HELD), Proof("me"))
+            await submit(SlotDrain("p", "a", TESTER, True, "disk"))
+            await admission.change(LeaseRelease(LeaseId(older_rows.HELD), Proof("me")))
             waiting = (await admission.queries.lease(LeaseId(older_rows.WAITING))).lease
             assert waiting.state == "waiting"
-            await admission.release(LeaseId(older_rows.WAITING), Proof("me"))
-            await admission.slots.resume("p", "a", TESTER)
+            await admission.change(LeaseRelease(LeaseId(older_rows.WAITING), Proof("me")))
+            await submit(SlotResume("p", "a", TESTER))
             assert (await admission.queries.lease(ticket.id)).lease.slots == {"p": ("a",)}
             spec = PoolSpec(limit=None, ttl=MINUTE, ttl_max=MINUTE, native_slots=True)
-            await admission.pool_put("native", spec, None, TESTER)
-            await admission.slots.add("native", ["b"], {}, TESTER)
+            await pool_put(admission, "native", spec)
+            await submit(SlotsAdd("native", ["b"], {}, TESTER))
 
     asyncio.run(scenario())

@@ -29,7 +29,8 @@ from moorage.core.clock import DAY, HOUR, SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.faces.v1.admission import leases, pools
-from tests.service.pools import with_manual_clock
+from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease
+from tests.service.pools import pool_put, with_manual_clock
 from tests.service.running import TESTER, Running
 
 PLAIN = PoolSpec(limit=4, ttl=DAY, ttl_max=DAY)
@@ -88,7 +89,7 @@ class Recording:
             await self._admission.sweeper.sweep()
             while self._ends and self._ends[0][0] <= at:
                 _, n, lease = heappop(self._ends)
-                await self._admission.release(lease, Proof(self._jobs[n].owner))
+                await self._admission.change(LeaseRelease(lease, Proof(self._jobs[n].owner)))
             while self._coming and self._began + self._jobs[self._coming[-1]].arrives <= at:
                 await self._ask(self._coming.pop())
             await self._look()
@@ -130,7 +131,7 @@ class Recording:
             assert since is not None
             self._live.add(lease.id)
             heappush(self._ends, (since + (self._jobs[n].duration or 0), n, lease.id))
-            await self._admission.outcome(lease.id, Proof(lease.owner), "ok", "")
+            await self._admission.change(LeaseOutcome(lease.id, Proof(lease.owner), "ok", ""))
 
 
 def seconds(durations: Any) -> list[float]:
@@ -150,7 +151,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec, None, TESTER)
+        await pool_put(admission, "p", spec)
         seen = await Recording(one, jobs).play()
         report = pools.report_shown(await admission.queries.report("p"))
         assert report.leases == told.jobs - told.never == len(started)

@@ -20,6 +20,7 @@ from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import When
+from moorage.service.admission.confirmations import LeasesConfirm, LeaseUndelivered
 from moorage.service.admission.lease_cases import (
     LeaseAcquire,
     LeaseRelease,
@@ -27,9 +28,8 @@ from moorage.service.admission.lease_cases import (
     LeaseRetry,
     Sweep,
 )
-from moorage.service.admission.presence.presence_cases import LeasesConfirm, LeaseUndelivered
 from moorage.service.admission.queries import pools_all
-from moorage.service.admission.slotted.slot_cases import SlotDrain, SlotsAdd
+from moorage.service.admission.slots import SlotDrain, SlotsAdd
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.batch import Batches, Item, Made
 from moorage.service.batch.extra_loads import ExtraLoads

@@ -15,8 +15,7 @@ from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, line_cases, pool_cases
-from moorage.service.admission.ending import revoke_cases
+from moorage.service.admission import ending, lease_cases, pool_cases
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import LeaseAllocations, request_from, text_of
 from moorage.service.batch.use_case import UseCase
@@ -71,11 +70,11 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
         case do.Release(lease, owner, token):
             return lease_cases.LeaseRelease(lease, Proof(owner, token))
         case do.Revoke(lease):
-            return revoke_cases.LeaseRevoke(lease, "", by=lease_cases.OnBehalf(OPERATOR))
+            return ending.LeaseRevoke(lease, "", by=lease_cases.OnBehalf(OPERATOR))
         case do.Move(lease, _, _, priority):
-            return line_cases.TicketMove(lease, priority, by=lease_cases.OnBehalf(OPERATOR))
+            return lease_cases.TicketMove(lease, priority, by=lease_cases.OnBehalf(OPERATOR))
         case do.Force(lease):
-            return line_cases.TicketForce(lease, by=lease_cases.OnBehalf(OPERATOR))
+            return lease_cases.TicketForce(lease, by=lease_cases.OnBehalf(OPERATOR))
         case do.Hold(lease, owner, token, hold, at_most):
             return lease_cases.LeaseHold(lease, Proof(owner, token), hold, at_most)
         case do.Retry(lease, owner, token, ask):

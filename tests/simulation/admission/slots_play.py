@@ -22,9 +22,8 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases
-from moorage.service.admission.ending import revoke_cases
-from moorage.service.admission.presence.presence_cases import LeasesConfirm
+from moorage.service.admission import ending, lease_cases
+from moorage.service.admission.confirmations import LeasesConfirm
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases
@@ -350,7 +349,7 @@ class SlotsPlay:
     def _revokes(self) -> None:
         by = lease_cases.OnBehalf(OPERATOR)
         if (lease := self._some("granted")) is not None:
-            self._do(revoke_cases.LeaseRevoke(LeaseId(lease.id), "", by=by))
+            self._do(ending.LeaseRevoke(LeaseId(lease.id), "", by=by))
             self.model.end(lease, "revoked")
         self.model.admit()
 
@@ -359,7 +358,7 @@ class SlotsPlay:
         lease = self._some("granted", "revoked", "hold_over", kind=PROXY)
         if lease is not None:
             more = {"pools": frozenset({lease.pool}), "by": lease_cases.OnBehalf(OPERATOR)}
-            self._do(revoke_cases.HolderGone(LeaseId(lease.id), "", **more))
+            self._do(ending.HolderGone(LeaseId(lease.id), "", **more))
             self.model.holder_gone(lease)
             self.model.admit()
 

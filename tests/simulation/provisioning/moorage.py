@@ -31,9 +31,17 @@ from moorage.faces.v1.admission.leases import lease_shown, record_text, request_
 from moorage.faces.v1.admission.pools import pool_shown
 from moorage.faces.v1.problems import STATUSES
 from moorage.service.access.audit import Actor
-from moorage.service.admission.lease_cases import LeaseAcquire, LeaseRetry, Sweep
+from moorage.service.admission.confirmations import Confirmations
+from moorage.service.admission.lease_cases import (
+    LeaseAcquire,
+    LeaseOutcome,
+    LeaseRecord,
+    LeaseRelease,
+    LeaseRenew,
+    LeaseRetry,
+    Sweep,
+)
 from moorage.service.admission.pool_cases import PoolPut, spec_of
-from moorage.service.admission.presence.confirmations import Confirmations
 from moorage.service.admission.service import Admission
 from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters
@@ -226,17 +234,19 @@ async def _routed(
                 seen = await service.waited(lease, wait, gone, scan=seen.lease.pull)
             return lease_shown(seen, mine=True)
         case "DELETE", None:
-            view = await service.release(lease, proof, version=version)
+            view = await service.change(LeaseRelease(lease, proof, version=version))
         case "PUT", "record":
             text = record_text(body["record"])
-            view = await service.record(lease, proof, text, body["version"])
+            view = await service.change(LeaseRecord(lease, proof, text, body["version"]))
         case "POST", "renew":
-            view = await service.renew(lease, proof)
+            view = await service.change(LeaseRenew(lease, proof))
         case "POST", "outcome":
-            view = await service.outcome(lease, proof, body["result"], body["detail"])
+            view = await service.change(LeaseOutcome(lease, proof, body["result"], body["detail"]))
         case "POST", "retry":
             how = {"requeue": body["requeue"], "version": body["record_version"]}
-            view = await service.retry(lease, proof, body["key"], GOVERNOR, **how)
+            view = await service.change(
+                LeaseRetry(lease, OWNER, proof, body["key"], GOVERNOR, **how)
+            )
         case _:
             raise AssertionError(method, path)
     return lease_shown(view, mine=True)

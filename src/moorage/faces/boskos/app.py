@@ -11,7 +11,7 @@ from moorage.faces.golang.responses import Response, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
 from moorage.service.access.audit import Actor
-from moorage.service.admission.presence.confirmations import Confirmations
+from moorage.service.admission.confirmations import Confirmations
 from moorage.service.compat.boskos import Boskos
 
 ROLE = "boskos"

@@ -19,6 +19,7 @@ from moorage.faces.golang.texts import storable
 from moorage.faces.json_decoding import decoded
 from moorage.service.access.audit import Actor
 from moorage.service.compat.boskos import Boskos
+from moorage.service.compat.boskos_cases import Release, Reset, Update
 
 Observe = Callable[[str, str, str, bool, float], None]
 """Called on success: type, state, destination, whether it had a request id, seconds waited."""
@@ -129,7 +130,10 @@ async def release(request: Request) -> Response:
             f"Name: {name}, dest: {dest}, owner: {owner}, all of them must be set in the request.",
         )
     try:
-        await request.boskos.release(storable(name), storable(dest), storable(owner), request.by)
+        case = Release(
+            storable(name), storable(owner), request.boskos.native, storable(dest), request.by
+        )
+        await request.boskos.transactor.submit(case)
     except Error as error:
         return responses.refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
     return Response(200)
@@ -152,7 +156,10 @@ async def update(request: Request) -> Response:
     except BodyError as error:
         return refusal(400, str(error))
     try:
-        await request.boskos.update(storable(name), storable(owner), storable(state), user_data)
+        case = Update(
+            storable(name), storable(owner), request.boskos.native, storable(state), user_data
+        )
+        await request.boskos.transactor.submit(case)
     except Error as error:
         return responses.refused(error, f"Update failed: {name} - {state} ({owner}): ")
     return Response(200)
@@ -174,9 +181,9 @@ async def reset(request: Request) -> Response:
     except DurationError as error:
         return refusal(400, str(error))
     try:
-        owners = await request.boskos.reset(
-            storable(kind), storable(state), nanoseconds, storable(dest), request.by
-        )
+        native, into = request.boskos.native, storable(dest)
+        case = Reset(storable(kind), storable(state), nanoseconds, into, native, request.by)
+        owners = await request.boskos.transactor.submit(case)
     except Error as error:
         return responses.refused(error, "could not reset states: ")
     return responses.owners_answer(owners)

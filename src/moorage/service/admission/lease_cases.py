@@ -1,4 +1,7 @@
-"""The cases of leases and tickets: the keys that each needs, and the rule that decides it."""
+"""The cases of leases and tickets: the keys that each needs, and the rule that decides it.
+
+Those of operators leave an audit row.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -11,6 +14,7 @@ from moorage.core.admission import bounds, expiry, leases, requests, retries
 from moorage.core.admission.bars import waits_until
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
+from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import Lease, Result
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND, Instant
@@ -443,3 +447,56 @@ def _forced_row(when: When, by: Actor, lease: LeaseId, request: LeaseRequest) ->
     """Return the audit row of a lease that occupies units regardless of the limits."""
     needs = {need.pool: need.units for need in request.needs}
     return audit_entry(when.wall, by, "lease.force", lease, after=needs)
+
+
+@dataclass(slots=True)
+class TicketMove(LeaseCase):
+    """Give a ticket another priority; None: make it the first in all its lines."""
+
+    priority: int | None
+
+    def keys(self) -> Keys:
+        heads = {self.lease} if self.priority is None else set()
+        return Keys(admission=AdmissionKeys(leases={self.lease}, heads=heads))
+
+    def decide(self, world: World, when: When) -> Changes:
+        before = world.admission.leases.get(self.lease)
+        changes, _ = moving.move(world.admission, self.lease, self.priority)
+        _leave_moved(self, "lease.move", before, changes, when)
+        return Changes(admission=changes)
+
+
+@dataclass(slots=True)
+class TicketForce(LeaseCase):
+    """Grant a waiting ticket regardless of the limits of its pools."""
+
+    def decide(self, world: World, when: When) -> Changes:
+        before = world.admission.leases.get(self.lease)
+        changes, _ = forcing.force(world.admission, when.moment, self.lease)
+        _leave_moved(self, "lease.force", before, changes, when)
+        return Changes(admission=changes)
+
+
+def _leave_moved(
+    case: LeaseCase, action: str, before: Lease | None, changes: AdmissionChanges, when: When
+) -> None:
+    """Set the audit row of a decision, unless it changes nothing."""
+    case.rows = []
+    after = changes.leases.get(case.lease)
+    if case.by is None or before is None or after is None:
+        return
+    known = {"owner": before.owner, "key": before.key}
+    row = audit_entry(
+        when.wall,
+        case.by.actor,
+        action,
+        case.lease,
+        known | _moved_shown(before),
+        _moved_shown(after),
+    )
+    case.rows = [row]
+
+
+def _moved_shown(lease: Lease) -> dict[str, Any]:
+    needs = {need.pool: need.units for need in lease.needs}
+    return {"priority": lease.priority, "forced": lease.forced, "needs": needs}

@@ -24,6 +24,7 @@ from moorage.core.labels import cut_to_fit
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.service import Admission
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
@@ -164,7 +165,7 @@ class LeaseProxy:
     async def _release(self, lease: LeaseId, *, gave_up: bool = False) -> None:
         """Release a lease; if that fails, keep trying in the background."""
         try:
-            await self._admission.release(lease, Proof(OWNER), gave_up=gave_up)
+            await self._admission.change(LeaseRelease(lease, Proof(OWNER), gave_up=gave_up))
         except Error as error:
             log.warning(
                 "cannot release lease %s, which no client knows; trying again: %s",
@@ -180,7 +181,7 @@ class LeaseProxy:
             while True:  # no `Loop`: it ends once the lease is released
                 await asyncio.sleep(RETRY_SECONDS)
                 try:
-                    await self._admission.release(lease, Proof(OWNER))
+                    await self._admission.change(LeaseRelease(lease, Proof(OWNER)))
                 except Error as error:
                     if error.code != Code.LEASE_NOT_FOUND:
                         continue

@@ -21,8 +21,18 @@ from moorage.faces.v1 import roles
 from moorage.faces.v1.admission.slots import late_shown
 from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.service.access.roles import Role, ScopedRole, permits
-from moorage.service.admission.lease_cases import OnBehalf
-from moorage.service.admission.lease_filter import LeaseFilter
+from moorage.service.admission.ending import HolderGone, LeaseRevoke
+from moorage.service.admission.lease_cases import (
+    LeaseCase,
+    LeaseHold,
+    LeaseOutcome,
+    LeaseRecord,
+    LeaseRelease,
+    LeaseRenew,
+    LeaseRetry,
+    OnBehalf,
+)
+from moorage.service.admission.queries import LeaseFilter
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.values import (
@@ -117,46 +127,37 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
-    proof = _proof(request, request.body.token)
-    return shown_to(request, await request.service.admission.renew(lease, proof))
+    return await _changed(request, LeaseRenew(lease, _proof(request, request.body.token)))
 
 
 async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
     lease, wanted = await _lease(request), request.parameters
-    view = await request.service.admission.release(
+    case = LeaseRelease(
         lease,
         _proof(request, wanted.token),
-        _stead(request),
-        version=wanted.record_version,
-        gave_up=wanted.gave_up,
-        who=request.actor.who,
+        request.actor.who,
+        wanted.record_version,
+        wanted.gave_up,
+        by=_stead(request),
     )
-    return await _alone(request, view)
+    return await _alone(request, await request.service.admission.change(case))
 
 
 async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
     """Replace a lease's record."""
     lease, wanted = await _lease(request), request.body
     proof, text = _proof(request, wanted.token), record_text(wanted.record)
-    view = await request.service.admission.record(
-        lease, proof, text, wanted.version, _stead(request)
-    )
-    return shown_to(request, view)
+    case = LeaseRecord(lease, proof, text, wanted.version, by=_stead(request))
+    return await _changed(request, case)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     """Change when a lease's hold ends."""
-    wanted = request.body
-    hold = microseconds_or_none("hold", wanted.hold)
-    view = await request.service.admission.hold(
-        lease_id(request),
-        _proof(request, wanted.token),
-        hold,
-        _stead(request),
-        at_most=wanted.at_most,
-    )
-    return shown_to(request, view)
+    wanted, hold = request.body, microseconds_or_none("hold", request.body.hold)
+    lease, proof = lease_id(request), _proof(request, wanted.token)
+    case = LeaseHold(lease, proof, hold, wanted.at_most, by=_stead(request))
+    return await _changed(request, case)
 
 
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
@@ -165,40 +166,38 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
     old = (await admission.queries.lease(lease)).lease
     if old.forced and not (old.forced_by_operator or request.governs):
         roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
-    proof = _proof(request, wanted.token)
-    view = await admission.retry(
+    case = LeaseRetry(
         lease,
-        proof,
+        old.owner,
+        _proof(request, wanted.token),
         wanted.key,
         request.actor,
-        _stead(request),
-        requeue=wanted.requeue,
-        version=wanted.record_version,
+        wanted.requeue,
+        wanted.record_version,
+        by=_stead(request),
     )
-    view = _told(request, view)
+    view = _told(request, await admission.change(case))
     return StatusAnswer(STATUSES[view.lease.state], shown_to(request, view))
 
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
-    reason, gone = request.body.reason, request.body.holder_is_gone
-    reason = check_text("reason", reason, DETAIL_LENGTH_MAX)
-    lease = await _lease(request)
-    view = await request.service.admission.revoke(lease, reason, by=request.actor, gone=gone)
-    return await _alone(request, view)
+    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
+    lease, admission, by = await _lease(request), request.service.admission, OnBehalf(request.actor)
+    case: LeaseCase = LeaseRevoke(lease, reason, by=by)
+    if request.body.holder_is_gone:
+        pools = _pools(await admission.queries.lease(lease))
+        case = HolderGone(lease, reason, frozenset(pools), by=by)
+    return await _alone(request, await admission.change(case))
 
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
     """Record the outcome of what the holder started."""
-    outcome = request.body
-    view = await request.service.admission.outcome(
-        await _lease(request),
-        _proof(request, outcome.token),
-        outcome.result,
-        check_text("detail", outcome.detail, DETAIL_LENGTH_MAX),
-        _stead(request),
-    )
-    return shown_to(request, view)
+    lease, outcome = await _lease(request), request.body
+    proof = _proof(request, outcome.token)
+    detail = check_text("detail", outcome.detail, DETAIL_LENGTH_MAX)
+    case = LeaseOutcome(lease, proof, outcome.result, detail, by=_stead(request))
+    return await _changed(request, case)
 
 
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
@@ -391,6 +390,11 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     if scope is not None and not (request.governs and all(map(scope.covers, _pools(view)))):
         return False
     return view.lease.owner == request.owner
+
+
+async def _changed(request: Request[Any, Any], case: LeaseCase) -> wire.Lease:
+    """Execute a case of a lease, and show the lease."""
+    return shown_to(request, await request.service.admission.change(case))
 
 
 async def _alone(request: Request[Any, Any], view: LeaseView) -> wire.Lease:

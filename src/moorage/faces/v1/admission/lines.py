@@ -4,6 +4,7 @@ from moorage.core.errors import Code, Error
 from moorage.faces.v1.admission.leases import lease_id, lease_shown
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.admission.lease_cases import OnBehalf, TicketForce, TicketMove
 from moorage.wire import admission as wire
 
 
@@ -12,14 +13,14 @@ async def move(request: Request[wire.MoveWanted, None]) -> wire.Lease:
     wanted, lease = request.body, lease_id(request)
     if wanted.first == (wanted.priority is not None):
         raise Error(Code.INVALID, "Give either a priority, or first: true.")
-    view = await request.service.admission.move(lease, wanted.priority, by=request.actor)
-    return lease_shown(view, mine=True)
+    case = TicketMove(lease, wanted.priority, by=OnBehalf(request.actor))
+    return lease_shown(await request.service.admission.change(case), mine=True)
 
 
 async def force(request: Request[None, None]) -> wire.Lease:
     """Grant a waiting ticket at once."""
-    view = await request.service.admission.force(lease_id(request), by=request.actor)
-    return lease_shown(view, mine=True)
+    case = TicketForce(lease_id(request), by=OnBehalf(request.actor))
+    return lease_shown(await request.service.admission.change(case), mine=True)
 
 
 ROUTES = (

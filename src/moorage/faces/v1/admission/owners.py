@@ -6,7 +6,7 @@ from moorage.core.wildcards import is_entry
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, permits
-from moorage.service.admission.ending.revoke_cases import Clearing
+from moorage.service.admission.ending import Clearing
 from moorage.service.token_ends import BOTH
 from moorage.service.values import check_text
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted

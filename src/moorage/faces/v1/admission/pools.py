@@ -11,7 +11,7 @@ from moorage.faces.v1 import roles
 from moorage.faces.v1.admission.leases import lease_shown
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
-from moorage.service.admission.pool_cases import spec_of
+from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut, spec_of
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.values import (
     check_text,
@@ -52,38 +52,29 @@ async def read(request: Request[None, None]) -> wire.Pool:
 async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
     """Create or update a pool."""
     name, wanted = request.variables["name"], request.body
-    view = await request.service.admission.pool_put(
-        name,
-        spec_of(wanted),
-        wanted.generation,
-        by=request.actor,
-        paced=wanted.pacing == "auto",
+    case = PoolPut(
+        name, request.actor, spec_of(wanted), wanted.generation, paced=wanted.pacing == "auto"
     )
-    return pool_shown(view)
+    return pool_shown(await request.service.admission.change_pool(case))
 
 
 async def delete(request: Request[None, None]) -> None:
     """Delete a pool that is not in use."""
-    await request.service.admission.pool_delete(request.variables["name"], by=request.actor)
+    case = PoolDelete(request.variables["name"], request.actor)
+    await request.service.transactor.submit(case)
 
 
 async def pause(request: Request[wire.PauseWanted, None]) -> wire.Pool:
     """Stop granting from a pool."""
-    view = await request.service.admission.pool_pause(
-        request.variables["name"],
-        True,
-        by=request.actor,
-        reason=check_text("reason", request.body.reason, DETAIL_LENGTH_MAX),
-    )
-    return pool_shown(view)
+    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
+    case = PoolPause(request.variables["name"], request.actor, True, reason)
+    return pool_shown(await request.service.admission.change_pool(case))
 
 
 async def resume(request: Request[None, None]) -> wire.Pool:
     """Resume granting from a pool."""
-    view = await request.service.admission.pool_pause(
-        request.variables["name"], False, by=request.actor
-    )
-    return pool_shown(view)
+    case = PoolPause(request.variables["name"], request.actor, False)
+    return pool_shown(await request.service.admission.change_pool(case))
 
 
 async def report(request: Request[None, ReportAsked]) -> PoolReport:

@@ -11,7 +11,8 @@ from moorage.core.errors import Code, Error
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
-from moorage.service.admission.slotted.slots import OwedView, SlotView
+from moorage.service.admission import slots
+from moorage.service.admission.slots import OwedView, SlotView
 from moorage.service.values import time_of, time_or_none
 from moorage.wire import slots as wire
 from moorage.wire.pages import PageAsked
@@ -33,36 +34,35 @@ async def list_slots(request: Request[None, PageAsked]) -> wire.SlotPage:
 async def add_slots(request: Request[wire.SlotsWanted, None]) -> None:
     """Make free slots."""
     name, wanted = request.variables["name"], request.body
-    await request.service.admission.slots.add(name, wanted.names, wanted.labels, request.actor)
+    case = slots.SlotsAdd(name, wanted.names, wanted.labels, request.actor)
+    await request.service.transactor.submit(case)
 
 
 async def label_slot(request: Request[wire.SlotLabelsWanted, None]) -> wire.Slot:
     """Replace the labels of a slot."""
-    pool, name = _named(request)
-    await request.service.admission.slots.label(pool, name, request.body.labels, request.actor)
+    case = slots.SlotLabel(*_named(request), request.actor, request.body.labels)
+    await request.service.transactor.submit(case)
     return await _one(request)
 
 
 async def drain_slot(request: Request[wire.DrainWanted, None]) -> wire.Drained:
     """Keep a slot from further grants."""
-    (pool, name), wanted = _named(request), request.body
-    slots = request.service.admission.slots
-    await slots.drain(pool, name, request.actor, keep=wanted.keep, reason=wanted.reason)
-    view = await slots.one(pool, name)
+    wanted, service = request.body, request.service
+    case = slots.SlotDrain(*_named(request), request.actor, wanted.keep, wanted.reason)
+    await service.transactor.submit(case)
+    view = await service.admission.slots.one(*_named(request))
     return wire.Drained(slot=None if view is None else slot_shown(view))
 
 
 async def resume_slot(request: Request[None, None]) -> wire.Slot:
     """Let a drained slot be granted again."""
-    pool, name = _named(request)
-    await request.service.admission.slots.resume(pool, name, request.actor)
+    await request.service.transactor.submit(slots.SlotResume(*_named(request), request.actor))
     return await _one(request)
 
 
 async def remove_slot(request: Request[None, None]) -> None:
     """Remove a free slot."""
-    pool, name = _named(request)
-    await request.service.admission.slots.remove(pool, name, request.actor)
+    await request.service.transactor.submit(slots.SlotRemove(*_named(request), request.actor))
 
 
 def _named(request: Request[Any, None]) -> tuple[str, str]:

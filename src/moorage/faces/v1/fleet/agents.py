@@ -14,6 +14,9 @@ from moorage.core.ids import AgentId, ProviderId
 from moorage.faces.v1.fleet.machines import OWN, agent_id, agent_shown
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.fleet.agent_case import AgentCase
+from moorage.service.fleet.agent_cases import AgentPut, AgentRoot
+from moorage.service.fleet.policy_cases import AgentDesired, AgentPolicy
 from moorage.service.fleet.queries import AgentFilter
 from moorage.service.ids import ALL_IDS, ids_with
 from moorage.service.values import (
@@ -56,23 +59,24 @@ async def put(request: Request[wire.AgentWanted, None]) -> wire.Agent:
     uuid, wanted = agent_id(request), request.body
     policy = None if wanted.policy is None else Policy(wanted.policy)
     root = None if wanted.root is None else ProviderId(uuid_of(wanted.root, "root"))
-    await request.service.fleet.put(uuid, wanted.group, wanted.labels, policy, request.actor, root)
-    return await _shown(request, uuid)
+    known = request.service.fleet.directory.get(uuid)
+    case = AgentPut(uuid, request.actor, wanted.group, wanted.labels, policy, root, known=known)
+    return await _changed(request, case)
 
 
 async def give_root(request: Request[wire.AgentRootRequest, None]) -> wire.Agent:
     """Let an agent have an existing provider as root."""
     uuid, root = agent_id(request), ProviderId(uuid_of(request.body.root, "root"))
-    await request.service.fleet.root(uuid, root, request.actor)
-    return await _shown(request, uuid)
+    known = request.service.fleet.directory.get(uuid)
+    return await _changed(request, AgentRoot(uuid, request.actor, root, known=known))
 
 
 async def desired(request: Request[wire.DesiredRequest, None]) -> wire.Agent:
     """Set how much a machine should have of a class."""
     uuid, wanted = agent_id(request), request.body
-    spec = desired_of(wanted)
-    await request.service.fleet.desired(uuid, spec, wanted.reason, request.actor)
-    return await _shown(request, uuid)
+    spec, known = desired_of(wanted), request.service.fleet.directory.get(uuid)
+    case = AgentDesired(uuid, request.actor, spec, wanted.reason, known=known)
+    return await _changed(request, case)
 
 
 async def drain(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
@@ -106,10 +110,15 @@ async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> 
         if until is not None:
             raise Error(Code.INVALID, "A drain ends at `until` or `lasts` for a while, not both.")
         until = Instant(request.service.clock.now() + microseconds("lasts", wanted.lasts))
-    await request.service.fleet.policy(
-        uuid, action, wanted.reason, request.actor, until=until, force=wanted.force
-    )
-    return await _shown(request, uuid)
+    known = request.service.fleet.directory.get(uuid)
+    case = AgentPolicy(uuid, request.actor, action, wanted.reason, until, wanted.force, known=known)
+    return await _changed(request, case)
+
+
+async def _changed(request: Request[Any, Any], case: AgentCase) -> wire.Agent:
+    """Execute a case of an agent, and show the agent."""
+    await request.service.transactor.submit(case)
+    return await _shown(request, case.agent)
 
 
 async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:

@@ -5,6 +5,8 @@ from moorage.core.fleet.model import (
 )
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
+from moorage.service.fleet.liveness_cases import GroupWait
+from moorage.service.fleet.policy_cases import GroupDelete
 from moorage.service.fleet.queries import GroupView
 from moorage.service.values import (
     microseconds,
@@ -39,7 +41,8 @@ async def put(request: Request[wire.GroupWanted, None]) -> wire.AgentGroup:
 
 async def delete(request: Request[None, None]) -> None:
     """Delete a group without active agents."""
-    await request.service.fleet.group_delete(request.variables["name"], request.actor)
+    case = GroupDelete(request.variables["name"], request.actor)
+    await request.service.transactor.submit(case)
 
 
 async def confirm(request: Request[None, None]) -> wire.AgentGroup:
@@ -53,7 +56,7 @@ async def wait(request: Request[wire.GroupWaitRequest, None]) -> wire.AgentGroup
     """Declare no member of a group lost for some time."""
     name = request.variables["name"]
     lasts = microseconds("seconds", request.body.seconds)
-    await request.service.fleet.group_wait(name, lasts, request.actor)
+    await request.service.transactor.submit(GroupWait(name, request.actor, lasts))
     return group_shown(await request.service.fleet.queries.group(name))
 
 

@@ -23,6 +23,7 @@ from moorage.core.ids import AgentId, ConsumerId, ProviderId
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import PromptRequest, Request, Route
 from moorage.service.access.roles import Role, ScopedRole
+from moorage.service.fleet.agent_cases import AgentEnroll
 from moorage.service.fleet.queries import AgentView
 from moorage.service.fleet.service import Fleet
 from moorage.service.values import (
@@ -52,7 +53,8 @@ async def enroll(request: Request[wire.EnrollRequest, None]) -> wire.Enrolled:
     wanted, uuid = request.body, agent_id(request)
     roles.check_scope(request.scope, [wanted.group])
     service = request.service
-    await service.fleet.enroll(uuid, wanted.group, wanted.labels, request.actor)
+    case = AgentEnroll(uuid, request.actor, wanted.group, wanted.labels)
+    await service.transactor.submit(case)
     secret, _ = await service.access.create(
         f"agent-{uuid}", ScopedRole.AGENT.value, by=request.actor, scope={"agent": [uuid]}
     )

@@ -10,7 +10,7 @@ from moorage.core.service_time import Moment
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role, ScopedRole
-from moorage.service.fleet.reporter_cases import Told
+from moorage.service.fleet.reporter_cases import Join, Leave, Observe, PinNodes, Told
 from moorage.service.fleet.reporters import GroupView
 from moorage.service.values import instant_of, microseconds, time_of, time_or_none, uuid_of
 from moorage.wire import reporting as wire
@@ -35,8 +35,8 @@ async def join(request: Request[wire.MemberWanted, None]) -> wire.Membership:
     if (last := wanted.last_pass) is not None:
         told = Told(microseconds("last_pass.age", last.age), last.nodes, last.refused)
     member = request.variables["member"]
-    found = await request.service.reporters.join(
-        group, member, instance, ttl, told, renew=wanted.renew
+    found = await request.service.transactor.submit(
+        Join(group, member, instance, ttl, told, wanted.renew)
     )
     return wire.Membership(
         token=found.member.token,
@@ -50,14 +50,14 @@ async def leave(request: Request[None, wire.LeaveAsked]) -> None:
     """Leave a group: its nodes get other owners at once."""
     group, instance = group_of(request), request.parameters.instance
     wanted = None if instance is None else uuid_of(instance, "instance")
-    await request.service.reporters.leave(group, request.variables["member"], wanted)
+    await request.service.transactor.submit(Leave(group, request.variables["member"], wanted))
 
 
 async def observed(request: Request[wire.ObservedWanted, None]) -> wire.ReporterGroup:
     """Replace the members of a group that somebody else observes."""
     group, seen = group_of(request), request.body
     at = instant_of("seen_at", seen.seen_at)
-    await request.service.reporters.observe(group, seen.members, at, seen.error)
+    await request.service.transactor.submit(Observe(group, seen.members, at, seen.error))
     return _shown(await request.service.reporters.group(group))
 
 
@@ -65,7 +65,7 @@ async def pin(request: Request[wire.PinsWanted, None]) -> wire.ReporterGroup:
     """Pin nodes to a member, or remove their pins."""
     group, wanted = group_of(request), request.body
     nodes = [ProviderId(uuid_of(node, "A node")) for node in wanted.nodes]
-    await request.service.reporters.pin(group, nodes, wanted.member, request.actor)
+    await request.service.transactor.submit(PinNodes(group, nodes, wanted.member, request.actor))
     return _shown(await request.service.reporters.group(group))
 
 
