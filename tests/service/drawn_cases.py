@@ -12,8 +12,8 @@ from typing import Any
 from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.compat.lease_proxy import names_of
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, Result, Slot
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, in_order
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import SECOND, Instant
@@ -42,7 +42,7 @@ POOLS = (*LIMITED, *SLOTTED, GROWING, NATIVE)
 
 OWN = "-aaaa-7aaa-8aaa-aaaaaaaaaaaa"
 
-OWNERS = ("me", "me", "you", OWNER)
+OWNERS = ("me", "me", "you", LEASE_PROXY)
 CLIENTS = ("ann", "bob")
 STATES = ("free", "free", "dirty")
 
@@ -133,9 +133,9 @@ class Drawing:
     def _ask(self) -> Maker:
         dice, needs = self.dice, self._needs()
         owner = dice.choice(OWNERS)
-        if owner == OWNER:  # the lease proxy's clients name one pool
+        if owner == LEASE_PROXY:  # the lease proxy's clients name one pool
             needs = needs[:1]
-        pull = owner != OWNER and self._chance(0.2)
+        pull = owner != LEASE_PROXY and self._chance(0.2)
         ask = LeaseRequest(
             id=self.fresh(),
             owner=owner,
@@ -373,6 +373,6 @@ class Drawing:
 
     def _proxy_back(self) -> Maker:
         """Release a unit of a lease of the proxy."""
-        mine = [one for one in self._leases() if one.owner == OWNER]
+        mine = [one for one in self._leases() if one.owner == LEASE_PROXY]
         names = names_of(self.dice.choice(mine)) if mine else []
         return partial(GiveBack, self.dice.choice(names or ["none"]))

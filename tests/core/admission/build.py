@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from moorage.core.admission import expiry, leases, pools, retries
+from moorage.core.admission import expiry, leases, lines, pools
 from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
-from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, PoolSpec, Slot, due_of
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND, Instant
@@ -138,8 +137,8 @@ class World:
 
     def retry(self, key: str, new: LeaseRequest, proof: Proof = OPERATOR, **how: Any) -> LeaseId:
         """Release a lease and ask again under a new key."""
-        wish = retries.Retry(new, **how)
-        return self.do(retries.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, wish))
+        wish = leases.Retry(new, **how)
+        return self.do(leases.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, wish))
 
     def move(self, key: str, priority: int | None = None) -> LeaseId:
         """Give a ticket another priority, or make it the first in all its lines."""
@@ -148,11 +147,11 @@ class World:
             for need in ticket.needs if ticket.state == "waiting" else ():
                 place = self.facts.heads.get(need.pool, order(ticket))
                 self.facts.heads[need.pool] = min(place, order(ticket))
-        return self.do(moving.move(self.facts, LeaseId(key), priority))
+        return self.do(lines.move(self.facts, LeaseId(key), priority))
 
     def force(self, key: str) -> LeaseId:
         """Force the grant of a ticket."""
-        return self.do(forcing.force(self.facts, self.moment, LeaseId(key)))
+        return self.do(lines.force(self.facts, self.moment, LeaseId(key)))
 
     def pause(self, name: str, paused: bool = True, reason: str = "") -> Pool:
         """Pause or resume a pool."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission.forecast.queue_order import Queue, queue_of
+from moorage.core.admission.forecast.eta import Queue, queue_of
 from moorage.service.admission import positions
 from moorage.service.admission.ended import EndedKept, EndedLeases
 from moorage.service.admission.positions import SHORT

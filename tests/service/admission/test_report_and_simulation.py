@@ -23,7 +23,8 @@ from moorage.core.admission.forecast.simulate import (
     summary,
 )
 from moorage.core.admission.forecast.statistics import percentiles
-from moorage.core.admission.model import Need, Pacing, PoolSpec, pacing_default
+from moorage.core.admission.model import Need, Pacing, PoolSpec
+from moorage.core.admission.pacing import pacing_default
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import DAY, HOUR, SECOND
 from moorage.core.errors import Code, Error

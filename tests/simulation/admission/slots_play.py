@@ -12,8 +12,8 @@ from typing import Any
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, LEASED, Need, PoolSpec, Slot, due_of
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.pools import new_pool
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import Instant
@@ -293,7 +293,7 @@ class SlotsPlay:
             digest=f"{ticket.pool} {ticket.units}",
             needs=(Need(ticket.pool, ticket.units),),
             patience=ticket.patience,
-            attended=owner == OWNER,
+            attended=owner == LEASE_PROXY,
         )
         return self._do(lease_cases.LeaseAcquire(LeaseId(""), request=ask))
 
@@ -367,9 +367,9 @@ class SlotsPlay:
     def _proxy(self) -> None:
         pool = self.dice.choice(POOLS)
         rules = self.model.rules[pool]
-        ticket = self._ticket(PROXY, OWNER, pool, hold=rules.hold)
+        ticket = self._ticket(PROXY, LEASE_PROXY, pool, hold=rules.hold)
         ticket.deadline += naive.PRESENCE
-        self._ask(ticket, OWNER, ticket.id)
+        self._ask(ticket, LEASE_PROXY, ticket.id)
         self.model.arrive(ticket)
         self.model.admit()
 

@@ -108,7 +108,7 @@ ADMISSION_BUGS = (
     Bug(
         "I7",
         "who retries loses its ticket",
-        f"{CORE}/retries.py",
+        f"{CORE}/leases.py",
         "    enter(draft, new, old if keeps_place else None, old)\n",
         "",
     ),
@@ -136,21 +136,21 @@ ADMISSION_BUGS = (
     Bug(
         "I9",
         "who is moved comes before all that asked earlier",
-        f"{CORE}/line/moving.py",
+        f"{CORE}/lines.py",
         "priority=priority, priority_asked=asked)\n",
         "priority=priority, priority_asked=asked, arrival=0)\n",
     ),
     Bug(
         "I8",
         "who is made first comes after those with the same priority",
-        f"{CORE}/line/moving.py",
+        f"{CORE}/lines.py",
         "-rank + (arrival < ticket.arrival)",
         "-rank",
     ),
     Bug(
         "I8",
         "who was first and was lowered in the same batch stays behind",
-        f"{CORE}/line/moving.py",
+        f"{CORE}/lines.py",
         "        if head is not None:\n",
         "        if head is not None and head[1] != ticket.arrival:\n",
     ),

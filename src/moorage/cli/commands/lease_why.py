@@ -23,7 +23,7 @@ from moorage.cli.support.views.lease_text import (
 )
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
-from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.ids import is_normal, is_prefix
 from moorage.wire.admission import Lease
 from moorage.wire.labels import HOLDER, HOST, JOB, USER, holder_of
@@ -82,7 +82,7 @@ def _found(admission: Admission, name: str) -> Iterator[Lease]:
 
 def _whole(admission: Admission, lease: Lease) -> Lease:
     """Return a lease with its late releases, which lists do not have."""
-    return admission.lease(lease.id) if lease.owner == OWNER and lease.slots else lease
+    return admission.lease(lease.id) if lease.owner == LEASE_PROXY and lease.slots else lease
 
 
 def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:

@@ -31,10 +31,9 @@ from moorage.core.admission.bars import (
     silence_ends,
 )
 from moorage.core.admission.draft import Draft
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import Immediate
+from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
-from moorage.core.admission.slotted.idle_slots import IdleSlots
+from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId

@@ -9,8 +9,7 @@ import secrets
 
 from msgspec import structs
 
-from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.owners import BOSKOS, is_reserved
+from moorage.core.admission.owners import BOSKOS, LEASE_PROXY, is_reserved
 from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
@@ -309,7 +308,7 @@ def _check_owner(name: str, project_id: str | None) -> None:
             Code.INVALID,
             "A token's name must not contain '/', because an owner of leases is PROJECT/NAME."
             f" Its name and its project must not begin with '{BOSKOS}' or '{GOVERNOR}', or be"
-            f" '{OWNER}', because these names own the leases of Boskos, of governors and of"
+            f" '{LEASE_PROXY}', because these names own the leases of Boskos, of governors and of"
             " the lease proxy.",
         )
 

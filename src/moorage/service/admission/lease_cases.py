@@ -10,11 +10,10 @@ from typing import Any, overload
 
 from msgspec import json, structs, to_builtins
 
-from moorage.core.admission import bounds, expiry, leases, requests, retries
+from moorage.core.admission import bounds, expiry, leases, lines, requests
 from moorage.core.admission.bars import waits_until
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import Lease, Result
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND, Instant
@@ -365,14 +364,12 @@ class LeaseRetry(LeaseCase):
         if old is None:
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
-        request = retries.request_again(old, self.fresh, self.key, standing(self.caller.role))
+        request = leases.request_again(old, self.fresh, self.key, standing(self.caller.role))
         request = request.heard(until)
         if self.by is not None and self.by.own != old.owner:  # the answer does not reach the holder
             request = structs.replace(request, attended=False)
-        how = retries.Retry(request, self.requeue, self.version)
-        changes, self.lease = retries.retry(
-            facts, when.moment, when.wall, self.old, self.proof, how
-        )
+        how = leases.Retry(request, self.requeue, self.version)
+        changes, self.lease = leases.retry(facts, when.moment, when.wall, self.old, self.proof, how)
         self.leave("lease.retry", old, changes, when, lease=self.lease, key=self.key)
         if request.forced and changes.leases:
             self.rows.append(_forced_row(when, self.caller, self.lease, request))
@@ -461,7 +458,7 @@ class TicketMove(LeaseCase):
 
     def decide(self, world: World, when: When) -> Changes:
         before = world.admission.leases.get(self.lease)
-        changes, _ = moving.move(world.admission, self.lease, self.priority)
+        changes, _ = lines.move(world.admission, self.lease, self.priority)
         _leave_moved(self, "lease.move", before, changes, when)
         return Changes(admission=changes)
 
@@ -472,7 +469,7 @@ class TicketForce(LeaseCase):
 
     def decide(self, world: World, when: When) -> Changes:
         before = world.admission.leases.get(self.lease)
-        changes, _ = forcing.force(world.admission, when.moment, self.lease)
+        changes, _ = lines.force(world.admission, when.moment, self.lease)
         _leave_moved(self, "lease.force", before, changes, when)
         return Changes(admission=changes)
 

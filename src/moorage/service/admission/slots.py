@@ -7,12 +7,12 @@ from typing import Any
 from msgspec import Struct
 
 from moorage.core.admission import late_releases
+from moorage.core.admission import slot_changes as slot_changes
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Lease, Pool, Slot
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.pools import not_found
-from moorage.core.admission.slotted import changes as slot_changes
 from moorage.core.admission.units import is_resting
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -79,7 +79,7 @@ class Slots:
 
         While it has its slots, also those that count as those of earlier holders.
         """
-        if lease.owner != OWNER or lease.state == "waiting":
+        if lease.owner != LEASE_PROXY or lease.state == "waiting":
             return []
         pools = {need.pool for need in lease.needs}
         with errors.translated():

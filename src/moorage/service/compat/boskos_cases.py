@@ -8,8 +8,8 @@ from moorage.core.admission import slot_config
 from moorage.core.admission.compat import boskos, boskos_strict, slots_by_name
 from moorage.core.admission.compat.boskos import Acquired, AcquireRequest
 from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Immediate
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import Slot
 from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.slot_config import SlotConfig

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from moorage.core.admission.compat import lease_proxy
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Lease, Need
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -105,7 +105,7 @@ class LeaseProxy:
             CallerGoneError: the caller has disconnected.
         """
         request = LeaseRequest(
-            owner=OWNER,
+            owner=LEASE_PROXY,
             key=str(uuid4()),
             needs=(Need(pool, count),),
             labels=cut_to_fit(labels or {}),
@@ -165,7 +165,7 @@ class LeaseProxy:
     async def _release(self, lease: LeaseId, *, gave_up: bool = False) -> None:
         """Release a lease; if that fails, keep trying in the background."""
         try:
-            await self._admission.change(LeaseRelease(lease, Proof(OWNER), gave_up=gave_up))
+            await self._admission.change(LeaseRelease(lease, Proof(LEASE_PROXY), gave_up=gave_up))
         except Error as error:
             log.warning(
                 "cannot release lease %s, which no client knows; trying again: %s",
@@ -181,7 +181,7 @@ class LeaseProxy:
             while True:  # no `Loop`: it ends once the lease is released
                 await asyncio.sleep(RETRY_SECONDS)
                 try:
-                    await self._admission.change(LeaseRelease(lease, Proof(OWNER)))
+                    await self._admission.change(LeaseRelease(lease, Proof(LEASE_PROXY)))
                 except Error as error:
                     if error.code != Code.LEASE_NOT_FOUND:
                         continue

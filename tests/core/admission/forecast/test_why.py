@@ -5,9 +5,8 @@ from msgspec import structs
 
 from moorage.core.admission import leases
 from moorage.core.admission.bars import silence_ends
-from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook
+from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook, Queue, Waiter, queue_of
 from moorage.core.admission.forecast.holders import Holders, Holding
-from moorage.core.admission.forecast.queue_order import Queue, Waiter, queue_of
 from moorage.core.admission.forecast.why import (
     CODES,
     Evidence,

@@ -13,12 +13,10 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.bars import lives_on
 from moorage.core.admission.bounds import is_full
-from moorage.core.admission.draft import Draft
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import Immediate
+from moorage.core.admission.draft import Draft, grow
+from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import Lease, Need, Pool, Slot, key_left
 from moorage.core.admission.owners import BOSKOS
-from moorage.core.admission.slot_growth import grow
 from moorage.core.admission.slots import free
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error

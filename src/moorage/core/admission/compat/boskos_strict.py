@@ -22,8 +22,7 @@ from moorage.core.admission.compat.boskos import (
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Pool, Slot
-from moorage.core.admission.slot_config import slot_new
-from moorage.core.admission.slots import free
+from moorage.core.admission.slots import free, slot_new
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId

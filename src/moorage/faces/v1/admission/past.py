@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from moorage.core.admission.forecast.simulate import Summary
-from moorage.core.admission.model import Pacing, pacing_default
+from moorage.core.admission.model import Pacing
+from moorage.core.admission.pacing import pacing_default
 from moorage.core.admission.requests import check_duration
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
