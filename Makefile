@@ -36,6 +36,8 @@ CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
 E2E := osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations
+# What `make quick` runs.
+QUICK := tests/core tests/faces tests/store -m 'not played_in_part' -k 'not postgres'
 # Two at a time, and all tests of an orchestrator in one process, which starts it once.
 ORCHESTRATED := $(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q tests/orchestrators
 # Runs a command with a PostgreSQL in a folder.
@@ -58,7 +60,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations compare audit environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations compare audit environments check bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -80,20 +82,23 @@ ironic: $(IRONIC_VENV)/stamp ## Start a real OpenStack Ironic with 50 fake nodes
 gated-ironic: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Start a real Ironic with 50 fake nodes behind the gate, 5 busy at once (ARGS="--help")
 	@exec $(BIN)/python -m tests.gate.serve --moorage $(BIN)/moorage $(ARGS)
 
-test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 15 minutes)
+test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 12 minutes)
 	@failed=0; \
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS) || failed=1; \
-	$(MAKE) --no-print-directory conformance || failed=1; \
+	$(MAKE) --no-print-directory conformance-sqlite || failed=1; \
+	exit $$failed
+
+quick: $(VENV)/dev.stamp ## Run the tests that tell most in a minute: rules, stores on SQLite, faces
+	$(PYTEST) -q -n $(WORKERS) --dist worksteal $(QUICK) $(ARGS)
+
+thorough: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run what `make test` leaves out: the other seeds, the suite on PostgreSQL and with agents
+	@failed=0; \
+	MOORAGE_SEEDS=rest $(PYTEST) -q -n $(BUSY_WORKERS) --dist worksteal $(ARGS) || failed=1; \
+	$(MAKE) --no-print-directory --keep-going -j 2 --output-sync=target conformance-postgresql conformance-agents || failed=1; \
 	exit $$failed
 
 e2e: ## Run the functional tests of real clients, then compare answers with OpenStack Placement
-	@failed=0; \
-	for theme in $(E2E); do \
-		began=$$(date +%s); \
-		$(MAKE) --no-print-directory $$theme && ended=passed || { ended=failed; failed=1; }; \
-		echo "e2e: $$theme $$ended after $$(($$(date +%s) - began)) s, its environment included"; \
-	done; \
-	exit $$failed
+	@scripts/themes $(E2E)
 
 osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 	$(call on-both-engines,$(OSC_PLACEMENT_VENV)/$(CLIENT_TESTS) osc-placement)
@@ -192,8 +197,8 @@ bench-dashboard: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Measure 
 	$(BIN)/python -m bench.dashboard --browser $(BROWSER_VENV)/bin/python --chromium $(CHROMIUM) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
-	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)
-	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) tests/simulation \
+	MOORAGE_SOAK=1 $(PYTEST) --timeout 0 -n 0 tests/e2e/test_loop.py $(ARGS)
+	MOORAGE_SOAK=1 $(PYTEST) --timeout 0 -n $(BUSY_WORKERS) tests/simulation \
 		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/integrations tests/store | grep -v test_loop) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (10 minutes)

@@ -16,7 +16,7 @@ from bench.loop.page_probes import pages, paths
 from bench.loop.slot_probes import slots
 from bench.wire import NOBODY, Session, request
 from moorage.faces.placement.routes import routes
-from moorage.faces.v1.routes import ROUTES
+from moorage.wire.operations import operations_by_id
 
 BULK_HOSTS = 5_000
 LARGE = 100_000
@@ -405,5 +405,5 @@ def missing(probes: Iterable[Probe]) -> list[str]:
     """Return the routes and pages that no probe uses."""
     asked = {(one.method, one.route) for one in probes}
     there = {(one.method, one.path) for one in routes()}
-    there |= paths() | {(one.method, one.path) for one in ROUTES}
+    there |= paths() | {(one.method, one.path) for one in operations_by_id().values()}
     return sorted(f"{method} {path}" for method, path in there - asked)

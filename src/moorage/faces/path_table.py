@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from moorage.wire.operations.operation import VARIABLE
+
 
 class Addressed(Protocol):
     """One method at one address.
@@ -24,10 +26,6 @@ class Addressed(Protocol):
 
 
 T = TypeVar("T", bound=Addressed)
-
-VARIABLE = re.compile(r"\{(\w+)(\+?)\}")
-"""A variable in a path: its name, and `+` if it may span several segments."""
-
 
 HEAD_SEGMENTS = 3
 """The parts of `/v1/pools` between slashes, the empty one before the first slash included."""

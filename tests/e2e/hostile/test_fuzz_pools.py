@@ -5,7 +5,6 @@ times as many.
 """
 
 import asyncio
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -13,8 +12,9 @@ from tests.e2e.support.chance import judged, seeded
 from tests.e2e.support.peer import Peer, differences
 from tests.e2e.support.pool_fuzzer import Known, PoolFuzzer, complaint
 from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
+from tests.support.seeds import SOAK, is_share, played_in_part, portion
 
-REQUESTS = 12_000 * (20 if os.environ.get("MOORAGE_SOAK") else 1)
+REQUESTS = portion(12_000 * (20 if SOAK else 1))
 CONNECTIONS = 6
 
 
@@ -43,6 +43,7 @@ async def whole(served: BoskosServer, seed: int) -> Counter[str]:
     return seen
 
 
+@played_in_part
 def test_fuzz_of_pools(tmp_path: Path) -> None:
     """No 5xx, no connection without an answer, no traceback, and the server's check is clean."""
     with seeded() as seed:
@@ -61,4 +62,4 @@ def assert_useful(seen: Counter[str]) -> None:
     calls = {f"{method} {path}" for method, path, _ in fuzzer.native}
     calls |= {path for path, _ in fuzzer.second}
     missed = sorted(call for call in calls if not seen[call])
-    assert missed == [], seen
+    assert is_share() or missed == [], seen

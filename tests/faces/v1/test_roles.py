@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import pytest
 
-from moorage.faces.path_table import VARIABLE
 from moorage.faces.v1 import roles
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Route
@@ -15,6 +14,7 @@ from moorage.faces.web import Caller
 from moorage.service.access.roles import FIELDS, Role, Scope, ScopedRole, permits, standing
 from moorage.wire import enums
 from moorage.wire.enums import LadderRole
+from moorage.wire.operations.operation import VARIABLE
 from tests.e2e.support.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, Keystone, serve_keystone
 from tests.faces.v1.native import Native

@@ -1,14 +1,13 @@
 """Named slots over HTTP: made, listed page by page, labelled, drained, asked for by label."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from moorage.faces.path_table import Table
-from moorage.faces.v1.admission import pools as pool_routes
-from moorage.faces.v1.admission import slots as slot_routes
+from moorage.wire.operations import operations_by_id
+from moorage.wire.operations.operation import Operation
 from tests.faces.v1.native import Native
 
 POOL = "/v1/pools/clusters/aws"
@@ -126,12 +125,13 @@ def test_a_pool_may_be_called_slots(native: Native) -> None:
 
 def test_slots_below_a_pool_would_hide_other_pools() -> None:
     """The control: with `/v1/pools/NAME/slots`, a pool of that name could not be reached."""
+    pools = list(operations_by_id(("pools",)).values())
     below = [
-        replace(route, path=route.path.replace("}:slots", "}/slots"))
-        for route in slot_routes.ROUTES
+        Operation(f"{one.method} {one.path.replace('}:slots', '}/slots')}", role=None, summary="")
+        for one in pools
     ]
-    for routes, pool in (([*slot_routes.ROUTES], "clusters/slots"), (below, "clusters")):
-        found = Table([*routes, *pool_routes.ROUTES]).match("/v1/pools/clusters/slots")
+    for operations, pool in ((pools, "clusters/slots"), (below, "clusters")):
+        found = Table(operations).match("/v1/pools/clusters/slots")
         assert found is not None and found.variables["name"] == pool
 
 

@@ -104,7 +104,7 @@ class FleetSimulation:
 
     def story(self) -> str:
         """Return the seed and what happened last."""
-        return "\n".join([f"MOORAGE_FLEET_SEED={self.seed}; the last events:", *self.log])
+        return "\n".join([f"MOORAGE_SEED={self.seed}; the last events:", *self.log])
 
     def note(self, *words: object) -> None:
         """Write down an event."""

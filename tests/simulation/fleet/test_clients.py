@@ -1,14 +1,13 @@
-"""Runs seeds of a fleet whose providers a random client of the Placement API changes."""
+"""Seeds of a fleet whose providers a random client of the Placement API changes."""
 
 import asyncio
 import tempfile
 from pathlib import Path
 
-import pytest
-
 from tests.simulation.fleet.clients import ClientSimulation
+from tests.support.seeds import seeds
 
-SEEDS, CHUNKS, STEPS = 12, 4, 120
+STEPS = 120
 
 
 def run(seed: int) -> ClientSimulation:
@@ -17,9 +16,8 @@ def run(seed: int) -> ClientSimulation:
         return asyncio.run(ClientSimulation(seed, Path(folder)).run(STEPS))
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_seeds(chunk: int) -> None:
+@seeds(12, chunk=3)
+def test_seeds(seeds: list[int]) -> None:
     """Whatever a client does, the ledger offers what the agents say, and nothing more is taken."""
-    size = SEEDS // CHUNKS
-    runs = [run(seed) for seed in range(chunk * size, (chunk + 1) * size)]
+    runs = [run(seed) for seed in seeds]
     assert sum(one.taken for one in runs) > 0, "nothing is taken"

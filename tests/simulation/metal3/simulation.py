@@ -48,7 +48,7 @@ class Metal3Simulation(MoorageWorld):
     """The world of one seed. `run` raises `Violation`."""
 
     pool = POOL
-    variable = "MOORAGE_METAL3_SEED"
+    variable = "MOORAGE_SEED"
     pauses = (0.1, 2.0, 20.0)
 
     def __init__(self, seed: int) -> None:

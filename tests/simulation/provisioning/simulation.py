@@ -58,7 +58,7 @@ class ProvisioningSimulation(MoorageWorld):
     away = (IronicError, UnreachableError, RefusedError, UndecodableError, AwayError)
     away += (aiohttp.ClientError, TimeoutError)
     pool = POOL
-    variable = "MOORAGE_PROVISIONING_SEED"
+    variable = "MOORAGE_SEED"
     pauses = (0.1, 2.0, 20.0)
 
     def __init__(self, seed: int) -> None:

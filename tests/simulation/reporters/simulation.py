@@ -40,7 +40,7 @@ HIDDEN_MAX = 3.0
 class ReporterSimulation(VirtualWorld):
     """The world of one seed. `run` raises `Violation`."""
 
-    variable = "MOORAGE_REPORTERS_SEED"
+    variable = "MOORAGE_SEED"
     pauses = (0.1, 2.0, 20.0, 60.0)
 
     def __init__(self, seed: int) -> None:

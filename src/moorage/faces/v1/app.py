@@ -89,7 +89,7 @@ class V1Face:
         request: Request[Any, Any] | None = None
         try:
             route, variables = self._route(scope)
-            if route.routine:
+            if route.operation.routine:
                 scope[ROUTINE] = True
             request = await self._request(scope, receive, route, variables, request_id)
             answer = await route.handler(request)
@@ -155,7 +155,7 @@ class V1Face:
         parameters = None
         if route.parameters is not None:
             parameters = query_decode(query, route.parameters)
-        elif query and not route.free_query:
+        elif query:
             raise RefusalError(HTTPStatus.BAD_REQUEST, "This route has no query parameters.")
         body = None
         if route.body is not None:
@@ -163,7 +163,8 @@ class V1Face:
             if not raw and route.body_optional:
                 raw = b"{}"
             kind = route.body
-            body = raw if route.bulk else await decoded(raw, lambda: body_decode(raw, kind))
+            bulk = route.operation.bulk
+            body = raw if bulk else await decoded(raw, lambda: body_decode(raw, kind))
 
         return Request(
             service=self._service,
@@ -173,7 +174,6 @@ class V1Face:
             request_id=request_id,
             headers=headers,
             variables=variables,
-            query=query,
             parameters=parameters,
             body=body,
             prefix=scope.get("root_path", ""),
@@ -198,10 +198,10 @@ class V1Face:
                 "A valid token is required.",
                 headers=((b"www-authenticate", b"Bearer"),),
             )
-        return caller, roles.check_caller(caller, route.role, route.scopes, route.projects)
+        return caller, roles.check_caller(caller, route)
 
     def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> Awaitable[bytes]:
-        if route.bulk:
+        if route.operation.bulk:
             return body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
         return body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
 

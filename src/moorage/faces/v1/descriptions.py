@@ -1,29 +1,8 @@
-"""What the OpenAPI document says beyond the types: names, descriptions of parameters, examples."""
+"""What the OpenAPI document says beyond the types: descriptions of parameters, examples."""
 
 from typing import Any
 
 from moorage.wire import enums
-
-OPERATIONS = {
-    "contents_pool": "get_pool_contents",
-    "history_pool": "get_pool_history",
-    "alive_agent": "send_sign_of_life",
-    "change_lease": "set_lease_hold",
-    "desired_agent": "set_agent_desired",
-    "epoch_raise_database": "raise_epoch",
-    "explain_query": "explain_by_query",
-    "ghosts_reporter_group": "list_reporter_group_ghosts",
-    "nodes_reporter_group": "list_reporter_group_nodes",
-    "observed_reporter_group": "put_observed_members",
-    "outcome_lease": "report_lease_outcome",
-    "pin_reporter_group": "pin_nodes",
-    "pins_reporter_group": "list_pins",
-    "record_lease": "put_lease_record",
-    "report_agent": "put_agent_report",
-    "report_pool": "get_pool_report",
-    "starts_agent": "get_start",
-}
-"""Operation ids, where the route and its handler give no good name."""
 
 ENUMS: dict[str, Any] = {
     "AgentPolicy": enums.Policy,

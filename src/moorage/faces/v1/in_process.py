@@ -16,7 +16,6 @@ from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.faces.web import Caller, RefusalError, request_id_new
-from moorage.service.access.roles import Role
 from moorage.service.app import Service
 
 log = logging.getLogger("moorage.v1")
@@ -41,9 +40,7 @@ class InProcessApi:
         request_id = request_id_new()
         try:
             route, variables = self._route(method, path)
-            role = roles.check_caller(
-                caller, route.role or Role.READER, route.scopes, route.projects
-            )
+            role = roles.check_caller(caller, route)
             request: Request[Any, Any] = Request(
                 service=self._service,
                 caller=caller,
@@ -52,7 +49,6 @@ class InProcessApi:
                 request_id=request_id,
                 headers={},
                 variables=variables,
-                query=[*query],
                 parameters=_parameters(route, query),
                 body=None if route.body is None else fitted(body or {}, route.body),
                 disconnected=_never,
@@ -75,7 +71,7 @@ class InProcessApi:
         """Return whether the caller may call the route."""
         try:
             route, _ = self._route(method, path)
-            roles.check_caller(caller, route.role or Role.READER, route.scopes, route.projects)
+            roles.check_caller(caller, route)
         except ProblemError:
             return False
         return True
@@ -86,7 +82,7 @@ class InProcessApi:
         if match is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, problems.UNROUTED, f"No route at {path}.")
         route = match.by_method.get(method)
-        if route is None or route.bulk:
+        if route is None or route.operation.bulk:
             raise ProblemError(
                 HTTPStatus.METHOD_NOT_ALLOWED, problems.UNROUTED, f"No {method} at {path}."
             )

@@ -1,11 +1,11 @@
-"""The OpenAPI document, generated from the route table and the types of `wire`.
+"""The OpenAPI document, generated from the operations and the types of `wire`.
 
 Source: the OpenAPI Specification 3.1.
 """
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -16,22 +16,22 @@ import msgspec
 from msgspec import Raw
 
 from moorage import __version__
-from moorage.faces.path_table import VARIABLE
 from moorage.faces.v1.descriptions import (
     ANSWERS,
     BODIES,
     ENUM_DESCRIPTIONS,
     ENUMS,
-    OPERATIONS,
     PARAMETERS,
     VARIABLES,
 )
 from moorage.faces.v1.problems import MEDIA_TYPE
-from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.routing import Handlers, Request, body_optional
 from moorage.wire.changes import VALUES
+from moorage.wire.operations import feed as operations
+from moorage.wire.operations import operations_by_id
+from moorage.wire.operations.operation import VARIABLE, Operation
 from moorage.wire.problems import Problem
 
-PATH = "/v1/openapi.json"
 SERVER = b'"url": "/"'
 """The address of the server in the document; the first text of this form."""
 COMPONENTS = "#/components/schemas/{name}"
@@ -63,42 +63,21 @@ _TAGS = {
 }
 """Descriptions of the groups of operations, by the first segment of their paths."""
 
-_VERBS = {"page": "list", "index": "list", "read": "get", "answered": "get"}
-"""Verbs of operation ids, where they differ from the handler's name."""
-
-_PART = "slot"
-"""What a pool has: handlers with it in their names say what the operation is about."""
-
 _SEVERAL = "It may contain slashes, which need not be escaped."
 
 
-def route_of(routes: Iterable[Route]) -> Route:
-    """Return the route that serves the document of these routes and itself."""
+async def answered(request: Request[None, None]) -> Raw:
+    """Return the document, with the prefix that the server is mounted at."""
+    return Raw(_served(request.prefix) if request.prefix else DOCUMENT)
 
-    async def answered(request: Request[None, None]) -> Raw:
-        return Raw(_served(document, request.prefix)) if request.prefix else Raw(document)
 
-    route = Route(
-        method="GET",
-        path=PATH,
-        role=None,
-        summary="Return this document; no token is required.",
-        handler=answered,
-        answer=dict[str, Any],
-    )
-    document = encoded([*routes, route])
-    return route
+HANDLERS: Handlers = {operations.GET_OPENAPI: answered}
 
 
 @lru_cache(maxsize=4)
-def _served(document: bytes, prefix: str) -> bytes:
+def _served(prefix: str) -> bytes:
     """Return the document as a server below a prefix serves it."""
-    return document.replace(SERVER, b'"url": ' + msgspec.json.encode(prefix), 1)
-
-
-def encoded(routes: Iterable[Route]) -> bytes:
-    """Return the document of these routes as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(_document(list(routes))), indent=1) + b"\n"
+    return DOCUMENT.replace(SERVER, b'"url": ' + msgspec.json.encode(prefix), 1)
 
 
 def template_of(path: str) -> str:
@@ -106,8 +85,8 @@ def template_of(path: str) -> str:
     return VARIABLE.sub(r"{\1}", path)
 
 
-def _document(routes: list[Route]) -> dict[str, Any]:
-    types = _types(routes)
+def _document(every: Mapping[str, Operation[Any]]) -> dict[str, Any]:
+    types = _types(every.values())
     schemas, components = msgspec.json.schema_components(types, ref_template=COMPONENTS)
     found = dict(zip(map(_key, types), schemas, strict=True))
     _describe_values(components)
@@ -118,10 +97,9 @@ def _document(routes: list[Route]) -> dict[str, Any]:
     found = _with_named_values(found, named)
     components |= {name: _values(name) for name in ENUMS}
     paths: dict[str, dict[str, Any]] = {}
-    for route in routes:
-        paths.setdefault(template_of(route.path), {})[route.method.lower()] = _operation(
-            route, found
-        )
+    for name, operation in every.items():
+        methods = paths.setdefault(template_of(operation.path), {})
+        methods[operation.method.lower()] = _described(name, operation, found)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -143,10 +121,10 @@ def _document(routes: list[Route]) -> dict[str, Any]:
     }
 
 
-def _types(routes: list[Route]) -> list[Any]:
+def _types(every: Iterable[Operation[Any]]) -> list[Any]:
     types: dict[str, Any] = {_key(kind): kind for kind in (Problem, *VALUES.values())}
-    for route in routes:
-        for kind in (route.body, route.answer, *_parameter_types(route).values()):
+    for one in every:
+        for kind in (one.body, one.answer, *_parameter_types(one).values()):
             if kind is not None:
                 types.setdefault(_key(kind), kind)
     return list(types.values())
@@ -156,8 +134,8 @@ def _key(kind: Any) -> str:
     return repr(kind)
 
 
-def _parameter_types(route: Route) -> dict[str, Any]:
-    return {} if route.parameters is None else get_type_hints(route.parameters)
+def _parameter_types(operation: Operation[Any]) -> dict[str, Any]:
+    return {} if operation.parameters is None else get_type_hints(operation.parameters)
 
 
 def _dataclasses(types: Iterable[Any]) -> Iterator[Any]:
@@ -225,41 +203,33 @@ def _with_named_values(part: Any, named: dict[frozenset[str], str]) -> Any:
     return {"type": "string", **changed} if isinstance(values, list) else changed
 
 
-def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "operationId": _operation_id(route),
-        "tags": [_tag(route)],
-        "summary": route.summary,
-        "x-role": None if route.role is None else route.role.value,
-        "x-scoped-roles": [role.value for role in route.scopes],
-        "security": [] if route.role is None else [{"token": []}, {"bearer": []}],
-        "parameters": [*_path_parameters(route), *_query_parameters(route, schemas)],
-        "responses": {**_answer(route, schemas), "default": _problem(schemas)},
+def _described(name: str, operation: Operation[Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": name,
+        "tags": [_tag(operation)],
+        "summary": operation.summary,
+        "x-role": operation.role,
+        "x-scoped-roles": [*operation.scopes],
+        "security": [] if operation.role is None else [{"token": []}, {"bearer": []}],
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation, schemas)],
+        "responses": {**_answer(operation, schemas), "default": _problem(schemas)},
     }
-    if route.parameters is not None:
-        operation["description"] = inspect.getdoc(route.parameters) or ""
-    if route.body is not None:
-        example = BODIES[route.body.__name__]
-        content = {"application/json": {"schema": schemas[_key(route.body)], "example": example}}
-        operation["requestBody"] = {"required": not route.body_optional, "content": content}
-    return operation
+    if operation.parameters is not None:
+        described["description"] = inspect.getdoc(operation.parameters) or ""
+    if operation.body is not None:
+        example = BODIES[operation.body.__name__]
+        content = {
+            "application/json": {"schema": schemas[_key(operation.body)], "example": example}
+        }
+        described["requestBody"] = {"required": not body_optional(operation), "content": content}
+    return described
 
 
-def _tag(route: Route) -> str:
-    return re.split(r"[^\w-]", route.path.removeprefix("/v1/"), maxsplit=1)[0]
+def _tag(operation: Operation[Any]) -> str:
+    return re.split(r"[^\w-]", operation.path.removeprefix("/v1/"), maxsplit=1)[0]
 
 
-def _operation_id(route: Route) -> str:
-    """Return the operation's name in generated clients: `create_pool`, `list_leases`, `watch`."""
-    tag, name = _tag(route).replace("-", "_"), route.handler.__name__
-    if tag not in name and _PART not in name:
-        verb = _VERBS.get(name, name)
-        several = verb == "list" or route.bulk
-        name = f"{verb}_{tag if several else tag.removesuffix('s')}"
-    return OPERATIONS.get(name, name)
-
-
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
+def _path_parameters(operation: Operation[Any]) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -268,14 +238,14 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
             "description": f"{VARIABLES[name]} {_SEVERAL}" if several else VARIABLES[name],
             "schema": {"type": "string"},
         }
-        for name, several in VARIABLE.findall(route.path)
+        for name, several in VARIABLE.findall(operation.path)
     ]
 
 
-def _query_parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
-    if route.parameters is None:
+def _query_parameters(operation: Operation[Any], schemas: dict[str, Any]) -> list[dict[str, Any]]:
+    if operation.parameters is None:
         return []
-    hints = _parameter_types(route)
+    hints = _parameter_types(operation)
     return [
         {
             "name": one.name,
@@ -284,7 +254,7 @@ def _query_parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, A
             "description": PARAMETERS[one.name],
             "schema": {**schemas[_key(hints[one.name])], "default": _default(one)},
         }
-        for one in fields(route.parameters)
+        for one in fields(operation.parameters)
     ]
 
 
@@ -292,21 +262,25 @@ def _default(one: Field[Any]) -> Any:
     return one.default if one.default_factory is MISSING else one.default_factory()
 
 
-def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
-    if route.answer is None:
+def _answer(operation: Operation[Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    if operation.answer is None:
         return {"204": {"description": HTTPStatus.NO_CONTENT.phrase}}
     content: dict[str, Any] = {
-        media: {"schema": schemas[_key(route.answer)] if number == 0 else {"type": "string"}}
-        for number, media in enumerate(route.media)
+        media: {"schema": schemas[_key(operation.answer)] if number == 0 else {"type": "string"}}
+        for number, media in enumerate(operation.media)
     }
-    if (example := ANSWERS.get(getattr(route.answer, "__name__", ""))) is not None:
-        content[route.media[0]]["example"] = example
+    if (example := ANSWERS.get(getattr(operation.answer, "__name__", ""))) is not None:
+        content[operation.media[0]]["example"] = example
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
-        for status in (route.status, *route.also)
+        for status in (operation.status, *operation.also)
     }
 
 
 def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
     content = {MEDIA_TYPE: {"schema": schemas[_key(Problem)], "example": ANSWERS["Problem"]}}
     return {"description": "The request was refused and has changed nothing.", "content": content}
+
+
+DOCUMENT = msgspec.json.format(msgspec.json.encode(_document(operations_by_id())), indent=1) + b"\n"
+"""The document as indented JSON."""

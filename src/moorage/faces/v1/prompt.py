@@ -70,7 +70,7 @@ class PromptFace:
         if route.role is None or route.body is None or len(body) > self._limits.body_bytes_max:
             return None
         caller = recognized.caller
-        roles.check_caller(caller, route.role, route.scopes, route.projects)
+        roles.check_caller(caller, route)
         sent = plain_decode(body, route.body)
         if sent is None:
             return None

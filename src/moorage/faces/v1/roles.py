@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from moorage.faces.addresses import is_loopback
 from moorage.faces.v1.problems import ENCRYPTION_REQUIRED, FORBIDDEN, ProblemError
+from moorage.faces.v1.routing import Route
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role, Scope, ScopedRole, permits
 
@@ -44,29 +45,20 @@ def project_of(caller: Caller, role: Role | None) -> str | None:
     return caller.project_id if role in (Role.READER, Role.USER) else None
 
 
-def check_caller(
-    caller: Caller, least: Role, scopes: Collection[ScopedRole], projects: bool
-) -> Role | None:
+def check_caller(caller: Caller, route: Route) -> Role | None:
     """Check that a caller may call a route and return its role; None: it has a scoped role.
 
-    Args:
-        caller: the caller.
-        least: the least role of the ladder that may call.
-        scopes: the scoped roles that may call.
-        projects: whether callers that are bound to a project may call.
-
-    Raises:
-        ProblemError: 403, it may not.
+    Raises ProblemError: 403, it may not.
     """
-    scope = caller.scope
+    least, scope = route.role or Role.READER, caller.scope
     if scope is not None:
-        if scope.role not in scopes:
+        if scope.role not in route.scopes:
             raise _forbidden(f"A token of role '{scope.role}' may not do this.")
         return None
     role = role_of(caller)
     if role is None or not permits(least, role):
         raise _forbidden(f"This needs {_at_least(least)}.")
-    if not projects and project_of(caller, role) is not None:
+    if not route.operation.projects and project_of(caller, role) is not None:
         raise _forbidden("This shows all projects, but this token is bound to one.")
     return role
 

@@ -1,38 +1,26 @@
-"""The table of all routes, joined from the modules that hold the handlers."""
+"""The routes of all operations, with the handlers of the modules that hold them."""
 
-from moorage.faces.v1 import watch
+from moorage.faces.v1 import openapi, watch
 from moorage.faces.v1.admin import audit, database, tokens, whoami
 from moorage.faces.v1.admission import contents, leases, lines, owners, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
 from moorage.faces.v1.ledger import capacity, claims, consumers, explain, provider_pages, providers
-from moorage.faces.v1.openapi import route_of
-from moorage.faces.v1.routing import Route
+from moorage.faces.v1.routing import Handlers, route_of
+from moorage.wire.operations import operations_by_id
 
-HANDLED: tuple[Route, ...] = (
-    *tokens.ROUTES,
-    *whoami.ROUTES,
-    *database.ROUTES,
-    *audit.ROUTES,
-    *provider_pages.ROUTES,
-    *providers.ROUTES,
-    *consumers.ROUTES,
-    *capacity.ROUTES,
-    *claims.ROUTES,
-    *explain.ROUTES,
-    *slots.ROUTES,
-    *contents.ROUTES,
-    *past.ROUTES,
-    *pools.ROUTES,
-    *leases.ROUTES,
-    *lines.ROUTES,
-    *owners.ROUTES,
-    *agents.ROUTES,
-    *machines.ROUTES,
-    *groups.ROUTES,
-    *reporters.ROUTES,
-    *reports.ROUTES,
-    *watch.ROUTES,
+HANDLERS: Handlers = {
+    operation: handler
+    for module in (
+        *(audit, database, tokens, whoami),
+        *(capacity, claims, consumers, explain, provider_pages, providers),
+        *(contents, leases, lines, owners, past, pools, slots),
+        *(agents, groups, machines, reporters, reports),
+        *(openapi, watch),
+    )
+    for operation, handler in module.HANDLERS.items()
+}
+
+ROUTES = tuple(
+    route_of(one, HANDLERS[one], machines.PROMPTS.get(one)) for one in operations_by_id().values()
 )
-
-ROUTES = (*HANDLED, route_of(HANDLED))
-"""All routes, including the one that returns the OpenAPI document."""
+"""All routes, in the order of the description; of two paths that match, the first one counts."""

@@ -13,6 +13,7 @@ from moorage.faces.web import Caller
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role, Scope, ScopedRole
 from moorage.service.app import Service
+from moorage.wire.operations.operation import Operation
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -22,8 +23,8 @@ P = TypeVar("P")
 class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
     """The input of a handler: an authorized request, with all its input decoded.
 
-    `body` is of the route's type `body`, `parameters` of its type `parameters`; None if the route
-    has none. `query` is for routes whose parameters no type can describe.
+    `body` is of the operation's type `body`, `parameters` of its type `parameters`; None if it has
+    none.
     """
 
     service: Service
@@ -36,7 +37,6 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
     headers: Mapping[str, str]
     variables: Mapping[str, str]
     """The values of the variables in the route's path."""
-    query: list[tuple[str, str]]
     parameters: P
     body: B
     prefix: str = ""
@@ -101,14 +101,14 @@ class PromptRequest(Struct, Generic[B], frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class StatusAnswer(Generic[A]):
-    """The answer of a handler whose route has several statuses, with the one it chose."""
+    """The answer of a handler whose operation has several statuses, with the one it chose."""
 
     status: int
     body: A
 
 
 Handler = Callable[[Request[Any, Any]], Awaitable[Any]]
-"""Returns a value of the route's type `answer`, plain or as `StatusAnswer`, or a `Stream`.
+"""Returns a value of the operation's type `answer`, plain or as `StatusAnswer`, or a `Stream`.
 
 Raises Error, RefusalError.
 """
@@ -121,55 +121,62 @@ It may also raise what the handler would raise: then the handler is called.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """One method at one address. Its types are plain dataclasses of `wire`."""
+Handlers = Mapping[Operation[Any], Handler]
+"""What answers the operations of a module. A handler must check `Request.scope` if its operation is
+for scoped roles, and `Request.project` if it is for callers that are bound to a project. Of a bulk
+operation it receives the body as bytes and decodes it in pieces, so as not to delay others.
+"""
 
-    method: str
-    path: str
-    """Below the server's address; `{name}` stands for one segment, `{name+}` for one or more."""
+Prompts = Mapping[Operation[Any], PromptHandler]
+"""What answers most requests from memory, without a task for each. Only for operations with a role
+and a body, whose handler neither waits nor writes as a rule.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An operation with its handler, and what the server makes of its description."""
+
+    operation: Operation[Any]
+    handler: Handler
     role: Role | None
     """The least role of the ladder that may call; None: no token is needed."""
-    scopes: tuple[ScopedRole, ...] = ()
-    """The scoped roles that may call. The handler must check `Request.scope`."""
-    summary: str
-    """One sentence for the API reference."""
-    handler: Handler
-    body: type[Any] | None = None
-    parameters: type[Any] | None = None
-    """The query parameters: one field each, a scalar or a list of texts, all with defaults."""
-    answer: Any = None
-    """None: the answer has no body and its status is 204."""
-    status: int = 200
-    also: tuple[int, ...] = ()
-    """Other statuses that the handler may choose with `StatusAnswer`; the type is the same."""
-    projects: bool = False
-    """Whether readers and users that are bound to a project may call. If so, the handler must
-    check `Request.project`."""
-    bulk: bool = False
-    """Whether the body may have up to `bulk_bytes_max` bytes. If so, the handler receives it as
-    bytes and decodes it in pieces, so as not to delay others; `body` is documentation only."""
-    free_query: bool = False
-    """Whether the handler reads `Request.query` itself. If not, unknown parameters are refused."""
-    routine: bool = False
-    """Whether clients call it every few seconds: the access log omits its successes."""
-    prompt: PromptHandler | None = None
-    """Answers most requests from memory, without a task for each. Only for routes with a role and a
-    body, whose handler neither waits nor writes as a rule."""
-    media: tuple[str, ...] = ("application/json",)
-    """The content types of the route's answers."""
+    scopes: tuple[ScopedRole, ...]
+    """The scoped roles that may call."""
+    body: type[Any] | None
+    body_optional: bool
+    parameters: type[Any] | None
+    prompt: PromptHandler | None
 
     @property
-    def roles(self) -> list[str]:
-        """The least role of the ladder and the scoped roles that may call; empty: no token."""
-        return [one.value for one in (self.role, *self.scopes) if one is not None]
+    def method(self) -> str:
+        """The method of the operation."""
+        return self.operation.method
 
     @property
-    def body_optional(self) -> bool:
-        """Whether the body may be omitted: only that of a POST whose members all have defaults."""
-        if self.body is None or self.method != "POST":
-            return False
-        return not any(
-            field.default is MISSING and field.default_factory is MISSING
-            for field in fields(self.body)
-        )
+    def path(self) -> str:
+        """The path of the operation."""
+        return self.operation.path
+
+
+def route_of(operation: Operation[Any], handler: Handler, prompt: PromptHandler | None) -> Route:
+    """Return the route of an operation."""
+    return Route(
+        operation,
+        handler,
+        None if operation.role is None else Role(operation.role),
+        tuple(map(ScopedRole, operation.scopes)),
+        operation.body,
+        body_optional(operation),
+        operation.parameters,
+        prompt,
+    )
+
+
+def body_optional(operation: Operation[Any]) -> bool:
+    """Return whether the body may be omitted: that of a POST whose members all have defaults."""
+    if operation.body is None or operation.method != "POST":
+        return False
+    return not any(
+        one.default is MISSING and one.default_factory is MISSING for one in fields(operation.body)
+    )

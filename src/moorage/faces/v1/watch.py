@@ -14,13 +14,13 @@ from moorage.core.errors import Code, Error
 from moorage.faces.streaming import Stream
 from moorage.faces.v1 import problems
 from moorage.faces.v1.problems import ProblemError
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.feed.change_rows import value_of
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
 from moorage.service.pages import check_limit
 from moorage.service.values import check_wait
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
+from moorage.wire.operations import feed as operations
 
 EVENTS = "text/event-stream"
 
@@ -58,18 +58,9 @@ async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None
     return Changes(changes=[_shown(one) for one in window.changes], next=str(window.next))
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/watch",
-        role=Role.READER,
-        summary="Return every committed change after a cursor, in order; wait if there is none.",
-        handler=watch,
-        parameters=ChangesAsked,
-        answer=Changes,
-        media=("application/json", EVENTS),
-    ),
-)
+HANDLERS: Handlers = {
+    operations.WATCH: watch,
+}
 
 
 def _kinds(names: str | None) -> frozenset[str]:

@@ -277,5 +277,7 @@ def test_routes_with_a_prompt_handler() -> None:
     prompt = [route for route in ROUTES if route.prompt is not None]
     assert prompt
     for route in prompt:
-        assert route.routine and route.role is not None and route.body is not None
-        assert (route.status, route.also, route.bulk) == (200, (), False)
+        assert route.role is not None and route.body is not None
+        operation = route.operation
+        assert operation.routine and not operation.bulk
+        assert (operation.status, operation.also) == (200, ())

@@ -99,4 +99,4 @@ def test_no_host_stops_the_passes(tmp_path: Path) -> None:
         Admission(transport).pool_put("deploy", PoolWanted(limit=10_000, expire="keep", ttl=60.0))
         wanted = {"name": "govern", "role": "governor", "scope": {"pool": ["deploy"]}}
         made = transport.request("POST", "/v1/tokens", wanted)
-        asyncio.run(asyncio.wait_for(scene(server.url, made["token"]), 90))
+        asyncio.run(asyncio.wait_for(scene(server.url, made["token"]), 240))

@@ -1,9 +1,9 @@
 """The audit trail: administrative actions and who performed them."""
 
-from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.access.audit import entry_shown
-from moorage.service.access.roles import Role
 from moorage.wire.audit import AuditAsked, AuditPage
+from moorage.wire.operations import admin as operations
 
 
 async def page(request: Request[None, AuditAsked]) -> AuditPage:
@@ -13,14 +13,6 @@ async def page(request: Request[None, AuditAsked]) -> AuditPage:
     return AuditPage(entries=[entry_shown(row) for row in rows], next=following)
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/audit",
-        role=Role.ADMIN,
-        summary="List the audit log, newest first.",
-        handler=page,
-        parameters=AuditAsked,
-        answer=AuditPage,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.LIST_AUDIT: page,
+}

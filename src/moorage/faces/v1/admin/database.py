@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from pathlib import PurePath
 
-from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.faces.web import RefusalError
-from moorage.service.access.roles import Role
 from moorage.wire.admin import Backup, BackupWanted, Differences, Epoch
+from moorage.wire.operations import admin as operations
 
 
 async def backup(request: Request[BackupWanted, None]) -> Backup:
@@ -37,30 +37,8 @@ async def epoch_raise(request: Request[None, None]) -> Epoch:
     return Epoch(epoch=epoch, revision=revision)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/database/backup",
-        role=Role.ADMIN,
-        summary="Write a complete copy of the database to a new file in `backup_directory`.",
-        handler=backup,
-        body=BackupWanted,
-        answer=Backup,
-    ),
-    Route(
-        method="POST",
-        path="/v1/database/check",
-        role=Role.ADMIN,
-        summary="Recompute every sum, generation and tree, and list every difference.",
-        handler=check,
-        answer=Differences,
-    ),
-    Route(
-        method="POST",
-        path="/v1/database/epoch",
-        role=Role.ADMIN,
-        summary="Begin a new epoch, because the database was restored to an earlier state.",
-        handler=epoch_raise,
-        answer=Epoch,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.BACKUP_DATABASE: backup,
+    operations.CHECK_DATABASE: check,
+    operations.RAISE_EPOCH: epoch_raise,
+}

@@ -1,10 +1,10 @@
 """Tokens: create, list, rotate, revoke."""
 
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.access.token import token_shown
 from moorage.service.access.tokens import create_token, rotate_token
 from moorage.wire.admin import RotationWanted, TokenMade, TokenRevoked, Tokens, TokenWanted
+from moorage.wire.operations import admin as operations
 from moorage.wire.pages import PageAsked
 
 
@@ -32,42 +32,9 @@ async def revoke(request: Request[None, TokenRevoked]) -> None:
     await request.service.token_ends.revoke(token, request.actor, leases=leases)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/tokens",
-        role=Role.ADMIN,
-        summary="Create a token; only this response has its secret.",
-        handler=create,
-        body=TokenWanted,
-        answer=TokenMade,
-        status=201,
-    ),
-    Route(
-        method="GET",
-        path="/v1/tokens",
-        role=Role.ADMIN,
-        summary="List all tokens without their secrets, oldest first, including invalid ones.",
-        handler=index,
-        parameters=PageAsked,
-        answer=Tokens,
-    ),
-    Route(
-        method="POST",
-        path="/v1/tokens/{id}/rotate",
-        role=Role.ADMIN,
-        summary="Replace a token with a new one; the old one stays valid for a grace period.",
-        handler=rotate,
-        body=RotationWanted,
-        answer=TokenMade,
-        status=201,
-    ),
-    Route(
-        method="DELETE",
-        path="/v1/tokens/{id}",
-        role=Role.ADMIN,
-        summary="Revoke a token at once, and end its tickets.",
-        handler=revoke,
-        parameters=TokenRevoked,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.CREATE_TOKEN: create,
+    operations.LIST_TOKENS: index,
+    operations.ROTATE_TOKEN: rotate,
+    operations.REVOKE_TOKEN: revoke,
+}

@@ -2,10 +2,10 @@
 
 from moorage import __version__
 from moorage.core.errors import Error
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role, ScopedRole
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.values import time_or_none
 from moorage.wire.admin import WhoAmI
+from moorage.wire.operations import admin as operations
 
 
 async def whoami(request: Request[None, None]) -> WhoAmI:
@@ -23,18 +23,9 @@ async def whoami(request: Request[None, None]) -> WhoAmI:
     )
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/whoami",
-        role=Role.READER,
-        scopes=tuple(ScopedRole),
-        projects=True,
-        summary="Return the caller's name, role, project, scope and expiry; the server's version.",
-        handler=whoami,
-        answer=WhoAmI,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.WHOAMI: whoami,
+}
 
 
 def _owner(request: Request[None, None]) -> str | None:

@@ -3,9 +3,9 @@
 from moorage.faces.v1 import roles
 from moorage.faces.v1.admission.leases import shown_to
 from moorage.faces.v1.admission.pools import pool_shown
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role, ScopedRole
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.pages import check_limit
+from moorage.wire.operations import pools as operations
 from moorage.wire.pool_reports import PoolContents, PoolContentsAsked
 
 
@@ -28,16 +28,6 @@ async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
     )
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/pools/{name+}:contents",
-        role=Role.READER,
-        scopes=(ScopedRole.GOVERNOR,),
-        projects=True,
-        summary="Get one pool with its leases and its line, as of one revision.",
-        handler=contents,
-        parameters=PoolContentsAsked,
-        answer=PoolContents,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.GET_POOL_CONTENTS: contents,
+}

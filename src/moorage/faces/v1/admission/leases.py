@@ -19,8 +19,8 @@ from moorage.core.texts import is_name
 from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import roles
 from moorage.faces.v1.admission.slots import late_shown
-from moorage.faces.v1.routing import Request, Route, StatusAnswer
-from moorage.service.access.roles import Role, ScopedRole, permits
+from moorage.faces.v1.routing import Handlers, Request, StatusAnswer
+from moorage.service.access.roles import Role, permits
 from moorage.service.admission.ending import HolderGone, LeaseRevoke
 from moorage.service.admission.lease_cases import (
     LeaseCase,
@@ -47,9 +47,7 @@ from moorage.service.values import (
     uuid_of,
 )
 from moorage.wire import admission as wire
-
-GOVERNORS = (ScopedRole.GOVERNOR,)
-EITHER = (ScopedRole.JANITOR, ScopedRole.GOVERNOR)
+from moorage.wire.operations import leases as operations
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
 """HTTP status of the answer to a request for units, by the state of the lease."""
@@ -211,131 +209,19 @@ async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
     )
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/leases",
-        role=Role.USER,
-        scopes=GOVERNORS,
-        projects=True,
-        summary="Ask for units of pools, all or none: a lease (201), or a ticket that waits (202).",
-        handler=create,
-        body=wire.LeaseWanted,
-        parameters=wire.LeaseAsked,
-        answer=wire.Lease,
-        status=HTTPStatus.CREATED,
-        also=(HTTPStatus.ACCEPTED, HTTPStatus.OK),
-    ),
-    Route(
-        method="GET",
-        path="/v1/leases",
-        role=Role.READER,
-        scopes=EITHER,
-        projects=True,
-        summary="List leases and tickets, oldest request first.",
-        handler=page,
-        parameters=wire.LeasesAsked,
-        answer=wire.LeasePage,
-    ),
-    Route(
-        method="GET",
-        path="/v1/leases/verify",
-        role=Role.READER,
-        projects=True,
-        summary="Check whether a fencing token belongs to a lease that has units of a pool now.",
-        handler=verify,
-        parameters=wire.VerifyAsked,
-        answer=wire.Verified,
-    ),
-    Route(
-        method="GET",
-        path="/v1/leases/{id}",
-        role=Role.READER,
-        scopes=EITHER,
-        projects=True,
-        summary="Get a lease or ticket; its owner may wait for the grant or for the end.",
-        handler=read,
-        parameters=wire.LeaseLooked,
-        answer=wire.Lease,
-    ),
-    Route(
-        method="DELETE",
-        path="/v1/leases/{id}",
-        role=Role.USER,
-        scopes=EITHER,
-        projects=True,
-        summary="Release a lease, or withdraw a ticket; repeating it is harmless.",
-        handler=release,
-        parameters=wire.ReleaseWanted,
-        answer=wire.Lease,
-    ),
-    Route(
-        method="PUT",
-        path="/v1/leases/{id}/record",
-        role=Role.USER,
-        scopes=GOVERNORS,
-        projects=True,
-        summary="Replace the record of a lease, unless it has another version.",
-        handler=record,
-        body=wire.RecordWanted,
-        answer=wire.Lease,
-    ),
-    Route(
-        method="PATCH",
-        path="/v1/leases/{id}",
-        role=Role.USER,
-        projects=True,
-        summary="Set when a lease ends by itself, in seconds from now, or that it does not.",
-        handler=change,
-        body=wire.HoldWanted,
-        answer=wire.Lease,
-    ),
-    Route(
-        method="POST",
-        path="/v1/leases/{id}/renew",
-        role=Role.USER,
-        scopes=EITHER,
-        projects=True,
-        summary="Renew a lease: its TTL starts again now.",
-        handler=renew,
-        body=wire.HolderProof,
-        answer=wire.Lease,
-    ),
-    Route(
-        method="POST",
-        path="/v1/leases/{id}/retry",
-        role=Role.USER,
-        scopes=GOVERNORS,
-        projects=True,
-        summary="Release a lease and ask for the same again, in one step.",
-        handler=retry,
-        body=wire.RetryWanted,
-        answer=wire.Lease,
-        status=HTTPStatus.CREATED,
-        also=(HTTPStatus.ACCEPTED, HTTPStatus.OK),
-    ),
-    Route(
-        method="POST",
-        path="/v1/leases/{id}/outcome",
-        role=Role.USER,
-        scopes=GOVERNORS,
-        projects=True,
-        summary="Report the outcome of what was started, as evidence for choosing a limit.",
-        handler=outcome,
-        body=wire.OutcomeWanted,
-        answer=wire.Lease,
-    ),
-    Route(
-        method="POST",
-        path="/v1/leases/{id}/revoke",
-        role=Role.OPERATOR,
-        scopes=(ScopedRole.JANITOR,),
-        summary="Revoke a lease or ticket.",
-        handler=revoke,
-        body=wire.RevokeWanted,
-        answer=wire.Lease,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.CREATE_LEASE: create,
+    operations.LIST_LEASES: page,
+    operations.VERIFY_LEASE: verify,
+    operations.GET_LEASE: read,
+    operations.RELEASE_LEASE: release,
+    operations.PUT_LEASE_RECORD: record,
+    operations.SET_LEASE_HOLD: change,
+    operations.RENEW_LEASE: renew,
+    operations.RETRY_LEASE: retry,
+    operations.REPORT_LEASE_OUTCOME: outcome,
+    operations.REVOKE_LEASE: revoke,
+}
 
 
 def lease_id(request: Request[Any, Any]) -> LeaseId:

@@ -2,10 +2,10 @@
 
 from moorage.core.errors import Code, Error
 from moorage.faces.v1.admission.leases import lease_id, lease_shown
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.lease_cases import OnBehalf, TicketForce, TicketMove
 from moorage.wire import admission as wire
+from moorage.wire.operations import leases as operations
 
 
 async def move(request: Request[wire.MoveWanted, None]) -> wire.Lease:
@@ -23,22 +23,7 @@ async def force(request: Request[None, None]) -> wire.Lease:
     return lease_shown(await request.service.admission.change(case), mine=True)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/leases/{id}/move",
-        role=Role.OPERATOR,
-        summary="Give a ticket another priority, or make it the first in all its lines.",
-        handler=move,
-        body=wire.MoveWanted,
-        answer=wire.Lease,
-    ),
-    Route(
-        method="POST",
-        path="/v1/leases/{id}/force",
-        role=Role.OPERATOR,
-        summary="Grant a waiting ticket at once, over the limit if necessary.",
-        handler=force,
-        answer=wire.Lease,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.MOVE_LEASE: move,
+    operations.FORCE_LEASE: force,
+}

@@ -4,12 +4,13 @@ from moorage.core.errors import Code, Error
 from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
 from moorage.core.wildcards import is_entry
 from moorage.faces.v1 import roles
-from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.access.roles import Role, permits
 from moorage.service.admission.ending import Clearing
 from moorage.service.token_ends import BOTH
 from moorage.service.values import check_text
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted
+from moorage.wire.operations import leases as operations
 
 OWNER_LENGTH_MAX = 2 * IDENTIFIER_LENGTH_MAX + 1
 
@@ -33,15 +34,6 @@ async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoke
     )
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/leases/revoke",
-        role=Role.USER,
-        projects=True,
-        summary="End all tickets and leases of an owner; one's own, or as an operator.",
-        handler=revoke_owner,
-        body=OwnerRevokeWanted,
-        answer=OwnerRevoked,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.REVOKE_OWNER_LEASE: revoke_owner,
+}

@@ -10,12 +10,12 @@ from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.limits import SCENES_MAX
 from moorage.faces.v1.admission.pools import all_seconds, pacing_shown
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.past import HistoryView, RehearsalView, Scene
 from moorage.service.admission.pool_cases import pacing_of
 from moorage.service.pages import check_limit
 from moorage.service.values import microseconds, time_of
+from moorage.wire.operations import pools as operations
 from moorage.wire.pool_reports import (
     HistoryAsked,
     HistoryPoint,
@@ -53,28 +53,10 @@ async def rehearse(request: Request[RehearsalWanted, None]) -> Rehearsal:
     return rehearsal_shown(name, scenes, view)
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/pools/{name+}:history",
-        role=Role.READER,
-        projects=True,
-        summary="Return occupied units and waiting tickets of a pool over time.",
-        handler=history,
-        parameters=HistoryAsked,
-        answer=PoolHistory,
-    ),
-    Route(
-        method="POST",
-        path="/v1/pools/{name+}:rehearse",
-        role=Role.READER,
-        projects=True,
-        summary="Replay the past jobs of a pool with other limits and pacings; changes nothing.",
-        handler=rehearse,
-        body=RehearsalWanted,
-        answer=Rehearsal,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.GET_POOL_HISTORY: history,
+    operations.REHEARSE_POOL: rehearse,
+}
 
 
 def history_shown(pool: str, view: HistoryView) -> PoolHistory:

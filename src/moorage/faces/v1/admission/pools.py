@@ -9,8 +9,7 @@ from moorage.core.clock import SECOND
 from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import roles
 from moorage.faces.v1.admission.leases import lease_shown
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role, ScopedRole
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut, spec_of
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.values import (
@@ -20,14 +19,13 @@ from moorage.service.values import (
     time_or_none,
 )
 from moorage.wire import admission as wire
+from moorage.wire.operations import pools as operations
 from moorage.wire.pages import PageAsked
 from moorage.wire.pool_reports import (
     OutcomeLine,
     PoolReport,
     ReportAsked,
 )
-
-GOVERNORS = (ScopedRole.GOVERNOR,)
 
 
 async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
@@ -86,72 +84,15 @@ async def report(request: Request[None, ReportAsked]) -> PoolReport:
     return report_shown(await queries.report(name, since, who=who))
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/pools",
-        role=Role.READER,
-        scopes=GOVERNORS,
-        projects=True,
-        summary="List pools by name, with occupied units and the first waiting ticket.",
-        handler=page,
-        parameters=PageAsked,
-        answer=wire.PoolPage,
-    ),
-    Route(
-        method="POST",
-        path="/v1/pools/{name+}:pause",
-        role=Role.OPERATOR,
-        summary="Stop granting from a pool; everything else continues.",
-        handler=pause,
-        body=wire.PauseWanted,
-        answer=wire.Pool,
-    ),
-    Route(
-        method="POST",
-        path="/v1/pools/{name+}:resume",
-        role=Role.OPERATOR,
-        summary="Resume granting from a paused pool.",
-        handler=resume,
-        answer=wire.Pool,
-    ),
-    Route(
-        method="GET",
-        path="/v1/pools/{name+}:report",
-        role=Role.READER,
-        projects=True,
-        summary="Report how long leases waited and lasted, and the outcomes of starts by limit.",
-        handler=report,
-        parameters=ReportAsked,
-        answer=PoolReport,
-    ),
-    Route(
-        method="GET",
-        path="/v1/pools/{name+}",
-        role=Role.READER,
-        scopes=GOVERNORS,
-        projects=True,
-        summary="Get one pool.",
-        handler=read,
-        answer=wire.Pool,
-    ),
-    Route(
-        method="PUT",
-        path="/v1/pools/{name+}",
-        role=Role.OPERATOR,
-        summary="Create or update a pool; a lower limit revokes nothing.",
-        handler=put,
-        body=wire.PoolWanted,
-        answer=wire.Pool,
-    ),
-    Route(
-        method="DELETE",
-        path="/v1/pools/{name+}",
-        role=Role.OPERATOR,
-        summary="Delete a pool that has no leases and no tickets.",
-        handler=delete,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.LIST_POOLS: page,
+    operations.PAUSE_POOL: pause,
+    operations.RESUME_POOL: resume,
+    operations.GET_POOL_REPORT: report,
+    operations.GET_POOL: read,
+    operations.PUT_POOL: put,
+    operations.DELETE_POOL: delete,
+}
 
 
 def pool_shown(view: PoolView) -> wire.Pool:

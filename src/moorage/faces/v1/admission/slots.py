@@ -9,16 +9,13 @@ from typing import Any
 from moorage.core.admission.owners import project_of
 from moorage.core.errors import Code, Error
 from moorage.faces.v1 import roles
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role, ScopedRole
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission import slots
 from moorage.service.admission.slots import OwedView, SlotView
 from moorage.service.values import time_of, time_or_none
 from moorage.wire import slots as wire
+from moorage.wire.operations import pools as operations
 from moorage.wire.pages import PageAsked
-
-POOL = "/v1/pools/{name+}:slots"
-SLOT = f"{POOL}/{{slot}}"
 
 
 async def list_slots(request: Request[None, PageAsked]) -> wire.SlotPage:
@@ -81,60 +78,14 @@ def _is_own(view: SlotView, project: str | None) -> bool:
     return project is None or project_of(view.slot.owner) == project
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path=POOL,
-        role=Role.READER,
-        scopes=(ScopedRole.GOVERNOR,),
-        projects=True,
-        summary="List the named slots of a pool: their states, labels and holders.",
-        handler=list_slots,
-        parameters=PageAsked,
-        answer=wire.SlotPage,
-    ),
-    Route(
-        method="POST",
-        path=POOL,
-        role=Role.OPERATOR,
-        summary="Make free slots in a pool with native slots.",
-        handler=add_slots,
-        body=wire.SlotsWanted,
-    ),
-    Route(
-        method="POST",
-        path=f"{SLOT}/drain",
-        role=Role.OPERATOR,
-        summary="Never grant a slot again; it goes once it is free, unless it is to be kept.",
-        handler=drain_slot,
-        body=wire.DrainWanted,
-        answer=wire.Drained,
-    ),
-    Route(
-        method="POST",
-        path=f"{SLOT}/resume",
-        role=Role.OPERATOR,
-        summary="Let a drained slot be granted again.",
-        handler=resume_slot,
-        answer=wire.Slot,
-    ),
-    Route(
-        method="PUT",
-        path=f"{SLOT}/labels",
-        role=Role.OPERATOR,
-        summary="Replace the labels of a slot; its lease keeps it.",
-        handler=label_slot,
-        body=wire.SlotLabelsWanted,
-        answer=wire.Slot,
-    ),
-    Route(
-        method="DELETE",
-        path=SLOT,
-        role=Role.OPERATOR,
-        summary="Remove a free slot of a pool with native slots.",
-        handler=remove_slot,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.LIST_SLOTS: list_slots,
+    operations.ADD_SLOTS: add_slots,
+    operations.DRAIN_SLOT: drain_slot,
+    operations.RESUME_SLOT: resume_slot,
+    operations.LABEL_SLOT: label_slot,
+    operations.REMOVE_SLOT: remove_slot,
+}
 
 
 def slot_shown(view: SlotView, *, whole: bool = True) -> wire.Slot:

@@ -11,9 +11,8 @@ from moorage.core.fleet.model import (
 )
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import AgentId, ProviderId
-from moorage.faces.v1.fleet.machines import OWN, agent_id, agent_shown
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.fleet.machines import agent_id, agent_shown
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.fleet.agent_case import AgentCase
 from moorage.service.fleet.agent_cases import AgentPut, AgentRoot
 from moorage.service.fleet.policy_cases import AgentDesired, AgentPolicy
@@ -25,6 +24,7 @@ from moorage.service.values import (
     uuid_of,
 )
 from moorage.wire import fleet as wire
+from moorage.wire.operations import fleet as operations
 
 
 async def page(request: Request[None, wire.AgentsAsked]) -> wire.AgentPage:
@@ -126,72 +126,17 @@ async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:
     return agent_shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
 
 
-_ACTIONS = (
-    (drain, "Place nothing new on a machine; what runs on it stays."),
-    (resume, "Use a drained machine again."),
-    (expunge, "Never use a machine again; this is final."),
-    (decommission, "End the agent of an expunged machine for ever."),
-)
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/agents",
-        role=Role.READER,
-        summary="List agents by UUID, with what is desired, there, offered and used.",
-        handler=page,
-        parameters=wire.AgentsAsked,
-        answer=wire.AgentPage,
-    ),
-    Route(
-        method="GET",
-        path="/v1/agents/{id}",
-        role=Role.READER,
-        scopes=OWN,
-        summary="Show an agent, with what is desired, there, offered and used.",
-        handler=read,
-        answer=wire.Agent,
-    ),
-    Route(
-        method="PUT",
-        path="/v1/agents/{id}",
-        role=Role.OPERATOR,
-        summary="Create an agent, or change its group, labels, policy or given root.",
-        handler=put,
-        body=wire.AgentWanted,
-        answer=wire.Agent,
-    ),
-    Route(
-        method="PUT",
-        path="/v1/agents/{id}/root",
-        role=Role.OPERATOR,
-        summary="Let an agent have an existing provider as the root of its machine.",
-        handler=give_root,
-        body=wire.AgentRootRequest,
-        answer=wire.Agent,
-    ),
-    Route(
-        method="POST",
-        path="/v1/agents/{id}/desired",
-        role=Role.OPERATOR,
-        summary="Set how much a machine should have of a class.",
-        handler=desired,
-        body=wire.DesiredRequest,
-        answer=wire.Agent,
-    ),
-    *(
-        Route(
-            method="POST",
-            path=f"/v1/agents/{{id}}/{handler.__name__}",
-            role=Role.OPERATOR,
-            summary=summary,
-            handler=handler,
-            body=wire.PolicyRequest,
-            answer=wire.Agent,
-        )
-        for handler, summary in _ACTIONS
-    ),
-)
+HANDLERS: Handlers = {
+    operations.LIST_AGENTS: page,
+    operations.GET_AGENT: read,
+    operations.PUT_AGENT: put,
+    operations.GIVE_ROOT_AGENT: give_root,
+    operations.SET_AGENT_DESIRED: desired,
+    operations.DRAIN_AGENT: drain,
+    operations.RESUME_AGENT: resume,
+    operations.EXPUNGE_AGENT: expunge,
+    operations.DECOMMISSION_AGENT: decommission,
+}
 
 
 def desired_of(asked: wire.DesiredRequest) -> DesiredSpec:

@@ -3,8 +3,7 @@
 from moorage.core.fleet.model import (
     Goal,
 )
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.fleet.liveness_cases import GroupWait
 from moorage.service.fleet.policy_cases import GroupDelete
 from moorage.service.fleet.queries import GroupView
@@ -13,6 +12,7 @@ from moorage.service.values import (
     time_or_none,
 )
 from moorage.wire import fleet as wire
+from moorage.wire.operations import fleet as operations
 from moorage.wire.pages import PageAsked
 
 
@@ -60,58 +60,14 @@ async def wait(request: Request[wire.GroupWaitRequest, None]) -> wire.AgentGroup
     return group_shown(await request.service.fleet.queries.group(name))
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/groups/{name+}:confirm",
-        role=Role.OPERATOR,
-        summary="Declare the silent agents of a group whose network is suspect lost.",
-        handler=confirm,
-        answer=wire.AgentGroup,
-    ),
-    Route(
-        method="POST",
-        path="/v1/groups/{name+}:wait",
-        role=Role.OPERATOR,
-        summary="Declare no agent of a group lost for some time, whatever happens.",
-        handler=wait,
-        body=wire.GroupWaitRequest,
-        answer=wire.AgentGroup,
-    ),
-    Route(
-        method="GET",
-        path="/v1/groups",
-        role=Role.READER,
-        summary="List groups of agents by name.",
-        handler=page,
-        parameters=PageAsked,
-        answer=wire.GroupPage,
-    ),
-    Route(
-        method="GET",
-        path="/v1/groups/{name+}",
-        role=Role.READER,
-        summary="Show a group of agents.",
-        handler=read,
-        answer=wire.AgentGroup,
-    ),
-    Route(
-        method="PUT",
-        path="/v1/groups/{name+}",
-        role=Role.OPERATOR,
-        summary="Create a group of agents, or replace its defaults; its members follow.",
-        handler=put,
-        body=wire.GroupWanted,
-        answer=wire.AgentGroup,
-    ),
-    Route(
-        method="DELETE",
-        path="/v1/groups/{name+}",
-        role=Role.OPERATOR,
-        summary="Delete a group that has no active agents.",
-        handler=delete,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.CONFIRM_GROUP: confirm,
+    operations.WAIT_GROUP: wait,
+    operations.LIST_GROUPS: page,
+    operations.GET_GROUP: read,
+    operations.PUT_GROUP: put,
+    operations.DELETE_GROUP: delete,
+}
 
 
 def group_shown(view: GroupView) -> wire.AgentGroup:

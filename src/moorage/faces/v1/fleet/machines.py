@@ -21,8 +21,8 @@ from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import ConsumerPlace, Start, unconfirmed
 from moorage.core.ids import AgentId, ConsumerId, ProviderId
 from moorage.faces.v1 import roles
-from moorage.faces.v1.routing import PromptRequest, Request, Route
-from moorage.service.access.roles import Role, ScopedRole
+from moorage.faces.v1.routing import Handlers, PromptRequest, Prompts, Request
+from moorage.service.access.roles import ScopedRole
 from moorage.service.fleet.agent_cases import AgentEnroll
 from moorage.service.fleet.queries import AgentView
 from moorage.service.fleet.service import Fleet
@@ -36,8 +36,7 @@ from moorage.service.values import (
 )
 from moorage.wire import fleet as wire
 from moorage.wire.changes import FailureValue
-
-OWN = (ScopedRole.AGENT,)
+from moorage.wire.operations import fleet as operations
 
 
 def agent_id(request: Request[Any, Any] | PromptRequest[Any]) -> AgentId:
@@ -129,61 +128,15 @@ def _orders(request: Request[Any, Any], agent: Agent) -> wire.AgentOrders:
     )
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/agents/{id}/enroll",
-        role=Role.OPERATOR,
-        scopes=(ScopedRole.ENROLLER,),
-        summary="Create an agent that an operator must still accept, and return its token.",
-        handler=enroll,
-        body=wire.EnrollRequest,
-        answer=wire.Enrolled,
-        status=201,
-    ),
-    Route(
-        method="POST",
-        path="/v1/agents/{id}/register",
-        role=Role.OPERATOR,
-        scopes=OWN,
-        summary="Register a machine and its parts, after a boot or when they have changed.",
-        handler=register,
-        body=wire.RegisterRequest,
-        answer=wire.AgentOrders,
-    ),
-    Route(
-        method="PUT",
-        path="/v1/agents/{id}/report",
-        role=Role.OPERATOR,
-        scopes=OWN,
-        summary="Report everything that a machine has now.",
-        handler=report,
-        body=wire.ReportRequest,
-        answer=wire.AgentOrders,
-    ),
-    Route(
-        method="POST",
-        path="/v1/agents/{id}/alive",
-        role=Role.OPERATOR,
-        scopes=OWN,
-        summary="Send a sign of life; it writes nothing.",
-        handler=alive,
-        body=wire.AliveRequest,
-        answer=wire.AliveAnswer,
-        routine=True,
-        prompt=alive_prompt,
-    ),
-    Route(
-        method="GET",
-        path="/v1/agents/{id}/starts/{consumer}",
-        role=Role.READER,
-        scopes=OWN,
-        summary="Ask whether a consumer may start on its machine now, or wait until it may.",
-        handler=starts,
-        parameters=wire.StartAsked,
-        answer=wire.StartAnswer,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.ENROLL_AGENT: enroll,
+    operations.REGISTER_AGENT: register,
+    operations.PUT_AGENT_REPORT: report,
+    operations.SEND_SIGN_OF_LIFE: alive,
+    operations.GET_START: starts,
+}
+
+PROMPTS: Prompts = {operations.SEND_SIGN_OF_LIFE: alive_prompt}
 
 
 def register_of(asked: wire.RegisterRequest) -> RegisterSpec:

@@ -8,15 +8,13 @@ from moorage.core.fleet.reporters import Member
 from moorage.core.ids import ProviderId
 from moorage.core.service_time import Moment
 from moorage.faces.v1 import roles
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role, ScopedRole
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.fleet.reporter_cases import Join, Leave, Observe, PinNodes, Told
 from moorage.service.fleet.reporters import GroupView
 from moorage.service.values import instant_of, microseconds, time_of, time_or_none, uuid_of
 from moorage.wire import reporting as wire
+from moorage.wire.operations import reporting as operations
 from moorage.wire.pages import PageAsked
-
-OWN = (ScopedRole.REPORTER,)
 
 
 def group_of(request: Request[Any, Any]) -> str:
@@ -152,102 +150,15 @@ def _member(member: Member, moment: Moment, *, live: bool, pinned: int) -> wire.
     )
 
 
-_GROUP = "/v1/reporter-groups/{name}"
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/reporter-groups",
-        role=Role.READER,
-        summary="List groups of reporters by name.",
-        handler=page,
-        parameters=PageAsked,
-        answer=wire.ReporterGroupPage,
-    ),
-    Route(
-        method="GET",
-        path=_GROUP,
-        role=Role.READER,
-        scopes=OWN,
-        summary="Show a group of reporters, with its members.",
-        handler=read,
-        answer=wire.ReporterGroup,
-    ),
-    Route(
-        method="DELETE",
-        path=_GROUP,
-        role=Role.OPERATOR,
-        summary="Delete a group of reporters that has no live members; its providers stay.",
-        handler=delete,
-    ),
-    Route(
-        method="PUT",
-        path=f"{_GROUP}/members/{{member}}",
-        role=Role.SERVICE,
-        scopes=OWN,
-        summary="Join a group of reporters, or stay in it; another instance is fenced.",
-        handler=join,
-        body=wire.MemberWanted,
-        answer=wire.Membership,
-        routine=True,
-    ),
-    Route(
-        method="DELETE",
-        path=f"{_GROUP}/members/{{member}}",
-        role=Role.SERVICE,
-        scopes=OWN,
-        summary="Leave a group of reporters, so that its nodes get other owners at once.",
-        handler=leave,
-        parameters=wire.LeaveAsked,
-    ),
-    Route(
-        method="PUT",
-        path=f"{_GROUP}/observed",
-        role=Role.SERVICE,
-        scopes=OWN,
-        summary="Replace the members of a group that somebody else observes.",
-        handler=observed,
-        body=wire.ObservedWanted,
-        answer=wire.ReporterGroup,
-        routine=True,
-    ),
-    Route(
-        method="GET",
-        path=f"{_GROUP}/pins",
-        role=Role.READER,
-        scopes=OWN,
-        summary="List the nodes of a group that are pinned to a member, by UUID.",
-        handler=pins,
-        parameters=PageAsked,
-        answer=wire.PinPage,
-    ),
-    Route(
-        method="POST",
-        path=f"{_GROUP}/pins",
-        role=Role.OPERATOR,
-        summary="Pin up to 5,000 nodes to a member, or remove their pins.",
-        handler=pin,
-        body=wire.PinsWanted,
-        answer=wire.ReporterGroup,
-    ),
-    Route(
-        method="GET",
-        path=f"{_GROUP}/nodes",
-        role=Role.READER,
-        scopes=OWN,
-        summary="List the providers that the group reports, and those that are gone.",
-        handler=nodes,
-        parameters=PageAsked,
-        answer=wire.NodePage,
-    ),
-    Route(
-        method="GET",
-        path=f"{_GROUP}/ghosts",
-        role=Role.READER,
-        scopes=OWN,
-        summary="List providers that are gone by a report of the group, but are still allocated.",
-        handler=ghosts,
-        parameters=PageAsked,
-        answer=wire.GhostPage,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.LIST_REPORTER_GROUPS: page,
+    operations.GET_REPORTER_GROUP: read,
+    operations.DELETE_REPORTER_GROUP: delete,
+    operations.JOIN_REPORTER_GROUP: join,
+    operations.LEAVE_REPORTER_GROUP: leave,
+    operations.PUT_OBSERVED_MEMBERS: observed,
+    operations.LIST_PINS: pins,
+    operations.PIN_NODES: pin,
+    operations.LIST_REPORTER_GROUP_NODES: nodes,
+    operations.LIST_REPORTER_GROUP_GHOSTS: ghosts,
+}

@@ -6,15 +6,14 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode
-from moorage.faces.v1.fleet.reporters import OWN
 from moorage.faces.v1.ledger.providers import inventory_of
 from moorage.faces.v1.long_lists import members_of, misfit, parts_of
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Sender
 from moorage.service.values import uuid_of
+from moorage.wire.operations import reporting as operations
 from moorage.wire.reporting import NodeOutcome, NodeOutcomes, NodeReported, ReportWanted
 
 
@@ -32,19 +31,9 @@ async def send(request: Request[bytes, None]) -> NodeOutcomes:
     return await _shown(answers, pieces)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/reports",
-        role=Role.SERVICE,
-        scopes=OWN,
-        summary="Report nodes: the ledger follows for those that the sender owns and that differ.",
-        handler=send,
-        body=ReportWanted,
-        answer=NodeOutcomes,
-        bulk=True,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.SEND_REPORTS: send,
+}
 
 
 def _envelope(around: bytes) -> ReportWanted:

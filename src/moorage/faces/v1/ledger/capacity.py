@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.search.capacity_sums import CapacitySum, Filled, snapshot, summed
 from moorage.core.limits import CAPACITY_ENDS_MAX, CAPACITY_NAMED_MAX
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.feed.watch import Cursor
 from moorage.service.pages import check_limit
 from moorage.wire.capacity import (
@@ -15,6 +14,7 @@ from moorage.wire.capacity import (
     CapacityLine,
     ProviderFilled,
 )
+from moorage.wire.operations import ledger as operations
 
 
 async def read(request: Request[None, CapacityAsked]) -> Capacity:
@@ -36,17 +36,9 @@ async def read(request: Request[None, CapacityAsked]) -> Capacity:
     )
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/capacity",
-        role=Role.READER,
-        summary="Sum up total, reserved, used and free by resource class, as of one revision.",
-        handler=read,
-        parameters=CapacityAsked,
-        answer=Capacity,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.GET_CAPACITY: read,
+}
 
 
 def _check(asked: CapacityAsked) -> None:

@@ -12,11 +12,11 @@ from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.faces.v1 import problems
 from moorage.faces.v1.ledger.explain import explaining_address, query_of
 from moorage.faces.v1.problems import ProblemError
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.ledger import claims
 from moorage.service.values import name_of, uuid_of
 from moorage.wire.ledger import Claim, ClaimWanted
+from moorage.wire.operations import ledger as operations
 
 SEED_BITS = 32
 
@@ -63,16 +63,6 @@ def _unfit(error: Error, wanted: ClaimWanted) -> ProblemError:
     return problem
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/claims",
-        role=Role.USER,
-        projects=True,
-        summary="Choose providers for a new consumer and allocate from them in one step.",
-        handler=create,
-        body=ClaimWanted,
-        answer=Claim,
-        status=HTTPStatus.CREATED,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.CREATE_CLAIM: create,
+}

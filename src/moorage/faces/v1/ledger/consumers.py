@@ -9,11 +9,11 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.core.ledger.search import Catalog
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.ids import ids_with
 from moorage.service.ledger.queries import ConsumerFilter
 from moorage.service.values import microseconds, time_of, uuid_of
+from moorage.wire.operations import ledger as operations
 from moorage.wire.providers import Allocated, ConsumerPage, ConsumersAsked, ConsumerShown
 
 UNTYPED = "unknown"
@@ -56,25 +56,10 @@ async def read(request: Request[None, Any]) -> ConsumerShown:
     return shown(consumer, await request.service.index.current())
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/consumers",
-        role=Role.READER,
-        summary="List consumers by UUID, with what they hold.",
-        handler=page,
-        parameters=ConsumersAsked,
-        answer=ConsumerPage,
-    ),
-    Route(
-        method="GET",
-        path="/v1/consumers/{id}",
-        role=Role.READER,
-        summary="Show a consumer, with what it holds.",
-        handler=read,
-        answer=ConsumerShown,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.LIST_CONSUMERS: page,
+    operations.GET_CONSUMER: read,
+}
 
 
 def shown(consumer: Consumer, fleet: Catalog) -> ConsumerShown:

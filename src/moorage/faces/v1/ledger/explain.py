@@ -15,9 +15,8 @@ from moorage.core.ledger.search.explain import Explanation, Step, explaining
 from moorage.core.ledger.search.validation import check_known, check_sense
 from moorage.faces.query_strings.pasted import pasted_query
 from moorage.faces.v1.decoding import body_decode
-from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.faces.web import Limits, RefusalError
-from moorage.service.access.roles import Role
 from moorage.service.fleet.not_offered import NotOffered, not_offering
 from moorage.service.values import uuid_of
 from moorage.wire.ledger import (
@@ -29,6 +28,7 @@ from moorage.wire.ledger import (
     GroupAsked,
     Question,
 )
+from moorage.wire.operations import ledger as operations
 
 AGENTS_NAMED_MAX = 20
 """Agents that an explanation names; the others it only counts."""
@@ -49,28 +49,10 @@ async def explain(request: Request[Question, None]) -> Explained:
     return await _explained(request, query_of(request.body))
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/explain",
-        role=Role.READER,
-        projects=True,
-        summary="Explain why nothing is found for a question, and what comes closest.",
-        handler=explain_query,
-        parameters=ExplainAsked,
-        answer=Explained,
-    ),
-    Route(
-        method="POST",
-        path="/v1/explain",
-        role=Role.READER,
-        projects=True,
-        summary="Same as `GET`, for questions that are too long for an address.",
-        handler=explain,
-        body=Question,
-        answer=Explained,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.EXPLAIN_BY_QUERY: explain_query,
+    operations.EXPLAIN: explain,
+}
 
 
 async def _explained(request: Request[Any, Any], query: CandidateQuery) -> Explained:

@@ -3,12 +3,12 @@
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Inventory, ProviderRecord
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.app import Service
 from moorage.service.ids import ids_with
 from moorage.service.ledger.operator_cases import ProviderDrain, ProviderRemove
 from moorage.service.values import time_of, uuid_of
+from moorage.wire.operations import ledger as operations
 from moorage.wire.providers import (
     DeleteAsked,
     DrainRequest,
@@ -69,53 +69,13 @@ async def delete(request: Request[None, DeleteAsked]) -> None:
     )
 
 
-_ONE = "/v1/providers/{id}"
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v1/providers",
-        role=Role.READER,
-        summary="List providers by UUID, with inventories, usages, traits and aggregates.",
-        handler=page,
-        parameters=ProvidersAsked,
-        answer=ProviderPage,
-    ),
-    Route(
-        method="GET",
-        path=_ONE,
-        role=Role.READER,
-        summary="Show a provider, with inventories, usages, traits and aggregates.",
-        handler=read,
-        answer=ProviderShown,
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/drain",
-        role=Role.OPERATOR,
-        summary="Place nothing new on a provider and all below it; what is allocated stays.",
-        handler=drain,
-        body=DrainRequest,
-        answer=ProviderShown,
-    ),
-    Route(
-        method="POST",
-        path=f"{_ONE}/resume",
-        role=Role.OPERATOR,
-        summary="Use a drained provider again.",
-        handler=resume,
-        body=DrainRequest,
-        answer=ProviderShown,
-    ),
-    Route(
-        method="DELETE",
-        path=_ONE,
-        role=Role.OPERATOR,
-        summary="Delete a provider that has neither children nor allocations.",
-        handler=delete,
-        parameters=DeleteAsked,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.LIST_PROVIDERS: page,
+    operations.GET_PROVIDER: read,
+    operations.DRAIN_PROVIDER: drain,
+    operations.RESUME_PROVIDER: resume,
+    operations.DELETE_PROVIDER: delete,
+}
 
 
 def _uuid(text: str) -> ProviderId:

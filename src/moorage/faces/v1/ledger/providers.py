@@ -9,8 +9,7 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.v1.long_lists import members_of, misfit, parts_of
-from moorage.faces.v1.routing import Request, Route
-from moorage.service.access.roles import Role
+from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.fair_turns import Pieces
 from moorage.service.ledger.bulk import providers_upsert
 from moorage.service.values import uuid_of
@@ -18,9 +17,9 @@ from moorage.wire.ledger import (
     InventoryWanted,
     ProviderOutcome,
     ProviderOutcomes,
-    ProvidersWanted,
     ProviderWanted,
 )
+from moorage.wire.operations import ledger as operations
 
 
 class Envelope(Struct, forbid_unknown_fields=True):
@@ -40,18 +39,9 @@ async def upsert(request: Request[bytes, None]) -> ProviderOutcomes:
     return await _shown(done, pieces)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v1/providers:bulk",
-        role=Role.SERVICE,
-        summary="Create or update many providers; those that are as described are left alone.",
-        handler=upsert,
-        body=ProvidersWanted,
-        answer=ProviderOutcomes,
-        bulk=True,
-    ),
-)
+HANDLERS: Handlers = {
+    operations.UPSERT_PROVIDERS: upsert,
+}
 
 
 async def _shown(answers: list[Upserted], pieces: Pieces) -> ProviderOutcomes:

@@ -1,0 +1,28 @@
+"""The change feed, and the description of the API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moorage.wire.operations.operation import Operation, Types
+
+if TYPE_CHECKING:
+    from moorage.wire import changes
+else:
+    (changes,) = map(Types, ("changes",))
+
+WATCH = Operation(
+    "GET /v1/watch",
+    role="reader",
+    parameters=changes.ChangesAsked,
+    answer=changes.Changes,
+    media=("application/json", "text/event-stream"),
+    summary="Return every committed change after a cursor, in order; wait if there is none.",
+)
+
+GET_OPENAPI = Operation(
+    "GET /v1/openapi.json",
+    role=None,
+    answer=dict[str, Any],
+    summary="Return this document; no token is required.",
+)

@@ -1,0 +1,62 @@
+"""Each theme of CI has a budget; one that exceeds it is stopped and fails, and the others run."""
+
+import re
+import subprocess
+from pathlib import Path
+from shutil import copy
+
+ROOT = Path(__file__).resolve().parents[2]
+MINUTES = 75
+"""How long CI may take on a new machine."""
+
+MAKEFILE = """\
+good:
+\t@echo from the good one
+late:
+\t@echo before; sleep 60 & sleep 60
+bad:
+\t@false
+"""
+
+
+def budgets() -> dict[str, int]:
+    """Return the seconds of each theme."""
+    lines = (ROOT / ".ci/budgets").read_text().splitlines()
+    pairs = [line.split() for line in lines if not line.startswith("#")]
+    return {name: int(seconds) for name, seconds in pairs}
+
+
+def test_every_theme_has_a_budget() -> None:
+    """All that CI runs, and nothing else; together they fit into its time."""
+    (run,) = re.findall(r"^scripts/themes (.*?) \|", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    (e2e,) = re.findall(r"^E2E := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    themes = [*run.split(), *e2e.split()]
+    themes.remove("e2e")
+    assert sorted(themes) == sorted(budgets())
+    assert sum(budgets().values()) <= MINUTES * 60
+
+
+def test_a_late_theme_fails(tmp_path: Path) -> None:
+    """Also one that would never end; what runs after it still runs."""
+    for folder in ("scripts", ".ci"):
+        (tmp_path / folder).mkdir()
+    copy(ROOT / "scripts/themes", tmp_path / "scripts/themes")
+    (tmp_path / ".ci/budgets").write_text("# seconds\nlate 1\ngood 60\n")
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    done = subprocess.run(
+        ["scripts/themes", "late", "bad", "good"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in done.stdout.splitlines() if line.startswith("theme: ")]
+    assert done.returncode == 1
+    assert [re.sub(r" after .*", "", line) for line in said] == [
+        "theme: late was stopped, over its budget,",
+        "theme: bad failed",
+        "theme: good passed",
+    ]
+    assert {"before", "from the good one"} <= set(done.stdout.splitlines())
+    passed = subprocess.run(["scripts/themes", "good"], cwd=tmp_path, check=False)
+    assert passed.returncode == 0, "the control"

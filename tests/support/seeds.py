@@ -1,0 +1,102 @@
+"""How much of a randomised test is played: a share in `make test`, the rest in CI, more in a soak.
+
+`MOORAGE_SEEDS` is `share`, the default, `rest` or `all`. The share is another one for each commit;
+`share:2` and `rest:2` are for one of 0 to 3.
+`MOORAGE_SEED` plays one seed, as a failure names it. With `MOORAGE_SOAK`, new seeds follow for
+`MOORAGE_SOAK_SECONDS`.
+"""
+
+import os
+import random
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+SHARES = 4
+"""`make test` plays one of so many shares."""
+
+SOAK = bool(os.environ.get("MOORAGE_SOAK"))
+SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))
+LANES = "MOORAGE_SEEDS"
+ONE = os.environ.get("MOORAGE_SEED")
+Decorator = Callable[[Callable[..., object]], Callable[..., object]]
+
+
+def lane() -> tuple[str, int]:
+    """Return what is played, and the number of the share. Raises pytest.UsageError."""
+    what, _, turn = os.environ[LANES].partition(":")
+    if what not in ("share", "rest", "all") or turn not in map(str, range(SHARES)):
+        raise pytest.UsageError(f"{LANES} must be share, rest or all, not {os.environ[LANES]!r}")
+    return what, int(turn)
+
+
+def take_turn() -> None:
+    """Let the commit choose the share, for this process and for all that it starts."""
+    asked = os.environ.get(LANES, "all" if SOAK else "share")
+    if ":" not in asked:
+        command = ["git", "rev-parse", "HEAD"]
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, check=False)
+        asked = f"{asked}:{int(done.stdout or b'0', 16) % SHARES}"
+    os.environ[LANES] = asked
+    lane()
+
+
+def played(count: int) -> list[int]:
+    """Return the seeds below `count` that this run plays."""
+    what, turn = lane()
+    return [
+        seed
+        for seed in range(count)
+        if what == "all" or (seed % SHARES == turn) == (what == "share")
+    ]
+
+
+def is_share() -> bool:
+    """Return whether only a share is played, too little to show that a fuzzer does everything."""
+    return lane()[0] == "share"
+
+
+def portion(count: int) -> int:
+    """Return how many of `count` requests this run sends, if they are drawn anew in each run."""
+    return count // (2 * SHARES) if is_share() else count
+
+
+def played_in_part(test: Callable[..., object]) -> Callable[..., object]:
+    """Mark a test that plays a share, so that it runs again for the rest."""
+    return pytest.mark.played_in_part(test)
+
+
+def seeds(count: int, chunk: int) -> Decorator:
+    """Give the test its argument `seeds`: up to `chunk` of those that this run plays, in turn."""
+    chosen = [] if ONE is not None else played(count)
+    chunks = [chosen[first : first + chunk] for first in range(0, len(chosen), chunk)]
+    parameters = pytest.mark.parametrize(
+        "seeds", chunks, ids=[f"{one[0]}-{one[-1]}" for one in chunks]
+    )
+    return lambda test: played_in_part(parameters(test))
+
+
+def one_seed(test: Callable[..., object]) -> Callable[..., object]:
+    """Give the test its argument `seed`, the one of `MOORAGE_SEED`; skip it without."""
+    return pytest.mark.parametrize("seed", [] if ONE is None else [int(ONE)])(test)
+
+
+def new_seeds() -> Iterator[int]:
+    """Return new seeds, for as long as a soak lasts; skip the test if this is none."""
+    if not SOAK:
+        pytest.skip("MOORAGE_SOAK is not set")
+    end, seed = monotonic() + SOAK_SECONDS, random.randrange(10**9)
+    while monotonic() < end:
+        yield seed
+        seed += 1
+
+
+def leave_out(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests to run and those to leave out: the rest of the seeds is only for some."""
+    kept = [
+        item for item in items if lane()[0] != "rest" or item.get_closest_marker("played_in_part")
+    ]
+    return kept, [item for item in items if item not in kept]
