@@ -44,7 +44,7 @@ Term = int | Literal[_Sentinel.NEVER] | None
 """Microseconds; None: the shortest of the pools' defaults."""
 
 
-class LeaseRequest(Struct, frozen=True, kw_only=True):
+class LeaseRequest(Struct, frozen=True):
     """A request for units of one or more pools, all or none. Times are microseconds."""
 
     owner: str
