@@ -1,8 +1,7 @@
 """The routes of all operations, with the handlers of the modules that hold them."""
 
-from moorage.faces.v1 import openapi, watch
-from moorage.faces.v1.admin import audit, database, tokens, whoami
-from moorage.faces.v1.admission import contents, leases, lines, owners, past, pools, slots
+from moorage.faces.v1 import admin, openapi, watch
+from moorage.faces.v1.admission import leases, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
 from moorage.faces.v1.ledger import capacity, claims, consumers, explain, provider_pages, providers
 from moorage.faces.v1.routing import Handlers, route_of
@@ -11,9 +10,9 @@ from moorage.wire.operations import operations_by_id
 HANDLERS: Handlers = {
     operation: handler
     for module in (
-        *(audit, database, tokens, whoami),
+        admin,
         *(capacity, claims, consumers, explain, provider_pages, providers),
-        *(contents, leases, lines, owners, past, pools, slots),
+        *(leases, past, pools, slots),
         *(agents, groups, machines, reporters, reports),
         *(openapi, watch),
     )

@@ -1,4 +1,4 @@
-"""Leases and tickets: request, wait, renew, release; also operations on other owners' leases."""
+"""Leases and tickets: of their owners, of others on their behalf, and all that an owner has."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -14,14 +14,15 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
-from moorage.core.limits import DETAIL_LENGTH_MAX, MAX_INT
+from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, MAX_INT
 from moorage.core.texts import is_name
+from moorage.core.wildcards import is_entry
 from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import roles
 from moorage.faces.v1.admission.slots import late_shown
 from moorage.faces.v1.routing import Handlers, Request, StatusAnswer
 from moorage.service.access.roles import Role, permits
-from moorage.service.admission.ending import HolderGone, LeaseRevoke
+from moorage.service.admission.ending import Clearing, HolderGone, LeaseRevoke
 from moorage.service.admission.lease_cases import (
     LeaseCase,
     LeaseHold,
@@ -31,10 +32,13 @@ from moorage.service.admission.lease_cases import (
     LeaseRenew,
     LeaseRetry,
     OnBehalf,
+    TicketForce,
+    TicketMove,
 )
 from moorage.service.admission.queries import LeaseFilter
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.ledger_share import LeaseAllocations, text_of
+from moorage.service.token_ends import BOTH
 from moorage.service.values import (
     check_text,
     check_wait,
@@ -47,6 +51,7 @@ from moorage.service.values import (
     uuid_of,
 )
 from moorage.wire import admission as wire
+from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted
 from moorage.wire.operations import leases as operations
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
@@ -209,6 +214,43 @@ async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
     )
 
 
+async def move(request: Request[wire.MoveWanted, None]) -> wire.Lease:
+    """Move a ticket in its lines."""
+    wanted, lease = request.body, lease_id(request)
+    if wanted.first == (wanted.priority is not None):
+        raise Error(Code.INVALID, "Give either a priority, or first: true.")
+    case = TicketMove(lease, wanted.priority, by=OnBehalf(request.actor))
+    return lease_shown(await request.service.admission.change(case), mine=True)
+
+
+async def force(request: Request[None, None]) -> wire.Lease:
+    """Grant a waiting ticket at once."""
+    case = TicketForce(lease_id(request), by=OnBehalf(request.actor))
+    return lease_shown(await request.service.admission.change(case), mine=True)
+
+
+OWNER_LENGTH_MAX = 2 * IDENTIFIER_LENGTH_MAX + 1
+
+
+async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoked:
+    """End all tickets and leases of an owner."""
+    wanted, service = request.body, request.service
+    if not is_entry(wanted.owner, OWNER_LENGTH_MAX):
+        raise Error(Code.INVALID, f"{wanted.owner!r} is not an owner, or PROJECT/*.")
+    own = not permits(Role.OPERATOR, request.role)
+    if own and wanted.owner != request.owner:
+        roles.check_role(request.role, Role.OPERATOR, "ending what others own")
+    if wanted.pool is not None:
+        await service.admission.queries.pool(wanted.pool)  # raises if there is no such pool
+    states = BOTH if wanted.state is None else (wanted.state,)
+    reason = check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
+    what = Clearing(wanted.owner, states, reason, request.actor, own=own)
+    found = await service.admission.owners.clear(what, wanted.pool)
+    return OwnerRevoked(
+        owner=wanted.owner, tickets=found.tickets, leases=found.leases, more=found.more
+    )
+
+
 HANDLERS: Handlers = {
     operations.CREATE_LEASE: create,
     operations.LIST_LEASES: page,
@@ -221,6 +263,9 @@ HANDLERS: Handlers = {
     operations.RETRY_LEASE: retry,
     operations.REPORT_LEASE_OUTCOME: outcome,
     operations.REVOKE_LEASE: revoke,
+    operations.MOVE_LEASE: move,
+    operations.FORCE_LEASE: force,
+    operations.REVOKE_OWNER_LEASE: revoke_owner,
 }
 
 

@@ -1,4 +1,4 @@
-"""Pools: create, change, pause, read."""
+"""Pools: create, change, pause, read; what is in them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,10 +8,11 @@ from moorage.core.admission.requests import check_duration
 from moorage.core.clock import SECOND
 from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import roles
-from moorage.faces.v1.admission.leases import lease_shown
+from moorage.faces.v1.admission.leases import lease_shown, shown_to
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut, spec_of
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
+from moorage.service.pages import check_limit
 from moorage.service.values import (
     check_text,
     microseconds,
@@ -23,6 +24,8 @@ from moorage.wire.operations import pools as operations
 from moorage.wire.pages import PageAsked
 from moorage.wire.pool_reports import (
     OutcomeLine,
+    PoolContents,
+    PoolContentsAsked,
     PoolReport,
     ReportAsked,
 )
@@ -84,6 +87,25 @@ async def report(request: Request[None, ReportAsked]) -> PoolReport:
     return report_shown(await queries.report(name, since, who=who))
 
 
+async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
+    """Return a pool with its leases and its line."""
+    name, asked = request.variables["name"], request.parameters
+    roles.check_scope(request.scope, [name])
+    check_limit(asked.leases)
+    check_limit(asked.tickets)
+    view = await request.service.admission.queries.contents(name, asked.leases, asked.tickets)
+    return PoolContents(
+        as_of=str(view.as_of),
+        pool=pool_shown(view.pool),
+        leases=[shown_to(request, one) for one in view.leases],
+        tickets=[shown_to(request, one) for one in view.tickets],
+        granted=view.granted.number,
+        granted_units=view.granted.units,
+        waiting=view.waiting.number,
+        waiting_units=view.waiting.units,
+    )
+
+
 HANDLERS: Handlers = {
     operations.LIST_POOLS: page,
     operations.PAUSE_POOL: pause,
@@ -92,6 +114,7 @@ HANDLERS: Handlers = {
     operations.GET_POOL: read,
     operations.PUT_POOL: put,
     operations.DELETE_POOL: delete,
+    operations.GET_POOL_CONTENTS: contents,
 }
 
 
