@@ -14,6 +14,9 @@ GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
 AUDIT_VENV := .venv-audit
 INSTALLERS_VENV := .venv-installers
+SITE_VENV := .venv-site
+# Where `make docs` builds the site.
+SITE := build/docs
 PREFECT_VENV := .venv-prefect
 DAGSTER_VENV := .venv-dagster
 AIRFLOW_VENV := .venv-airflow
@@ -26,7 +29,7 @@ PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
 NGINX := .nginx/nginx
 OLDEST_PYTHON := .oldest-python/python3.9
-SOURCES := src tests bench demo contrib
+SOURCES := src tests bench demo contrib docs/site
 # `make test` has three workers for two cores, because they often wait for a server or a TTL.
 # `make soak` and `make compare` have one worker per core.
 WORKERS ?= 3
@@ -35,7 +38,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations
+E2E := docs osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations
 # What `make quick` runs.
 QUICK := tests/core tests/faces tests/store -m 'not played_in_part' -k 'not postgres'
 # Two at a time, and all tests of an orchestrator in one process, which starts it once.
@@ -60,7 +63,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations compare audit environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations docs compare audit environments check bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -149,6 +152,13 @@ oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.
 installations: $(VENV)/dev.stamp $(INSTALLERS_VENV)/stamp ## Install Moorage with pip, pipx and uv from a checkout, a wheel and an sdist
 	INSTALLERS=$(abspath $(INSTALLERS_VENV)/bin) $(PYTEST) -q -n $(BUSY_WORKERS) tests/installations $(ARGS)
 
+# Every warning is an error: a broken link, a missing anchor, a page that no list names.
+docs: $(VENV)/dev.stamp $(SITE_VENV)/stamp ## Build the site of the documentation, with a search, in build/docs/html
+	rm -rf $(SITE)
+	$(SITE_VENV)/bin/sphinx-build -q -W --keep-going -c docs/site -d $(SITE)/trees . $(SITE)/html
+	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) BUILT=$(abspath $(SITE)/html) $(PYTEST) -q -n 0 tests/site $(ARGS)
+	@echo "docs: open $(SITE)/html/index.html"
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -176,7 +186,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -287,6 +297,10 @@ $(AUDIT_VENV)/stamp: tests/audit/requirements.lock scripts/environment
 
 $(INSTALLERS_VENV)/stamp: tests/installations/requirements.lock scripts/environment
 	scripts/environment $(INSTALLERS_VENV) tests/installations/requirements.lock
+	@touch $@
+
+$(SITE_VENV)/stamp: docs/site/requirements.lock scripts/environment
+	scripts/environment $(SITE_VENV) docs/site/requirements.lock
 	@touch $@
 
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment

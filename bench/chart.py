@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from moorage.cli.support.views.svg import colour_of, dot, drawing, path, rule, text
+from moorage.cli.support.views.simulate_chart import colour_of, dot, drawing, path, rule, text
 
 ROW = 18
 LEFT, RIGHT, TOP = 400, 40, 70

@@ -10,7 +10,7 @@ from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
 from moorage.client.ledger import Ledger
 from moorage.client.transport import Transport
-from moorage.integrations.ironic.rollout.wave import WAVE
+from moorage.integrations.ironic.rollout import WAVE
 from tests.demo.running import JOBS, PAST_MINUTES, SECONDS, Started, example
 
 READY_SECONDS = 30

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.faces.dashboard.assets import FOLDER, assets
 from moorage.faces.dashboard.rendering import TEMPLATES
+from moorage.faces.dashboard.static_files import FOLDER, assets
 
 SCRIPT_BYTES_MAX = 11_800
 """All scripts together, compressed. Lower it when they shrink; never raise it above 30 KB."""

@@ -23,7 +23,7 @@ PLANTED = {
     "core-rooms": ("core/ledger/model.py", "import moorage.core.admission.model"),
     "store-rooms": ("store/ledger/rows.py", "import moorage.store.admission.rows"),
     "service-rooms": ("service/feed/bell.py", "import moorage.service.admission"),
-    "cli-faces": ("cli/support/views/svg.py", "import moorage.faces.web"),
+    "cli-faces": ("cli/support/views/simulate_chart.py", "import moorage.faces.web"),
     "acyclic": ("core/clock.py", "import moorage.core.ledger.model"),
 }
 

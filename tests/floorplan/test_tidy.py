@@ -37,7 +37,6 @@ TRANSACTIONS_ALLOWED = (
     f"{PACKAGE}/store/sqlite/engine.py",
     f"{PACKAGE}/store/sqlite/migrate.py",
     f"{PACKAGE}/store/postgres/engine.py",
-    f"{PACKAGE}/store/postgres/long_reads.py",
     f"{PACKAGE}/store/postgres/probe.py",
 )
 CAPACITY_RULE = f"{PACKAGE}/core/ledger/capacity.py"

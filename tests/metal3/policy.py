@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from moorage.integrations.metal3.hosts import OWN, PAUSED
-from moorage.integrations.metal3.manifests.reading import manifest
+from moorage.integrations.metal3.install import manifest
 from tests.support.admission_cases import CASES
 from tests.support.kubernetes_double.patches import json_patched
 

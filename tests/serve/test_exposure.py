@@ -7,7 +7,7 @@ from msgspec import convert
 
 from moorage.config import Settings
 from moorage.config.addresses import Address
-from moorage.serve.exposure import warnings
+from moorage.serve.lifecycle import dangers
 from tests.e2e.support.server import serve
 
 ANYWHERE, HERE = Address("0.0.0.0", 8778), Address("127.0.0.1", 8778)
@@ -38,7 +38,7 @@ def test_each_danger_has_a_warning(
     settings: dict[str, object], main: Address, boskos: Address | None, words: list[str]
 ) -> None:
     """There is one warning per danger, and none otherwise."""
-    found = list(warnings(convert(settings, Settings), main, boskos))
+    found = list(dangers(convert(settings, Settings), main, boskos))
     assert len(found) == len(words)
     assert all(word in line for word, line in zip(words, found, strict=True))
 

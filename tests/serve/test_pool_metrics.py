@@ -6,7 +6,7 @@ from prometheus_client.samples import Sample
 
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
-from moorage.serve.pool_metrics import PoolMetrics
+from moorage.serve.metrics import PoolMetrics
 from moorage.service.admission.lease_cases import LeaseRelease, LeaseRenew
 from tests.service.pools import ask, pass_time, pool_delete, pool_put, spec, with_manual_clock
 from tests.service.running import Running

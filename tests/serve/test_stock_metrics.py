@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.serve.stock_metrics import StockMetrics
-from moorage.service.ledger import stock, vocabulary_cases
+from moorage.serve.metrics import StockMetrics
+from moorage.service.ledger import stock_metrics, vocabulary_cases
 from tests.service.running import Running, claim, running
 
 
@@ -38,7 +38,7 @@ def test_units_by_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
                 {"VCPU": 26, "DISK_GB": 300, "CUSTOM_GPU": 4},
                 {"VCPU": 6, "DISK_GB": 14, "CUSTOM_GPU": 0},
             ]
-            monkeypatch.setattr(stock, "CLASSES_MAX", 1)
+            monkeypatch.setattr(stock_metrics, "CLASSES_MAX", 1)
             await one.service.chores.stock.look()
             assert values_of(one) == [{"VCPU": 26, "other": 304}, {"VCPU": 6, "other": 14}]
 

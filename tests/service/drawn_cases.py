@@ -28,7 +28,7 @@ from moorage.service.admission.confirmations import (
 )
 from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.batch.use_case import UseCase
-from moorage.service.compat import boskos_cases
+from moorage.service.compat import boskos_cases, boskos_strict_cases
 from moorage.service.compat.lease_proxy import GiveBack
 from tests.service.running import TESTER
 
@@ -307,7 +307,7 @@ class Drawing:
     def _config(self, config: SlotConfig) -> Maker:
         slotted = {name for name, pool in self.facts.pools.items() if pool.spec.limit is None}
         seed = str(next(self._ids))
-        return partial(boskos_cases.Sync, config, config.pools | slotted, seed, self._strict)
+        return partial(boskos_cases.Sync, config, config.pools | slotted, seed, not self._strict)
 
     # Cases of Boskos and the lease proxy.
 
@@ -323,7 +323,8 @@ class Drawing:
         request = dice.choice(("", "1", "2"))
         kind = (pool, dice.choice(STATES), dice.choice(("busy", "leased")), dice.choice(CLIENTS))
         wish = AcquireRequest(*kind, request, self.fresh(), f"made-{next(self._ids)}")
-        return partial(boskos_cases.Acquire, wish, self._strict)
+        acquire = boskos_strict_cases.AcquireStrict if self._strict else boskos_cases.Acquire
+        return partial(acquire, wish)
 
     def _named(self) -> Maker:
         names = sorted(self.dice.sample(NAMES, self.dice.choice((1, 2))))
@@ -331,7 +332,7 @@ class Drawing:
         wish = AcquireRequest("", state, "busy", owner, "", LeaseId(""), "")
         fresh = [self.fresh() for _ in names]
         if self._strict:
-            return partial(boskos_cases.TakeNamed, wish, names, fresh)
+            return partial(boskos_strict_cases.TakeNamed, wish, names, fresh)
         return partial(boskos_cases.AcquireNamed, wish, names, fresh)
 
     def _holder(self) -> tuple[str, str, str, bool]:

@@ -4,7 +4,7 @@ import asyncio
 
 from moorage.store import changelog
 from moorage.store.api import Engine
-from moorage.store.changelog_pages import ChangeRow, changes_window
+from moorage.store.changelog import ChangeRow, changes_window
 from moorage.store.ledger.changes import change_rows
 from tests.store.build import claimed, provider_new, run, together
 

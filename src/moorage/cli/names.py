@@ -18,7 +18,7 @@ HOMES = {
     "metal3": "group",
     "pool": "group",
     "provider": "group",
-    "report": "report",
+    "report": "group.report",
     "serve": "serve",
     "simulate": "simulate",
     "token": "group",

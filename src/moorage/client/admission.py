@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Any, Literal, TypeVar
-from urllib.parse import quote, urlencode
+from typing import Any, Literal
 
-from moorage.client.decoding import decode
+from moorage.client.calling import Room
 from moorage.client.slots import Slots
-from moorage.client.transport import SECONDS_MAX, Transport
+from moorage.client.transport import SECONDS_MAX
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted, WhoAmI
 from moorage.wire.admission import (
     Lease,
@@ -20,6 +18,8 @@ from moorage.wire.admission import (
     PoolWanted,
     Verified,
 )
+from moorage.wire.operations import admin, leases, pools
+from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.pool_reports import (
     PoolContents,
@@ -29,13 +29,11 @@ from moorage.wire.pool_reports import (
     RehearsalWanted,
 )
 
-T = TypeVar("T")
-
 CLEARING_SECONDS = 60.0
 """How much longer than usual the end of all leases of an owner may take."""
 
 
-class Admission:
+class Admission(Room):
     """The pools and leases of one server.
 
     Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
@@ -43,62 +41,55 @@ class Admission:
     with the code `token_stale`; without a token the server checks only the caller's identity.
     """
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
     def pools(self) -> Iterator[Pool]:
         """Yield all pools, by name."""
-        cursor: str | None = None
-        while True:
-            page = self.pools_page(cursor)
+        for page in self._pages(pools.LIST_POOLS):
             yield from page.pools
-            if (cursor := page.next) is None:
-                return
 
     def pools_page(self, cursor: str | None = None, limit: int = PAGE_MAX) -> PoolPage:
         """Return one page of pools, by name; watch from `as_of` of the first page."""
-        return self._ask(PoolPage, "GET", _address("/v1/pools", cursor=cursor, limit=limit))
+        return self._call(pools.LIST_POOLS, query={"cursor": cursor, "limit": limit})
 
     def pool(self, name: str) -> Pool:
         """Return a pool."""
-        return self._ask(Pool, "GET", _pool(name))
+        return self._call(pools.GET_POOL, name)
 
     def pool_put(self, name: str, wanted: PoolWanted) -> Pool:
         """Create or update a pool; `wanted.generation` guards against concurrent changes."""
-        return self._ask(Pool, "PUT", _pool(name), asdict(wanted))
+        return self._call(pools.PUT_POOL, name, body=wanted)
 
     def pool_delete(self, name: str) -> None:
         """Delete a pool that has no leases and no tickets."""
-        self._transport.request("DELETE", _pool(name))
+        self._call(pools.DELETE_POOL, name)
 
     def pool_pause(self, name: str, reason: str = "") -> Pool:
         """Stop granting from a pool, for a reason that its tickets show; all else continues."""
         body = {"reason": reason} if reason else None
-        return self._ask(Pool, "POST", f"{_pool(name)}:pause", body)
+        return self._call(pools.PAUSE_POOL, name, body=body)
 
     def pool_resume(self, name: str) -> Pool:
         """Resume granting from a pool."""
-        return self._ask(Pool, "POST", f"{_pool(name)}:resume")
+        return self._call(pools.RESUME_POOL, name)
 
     def pool_report(self, name: str, since: float | None = None) -> PoolReport:
         """Return the data for choosing a pool's limit; `since`: seconds up to now."""
-        return self._ask(PoolReport, "GET", _address(f"{_pool(name)}:report", since=since))
+        return self._call(pools.GET_POOL_REPORT, name, query={"since": since})
 
     def pool_contents(self, name: str, leases: int = 100, tickets: int = 100) -> PoolContents:
         """Return a pool with its first leases and tickets, as of one revision."""
-        address = _address(f"{_pool(name)}:contents", leases=leases, tickets=tickets)
-        return self._ask(PoolContents, "GET", address)
+        asked = {"leases": leases, "tickets": tickets}
+        return self._call(pools.GET_POOL_CONTENTS, name, query=asked)
 
     def pool_history(
         self, name: str, since: float | None = None, points: int | None = None
     ) -> PoolHistory:
         """Return occupied units and waiting tickets of a pool over the last `since` seconds."""
-        address = _address(f"{_pool(name)}:history", since=since, points=points)
-        return self._ask(PoolHistory, "GET", address)
+        asked = {"since": since, "points": points}
+        return self._call(pools.GET_POOL_HISTORY, name, query=asked)
 
     def rehearse(self, name: str, wanted: RehearsalWanted) -> Rehearsal:
         """Replay the past jobs of a pool with other limits and pacings; it changes nothing."""
-        return self._ask(Rehearsal, "POST", f"{_pool(name)}:rehearse", asdict(wanted))
+        return self._call(pools.REHEARSE_POOL, name, body=wanted)
 
     def slots(self, pool: str) -> Slots:
         """Return the named slots of a pool."""
@@ -111,8 +102,7 @@ class Admission:
         patience is over), or ended, if this key was used before and its lease has ended. It is safe
         to repeat the call after UnreachableError.
         """
-        address = _address("/v1/leases", wait=wait or None)
-        return self._ask(Lease, "POST", address, asdict(wanted), wait)
+        return self._waited(leases.CREATE_LEASE, wait, body=wanted)
 
     def leases(
         self,
@@ -131,21 +121,9 @@ class Admission:
         `mine`: those of the caller. `labels`: those that have all of these. `older`: those that
         have been in their state for at least this many seconds.
         """
-        cursor: str | None = None
-        while True:
-            page = self.leases_page(
-                pool,
-                state,
-                owner,
-                key_prefix=key_prefix,
-                mine=mine,
-                labels=labels,
-                older=older,
-                cursor=cursor,
-            )
+        asked = _leases_asked(pool, state, owner, key_prefix, mine, labels, older)
+        for page in self._pages(leases.LIST_LEASES, query=asked):
             yield from page.leases
-            if (cursor := page.next) is None:
-                return
 
     def leases_page(
         self,
@@ -165,31 +143,20 @@ class Admission:
 
         `id_prefix`: only ids that begin with it.
         """
-        address = _address(
-            "/v1/leases",
-            pool=pool,
-            state=state,
-            owner=owner,
-            key_prefix=key_prefix,
-            id_prefix=id_prefix,
-            mine="true" if mine else None,
-            label=[f"{name}={value}" for name, value in (labels or {}).items()],
-            older=older,
-            cursor=cursor,
-            limit=limit,
-        )
-        return self._ask(LeasePage, "GET", address)
+        asked = _leases_asked(pool, state, owner, key_prefix, mine, labels, older)
+        asked.update(id_prefix=id_prefix, cursor=cursor, limit=limit)
+        return self._call(leases.LIST_LEASES, query=asked)
 
     def lease(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease or ticket; wait up to 60 seconds for a ticket to be granted or ended.
 
         If the caller owns the ticket, the call also keeps its place in line.
         """
-        return self._ask(Lease, "GET", _address(_lease(lease_id), wait=wait or None), wait=wait)
+        return self._waited(leases.GET_LEASE, wait, lease_id)
 
     def renew(self, lease_id: str, token: str | None = None) -> Lease:
         """Extend a lease to its full TTL from now."""
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/renew", {"token": token})
+        return self._call(leases.RENEW_LEASE, lease_id, body={"token": token})
 
     def release(
         self,
@@ -204,9 +171,8 @@ class Admission:
         A live lease whose record has another version is refused with the code `record_changed`.
         `gave_up`: the longest wait for a ticket is over, which its cause then says.
         """
-        asked = {"token": token, "record_version": record_version}
-        asked["gave_up"] = "true" if gave_up else None
-        return self._ask(Lease, "DELETE", _address(_lease(lease_id), **asked))
+        asked = {"token": token, "record_version": record_version, "gave_up": gave_up or None}
+        return self._call(leases.RELEASE_LEASE, lease_id, query=asked)
 
     def record_put(
         self, lease_id: str, record: dict[str, Any], version: int, token: str | None = None
@@ -216,7 +182,7 @@ class Admission:
         Another version is refused with the code `record_changed`. It is safe to repeat.
         """
         values = {"record": record, "version": version, "token": token}
-        return self._ask(Lease, "PUT", f"{_lease(lease_id)}/record", values)
+        return self._call(leases.PUT_LEASE_RECORD, lease_id, body=values)
 
     def hold(
         self,
@@ -233,7 +199,7 @@ class Admission:
         values: dict[str, Any] = {"hold": hold, "token": token}
         if at_most:
             values["at_most"] = True
-        return self._ask(Lease, "PATCH", _lease(lease_id), values)
+        return self._call(leases.SET_LEASE_HOLD, lease_id, body=values)
 
     def retry(
         self,
@@ -254,7 +220,7 @@ class Admission:
             values["requeue"] = True
         if record_version is not None:
             values["record_version"] = record_version
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/retry", values)
+        return self._call(leases.RETRY_LEASE, lease_id, body=values)
 
     def revoke(self, lease_id: str, reason: str = "", *, holder_is_gone: bool = False) -> Lease:
         """Revoke a lease or ticket.
@@ -265,7 +231,7 @@ class Admission:
         values: dict[str, Any] = {"reason": reason}
         if holder_is_gone:
             values["holder_is_gone"] = True
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", values)
+        return self._call(leases.REVOKE_LEASE, lease_id, body=values)
 
     def revoke_owner(
         self,
@@ -279,9 +245,8 @@ class Admission:
         One call ends 10,000 at most: if there are `more`, call again. Owners may end their own.
         """
         wanted = OwnerRevokeWanted(owner=owner, state=state, pool=pool, reason=reason)
-        return self._ask(
-            OwnerRevoked, "POST", "/v1/leases/revoke", asdict(wanted), CLEARING_SECONDS
-        )
+        seconds_max = SECONDS_MAX + CLEARING_SECONDS
+        return self._call(leases.REVOKE_OWNER_LEASE, body=wanted, seconds_max=seconds_max)
 
     def move(self, lease_id: str, priority: int | None = None) -> Lease:
         """Give a waiting ticket another priority; None: make it the first in all its lines.
@@ -289,41 +254,51 @@ class Admission:
         A lease that does not wait is refused with the code `not_waiting`.
         """
         values = {"first": True} if priority is None else {"priority": priority}
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/move", values)
+        return self._call(leases.MOVE_LEASE, lease_id, body=values)
 
     def force(self, lease_id: str) -> Lease:
         """Grant a waiting ticket at once, over the limit if necessary; it is safe to repeat."""
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/force")
+        return self._call(leases.FORCE_LEASE, lease_id)
 
     def whoami(self) -> WhoAmI:
         """Return the caller as the server knows it, and the server's version."""
-        return self._ask(WhoAmI, "GET", "/v1/whoami")
+        return self._call(admin.WHOAMI)
 
     def outcome(
         self, lease_id: str, result: str, detail: str = "", token: str | None = None
     ) -> Lease:
         """Report the result of what was started with a lease: ok, failed or throttled."""
         values = {"result": result, "detail": detail, "token": token}
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/outcome", values)
+        return self._call(leases.REPORT_LEASE_OUTCOME, lease_id, body=values)
 
     def verify(self, pool: str, token: str) -> Verified:
         """Check whether a token belongs to a lease that has units of a pool now."""
-        return self._ask(Verified, "GET", _address("/v1/leases/verify", pool=pool, token=token))
+        return self._call(leases.VERIFY_LEASE, query={"pool": pool, "token": token})
 
-    def _ask(self, kind: type[T], method: str, path: str, body: Any = None, wait: float = 0.0) -> T:
+    def _waited(
+        self, operation: Operation[Lease], wait: float, *variables: str, body: Any = None
+    ) -> Lease:
+        """Call an operation that waits this many seconds for a grant; 0: it does not wait."""
         seconds_max = SECONDS_MAX + wait if wait else None
-        return decode(kind, self._transport.request(method, path, body, seconds_max=seconds_max))
+        query = {"wait": wait or None}
+        return self._call(operation, *variables, query=query, body=body, seconds_max=seconds_max)
 
 
-def _pool(name: str) -> str:
-    return f"/v1/pools/{quote(name)}"
-
-
-def _lease(lease_id: str) -> str:
-    return f"/v1/leases/{quote(lease_id, safe='')}"
-
-
-def _address(path: str, **asked: Any) -> str:
-    values = {name: value for name, value in asked.items() if value is not None}
-    query = urlencode(values, doseq=True)
-    return f"{path}?{query}" if query else path
+def _leases_asked(
+    pool: str | None,
+    state: str | None,
+    owner: str | None,
+    key_prefix: str | None,
+    mine: bool,
+    labels: Mapping[str, str] | None,
+    older: float | None,
+) -> dict[str, Any]:
+    return {
+        "pool": pool,
+        "state": state,
+        "owner": owner,
+        "key_prefix": key_prefix,
+        "mine": mine or None,
+        "label": [f"{name}={value}" for name, value in (labels or {}).items()],
+        "older": older,
+    }

@@ -8,91 +8,79 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from dataclasses import replace
+from typing import Any
 
-from moorage.client.decoding import decode
-from moorage.client.transport import Transport
-from moorage.wire.pages import PAGE_MAX
+from moorage.client.calling import Room
+from moorage.wire.operations import reporting
 from moorage.wire.reporting import (
-    GhostPage,
     Membership,
     MemberWanted,
     NodeOutcomes,
     NodeOwned,
-    NodePage,
     ObservedWanted,
-    PinPage,
     PinsWanted,
     ReporterGroup,
-    ReporterGroupPage,
     ReportWanted,
 )
-
-T = TypeVar("T")
 
 CHUNK = 1_000
 """Nodes of a long report that are sent at once: a takeover is noticed soon."""
 
 
-class Reporting:
+class Reporting(Room):
     """The groups of reporters of one server.
 
     Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
     from a Moorage server. All calls are safe to repeat.
     """
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
     def join(self, group: str, member: str, wanted: MemberWanted) -> Membership:
         """Join a group, or stay in it; repeat it within a third of the TTL.
 
         RefusedError with the code `fenced`: another instance has taken over.
         """
-        return self._ask(Membership, "PUT", _member(group, member), asdict(wanted))
+        return self._call(reporting.JOIN_REPORTER_GROUP, group, member, body=wanted)
 
     def leave(self, group: str, member: str, instance: str | None = None) -> None:
         """Leave a group, so that the nodes get other owners at once."""
-        asked = {} if instance is None else {"instance": instance}
-        self._transport.request("DELETE", _address(_member(group, member), asked))
+        asked = {"instance": instance}
+        self._call(reporting.LEAVE_REPORTER_GROUP, group, member, query=asked)
 
     def observed(self, group: str, wanted: ObservedWanted) -> ReporterGroup:
         """Replace the members of a group that the caller observes."""
-        body = {**asdict(wanted), "seen_at": wanted.seen_at.isoformat()}
-        return self._ask(ReporterGroup, "PUT", f"{_group(group)}/observed", body)
+        return self._call(reporting.PUT_OBSERVED_MEMBERS, group, body=wanted)
 
     def group(self, name: str) -> ReporterGroup:
         """Return a group with all its members."""
-        return self._ask(ReporterGroup, "GET", _group(name))
+        return self._call(reporting.GET_REPORTER_GROUP, name)
 
     def groups(self) -> Iterator[str]:
         """Yield the names of all groups."""
-        for page in self._pages(ReporterGroupPage, "/v1/reporter-groups"):
+        for page in self._pages(reporting.LIST_REPORTER_GROUPS):
             yield from page.groups
 
     def group_delete(self, name: str) -> None:
         """Delete a group that has no live members; its providers stay."""
-        self._transport.request("DELETE", _group(name))
+        self._call(reporting.DELETE_REPORTER_GROUP, name)
 
     def pins(self, group: str) -> dict[str, str]:
         """Return all pins of a group: the member by node."""
-        pages = self._pages(PinPage, f"{_group(group)}/pins")
+        pages = self._pages(reporting.LIST_PINS, group)
         return {pin.node: pin.member for page in pages for pin in page.pins}
 
     def pin(self, group: str, wanted: PinsWanted) -> ReporterGroup:
         """Pin nodes to a member, or remove their pins."""
-        return self._ask(ReporterGroup, "POST", f"{_group(group)}/pins", asdict(wanted))
+        return self._call(reporting.PIN_NODES, group, body=wanted)
 
     def nodes(self, group: str) -> Iterator[NodeOwned]:
         """Yield the providers that the reports of a group own, and its ghosts."""
-        for page in self._pages(NodePage, f"{_group(group)}/nodes"):
+        for page in self._pages(reporting.LIST_REPORTER_GROUP_NODES, group):
             yield from page.nodes
 
     def ghosts(self, group: str) -> Iterator[str]:
         """Yield the providers that are gone by a report, but are still allocated."""
-        for page in self._pages(GhostPage, f"{_group(group)}/ghosts"):
+        for page in self._pages(reporting.LIST_REPORTER_GROUP_GHOSTS, group):
             yield from page.ghosts
 
     def report(self, wanted: ReportWanted) -> NodeOutcomes:
@@ -102,22 +90,10 @@ class Reporting:
         is done.
         """
         parts = [
-            self._ask(NodeOutcomes, "POST", "/v1/reports", asdict(replace(wanted, nodes=nodes)))
+            self._call(reporting.SEND_REPORTS, body=replace(wanted, nodes=nodes))
             for nodes in _chunks(wanted.nodes)
         ]
         return _joined(parts)
-
-    def _pages(self, kind: type[T], path: str) -> Iterator[T]:
-        cursor: str | None = None
-        while True:
-            asked = {"limit": str(PAGE_MAX)} | ({} if cursor is None else {"cursor": cursor})
-            page: Any = self._ask(kind, "GET", _address(path, asked))
-            yield page
-            if (cursor := page.next) is None:
-                return
-
-    def _ask(self, kind: type[T], method: str, path: str, body: Any = None) -> T:
-        return decode(kind, self._transport.request(method, path, body))
 
 
 def _chunks(nodes: Sequence[Any]) -> list[Any]:
@@ -139,15 +115,3 @@ def _joined(parts: Sequence[NodeOutcomes]) -> NodeOutcomes:
         ghosts=sum(part.ghosts for part in parts),
         codes=dict(sorted(codes.items())),
     )
-
-
-def _group(name: str) -> str:
-    return f"/v1/reporter-groups/{quote(name, safe='')}"
-
-
-def _member(group: str, member: str) -> str:
-    return f"{_group(group)}/members/{quote(member, safe='')}"
-
-
-def _address(path: str, asked: dict[str, str]) -> str:
-    return f"{path}?{urlencode(asked)}" if asked else path

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote
 
 from moorage.client.decoding import change_decode
 from moorage.client.transport import (
@@ -17,8 +16,7 @@ from moorage.client.transport import (
     refusal_of,
 )
 from moorage.wire.changes import Change
-
-EVENTS = "text/event-stream"
+from moorage.wire.operations import feed
 
 PAUSE_SECONDS = 0.1
 """The first pause before reconnecting; each further one is twice as long."""
@@ -92,10 +90,10 @@ class Watch:
 
     def _events(self) -> Iterator[Change]:
         """Yield the changes of one connection; an incomplete event is ignored."""
-        path = f"/v1/watch?kinds={quote(self._kinds)}" if self._kinds else "/v1/watch"
+        path = feed.WATCH.address(query={"kinds": self._kinds or None})
         headers = {} if self.cursor is None else {"Last-Event-ID": self.cursor}
         event: dict[str, str] = {}
-        for line in self._transport.lines(path, EVENTS, headers):
+        for line in self._transport.lines(path, feed.EVENTS, headers):
             if not line.endswith(b"\n"):
                 return
             name, _, value = line.decode().rstrip("\n").partition(": ")

@@ -7,8 +7,7 @@ of reporters, `clock.py` the time, `bounded.py` runs many requests, a few at a t
 `connections.py` opens connections to other systems, `answers.py` reads what they answer, with
 limits; `connection_errors.py` says why a connection failed, `no_retry.py` prevents a second
 sending, `rereading.py` follows files that change, such as tokens, `pem_files.py` reads
-certificates. `sockets.py` opens sockets that listen, `server_log.py` has their log,
-`web_server.py` serves applications, `doorkeeper.py` limits their connections, and
-`metrics_server.py` serves metrics and probes.
-May import: `client`, `wire`, never the server.
+certificates. `sockets.py` opens sockets that listen, `web_server.py` serves applications,
+`doorkeeper.py` limits their connections, and `metrics_server.py` serves metrics and probes. May
+import: `client`, `wire`, never the server.
 """

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
 
-from moorage.client.decoding import decode
+from moorage.client.calling import answer_of
 from moorage.client.tokens import FileValue
 from moorage.client.transport import (
     ANSWER_BYTES_MAX,
@@ -23,9 +22,10 @@ from moorage.client.transport import (
 )
 from moorage.integrations.answers import json_of, read_answer
 from moorage.integrations.connection_errors import reason_of
+from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
 
-T = TypeVar("T")
+A = TypeVar("A")
 
 VALUES_MAX = 20_000_000
 """Values in one answer: Moorage sends long ones, but does not lie."""
@@ -76,30 +76,36 @@ class NativeApi:
         await self._waiting.close()
         await self._session.close()
 
-    async def _ask(
-        self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
-    ) -> T:
-        return decode(kind, await self._content(method, path, body, **query))
+    async def _call(
+        self,
+        operation: Operation[A],
+        *variables: str,
+        body: Any = None,
+        **query: str | float | None,
+    ) -> A:
+        """Call an operation; `variables`, `query` are as in `Operation.address`."""
+        address = operation.address(*variables, query=query)
+        content = await self._content(operation.method, address, body, query.get("wait"))
+        return answer_of(operation, content)
 
     async def _pages(
-        self, kind: type[T], path: str, **asked: str | float | None
-    ) -> AsyncIterator[T]:
+        self, operation: Operation[A], *variables: str, **asked: str | float | None
+    ) -> AsyncIterator[A]:
         """Yield the pages of a list; each names the cursor of the next one."""
         cursor: str | None = None
         while True:
-            page: Any = await self._ask(kind, "GET", path, **asked, cursor=cursor, limit=PAGE_MAX)
+            page: Any = await self._call(
+                operation, *variables, **asked, cursor=cursor, limit=PAGE_MAX
+            )
             yield page
             if (cursor := page.next) is None:
                 return
 
-    async def _content(
-        self, method: str, path: str, body: Any = None, **query: str | float | None
-    ) -> Any:
+    async def _content(self, method: str, path: str, body: Any, wait: str | float | None) -> Any:
         """Send a request; return the JSON of the answer, None if it has no body."""
-        given = {name: value for name, value in query.items() if value is not None}
-        address = f"{self._url}{path}?{urlencode(given)}" if given else f"{self._url}{path}"
-        seconds = SECONDS_MAX + float(given.get("wait", 0.0))
-        session = self._waiting if "wait" in given else self._session
+        address = f"{self._url}{path}"
+        seconds = SECONDS_MAX + float(wait or 0.0)
+        session = self._session if wait is None else self._waiting
         headers = self._headers(body)
         status, content = await self._answer(session, method, address, body, headers, seconds)
         if status == HTTPStatus.UNAUTHORIZED and isinstance(self._token, FileValue):

@@ -6,18 +6,16 @@ The same calls as `client.reporting`, on connections that stay open.
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
 
 from moorage.client.transport import UNROUTED, RefusedError, refused_token
 from moorage.integrations.native_api import NativeApi
-from moorage.wire.providers import ProviderPage, ProviderShown
+from moorage.wire.operations import ledger, reporting
+from moorage.wire.providers import ProviderShown
 from moorage.wire.reporting import (
     Membership,
     MemberWanted,
     NodeOutcomes,
-    NodePage,
     ObservedWanted,
-    PinPage,
     ReporterGroup,
     ReportWanted,
 )
@@ -30,11 +28,9 @@ class ReportApi(NativeApi):
     from a Moorage server.
     """
 
-    async def _content(
-        self, method: str, path: str, body: Any = None, **query: str | float | None
-    ) -> Any:
+    async def _content(self, method: str, path: str, body: Any, wait: str | float | None) -> Any:
         try:
-            return await super()._content(method, path, body, **query)
+            return await super()._content(method, path, body, wait)
         except RefusedError as refusal:
             if refusal.status == HTTPStatus.UNAUTHORIZED:
                 refusal.args = (
@@ -47,40 +43,32 @@ class ReportApi(NativeApi):
 
     async def join(self, group: str, member: str, wanted: MemberWanted) -> Membership:
         """Join a group, or stay in it. RefusedError `fenced`: another instance has taken over."""
-        return await self._ask(Membership, "PUT", _member(group, member), wanted)
+        return await self._call(reporting.JOIN_REPORTER_GROUP, group, member, body=wanted)
 
     async def leave(self, group: str, member: str, instance: str) -> None:
         """Leave a group, so that the nodes get other owners at once."""
-        await self._content("DELETE", _member(group, member), instance=instance)
+        await self._call(reporting.LEAVE_REPORTER_GROUP, group, member, instance=instance)
 
     async def observed(self, group: str, wanted: ObservedWanted) -> ReporterGroup:
         """Replace the members of a group that the caller observes."""
-        return await self._ask(ReporterGroup, "PUT", f"{_group(group)}/observed", wanted)
+        return await self._call(reporting.PUT_OBSERVED_MEMBERS, group, body=wanted)
 
     async def pins(self, group: str) -> dict[str, str]:
         """Return all pins of a group: the member by node."""
-        pages = self._pages(PinPage, f"{_group(group)}/pins")
+        pages = self._pages(reporting.LIST_PINS, group)
         return {pin.node: pin.member async for page in pages for pin in page.pins}
 
     async def nodes(self, group: str) -> dict[str, bool]:
         """Return the nodes that the group has reported: whether each is a ghost, by UUID."""
-        pages = self._pages(NodePage, f"{_group(group)}/nodes")
+        pages = self._pages(reporting.LIST_REPORTER_GROUP_NODES, group)
         return {node.uuid: node.ghost async for page in pages for node in page.nodes}
 
     async def report(self, wanted: ReportWanted) -> NodeOutcomes:
         """Report nodes in one request. RefusedError `fenced`: the token is not the newest one."""
-        return await self._ask(NodeOutcomes, "POST", "/v1/reports", wanted)
+        return await self._call(reporting.SEND_REPORTS, body=wanted)
 
     async def providers(self) -> AsyncIterator[ProviderShown]:
         """Yield all providers, by UUID."""
-        async for page in self._pages(ProviderPage, "/v1/providers"):
+        async for page in self._pages(ledger.LIST_PROVIDERS):
             for provider in page.providers:
                 yield provider
-
-
-def _group(name: str) -> str:
-    return f"/v1/reporter-groups/{quote(name, safe='')}"
-
-
-def _member(group: str, member: str) -> str:
-    return f"{_group(group)}/members/{quote(member, safe='')}"

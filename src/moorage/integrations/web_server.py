@@ -1,6 +1,7 @@
 """Serves an application of aiohttp on sockets, with limits on its connections."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -8,11 +9,28 @@ from socket import socket
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from moorage.integrations import doorkeeper
 from moorage.integrations.doorkeeper import Doorkeeper
-from moorage.integrations.server_log import server_log
+
+
+class _WithoutRefused(logging.Filter):
+    """Drops what aiohttp says of requests that are not HTTP.
+
+    It would be a traceback for each, with the line that is not valid: perhaps a token.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is of anything else."""
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError)
+
+
+server_log = logging.getLogger("moorage.integrations.server")
+server_log.addFilter(_WithoutRefused())
+
 
 KEEPALIVE_SECONDS = 75.0
 """By default aiohttp keeps a silent connection for an hour."""

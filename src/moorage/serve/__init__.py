@@ -5,8 +5,7 @@ Start at `lifecycle.py`: it opens the database, listens, announces the server an
 requests to them below the prefix in `mount.py`; `front_door.py` leads browsers at `/` to the
 dashboard; `boskos.py` serves the second address, for clients of Boskos. `http/` accepts and
 guards connections. `files.py` writes the files by which the command line finds the server.
-`exposure.py` warns of dangerous settings, `garbage.py` schedules garbage collection. `logs.py`
-formats the log and `log_writer.py` writes it; `metrics.py`, `pool_metrics.py`, `stock_metrics.py`,
-`fleet_metrics.py` and `reporter_metrics.py` report what happens.
+`garbage.py` schedules garbage collection. `logs.py` formats the log and `log_writer.py` writes it;
+`metrics.py` reports what happens.
 May import: `faces`, `config`, `service` and below.
 """

@@ -26,15 +26,18 @@ from moorage.faces.v1.prompt import PromptFace
 from moorage.faces.web import Authenticator, Limits, Prompt
 from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosListener
-from moorage.serve.fleet_metrics import FleetMetrics
 from moorage.serve.front_door import front_door
 from moorage.serve.log_writer import standard_error
 from moorage.serve.logs import AccessLog
-from moorage.serve.metrics import ServerMetrics
+from moorage.serve.metrics import (
+    FleetMetrics,
+    PastMetrics,
+    PoolMetrics,
+    ReporterMetrics,
+    ServerMetrics,
+    StockMetrics,
+)
 from moorage.serve.mount import Mount
-from moorage.serve.pool_metrics import PoolMetrics
-from moorage.serve.reporter_metrics import ReporterMetrics
-from moorage.serve.stock_metrics import PastMetrics, StockMetrics
 from moorage.service.app import Service
 
 log = logging.getLogger("moorage.serve")

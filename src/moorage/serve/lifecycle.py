@@ -23,17 +23,18 @@ from moorage.config.addresses import Address, address_parse, networks_parse
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
 from moorage.core.fleet.liveness import TtlRange
-from moorage.serve import exposure, logs
+from moorage.serve import logs
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.compose import check_extra, compose
 from moorage.serve.files import Announcement, Files
 from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
+from moorage.serve.http.connection_limits import Bounds, end_dead_connections
 from moorage.serve.http.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.http.listening import Acceptor, ConnectionCounter
 from moorage.serve.http.memory_budget import MemoryBudgets
-from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
+from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.signals import Signals, certificate_of
 from moorage.service.access.audit import Actor
@@ -46,16 +47,6 @@ from moorage.store.ownership import UntrustedError
 
 FILES_RESERVED = 64
 """File descriptors reserved for other uses than connections."""
-
-UNREAD_MILLISECONDS_MAX = 60_000
-"""How long a client may leave sent data unread before the kernel drops the connection."""
-
-SILENT_SECONDS_MAX = 30
-"""How long a connection may be silent before the kernel probes the other end: a client may wait for
-hours, and its machine may disappear in the meantime."""
-
-PROBE_SECONDS = 10
-"""Time between two probes; unanswered for `UNREAD_MILLISECONDS_MAX`, the connection is closed."""
 
 SWITCH_SECONDS = 0.001
 """How long another thread may keep the event loop waiting for the interpreter's lock, each time: a
@@ -222,7 +213,7 @@ async def _serve(
             sys.stdout.write(pages_line(settings, files.token, here))
         sys.stdout.flush()
 
-    for danger in exposure.warnings(settings, *(door.address for door in doors)):
+    for danger in dangers(settings, *(door.address for door in doors)):
         log.warning("%s", danger)
     servers = _servers(settings, [composition.application, composition.second], doors, tls, ready)
     stop.servers = servers
@@ -345,12 +336,7 @@ def _listen(setting: str, value: str) -> Listener:
         ) from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(
-            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MILLISECONDS_MAX
-        )  # accepted connections inherit this, and what follows
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENT_SECONDS_MAX)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_SECONDS)
+        end_dead_connections(listener)
         listener.bind(where)
     except OSError as error:
         listener.close()
@@ -397,3 +383,35 @@ def _die(error: Exception) -> None:
     log.critical("stopping at once: %s", error)
     logging.shutdown()
     os._exit(1)
+
+
+def dangers(settings: Settings, main: Address, boskos: Address | None = None) -> Iterator[str]:
+    """Yield one line for each dangerous setting.
+
+    Args:
+        settings: of the process.
+        main: the address on which it listens.
+        boskos: the address for clients of Boskos; None: there is none.
+    """
+    if settings.insecure:
+        yield "insecure is deprecated: set insecure_noauth2 or insecure_boskos, whichever you need"
+    plain = settings.tls_cert is None and not settings.trusted_proxies
+    if not main.loopback:
+        if settings.auth == "noauth2":
+            yield (
+                f"auth is noauth2: anyone who can reach {main.text} is an administrator"
+                " without any password"
+            )
+        elif plain:
+            yield (
+                f"tokens reach {main.text} unencrypted: set tls_cert and tls_key, or listen on"
+                " 127.0.0.1 behind a proxy with TLS"
+            )
+    if boskos is not None and not boskos.loopback:
+        if settings.boskos_password_file is None:
+            yield (
+                f"boskos_password_file is not set: anyone who can reach {boskos.text} can acquire"
+                " and release all resources"
+            )
+        elif plain:
+            yield f"the passwords of Boskos' clients reach {boskos.text} unencrypted"

@@ -1,10 +1,10 @@
-"""Prometheus metrics: requests by face and status, the transactor's work, the catalog.
+"""All Prometheus metrics: of the process, pools, inventories, what is kept, the fleet, reports.
 
 Requests are counted in plain dicts and converted to Prometheus' types only for a scrape.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic, thread_time
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
@@ -18,8 +18,17 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from moorage import __version__
+from moorage.core.admission.model import Pool
+from moorage.core.clock import SECOND
+from moorage.service.admission.ended import EndedLeases
+from moorage.service.admission.service import Admission
+from moorage.service.admission.views import Ages
 from moorage.service.app import Service
+from moorage.service.fleet.reporters import Reporters
+from moorage.service.fleet.service import Fleet
 from moorage.service.histogram import Histogram
+from moorage.service.ledger.stock_metrics import Stock
+from moorage.store.changelog_compaction import ChangelogRetention
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets for requests that do not wait."""
@@ -32,6 +41,16 @@ LONG_SECONDS = 0.02
 
 RESTS = 10
 """An expensive answer is reused for this many times its cost: scrapes are not authenticated."""
+
+_NO_AGES = Ages()
+"""Of a pool that was created after the last look."""
+
+_POOL_GAUGES: tuple[tuple[str, str, Callable[[Pool], int | None]], ...] = (
+    ("moorage_pool_limit", "Units the pool may grant.", lambda pool: pool.spec.limit),
+    ("moorage_pool_occupied", "Units that leases occupy.", lambda pool: pool.occupied),
+    ("moorage_pool_waiting", "Tickets in the pool's line.", lambda pool: pool.waiting),
+    ("moorage_pool_paused", "1: the pool is paused.", lambda pool: int(pool.paused)),
+)
 
 
 def rest(took: float) -> float:
@@ -172,6 +191,213 @@ class ServerMetrics(Collector):
             ("moorage_providers", "Providers in the index.", len(index.catalog)),
         ):
             yield GaugeMetricFamily(name, help_text, value=value)
+
+
+class PoolMetrics(Collector):
+    """The last known state of the pools; counters cover only commits of this process."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the registry."""
+        tally = self._admission.tally
+        yield GaugeMetricFamily(
+            "moorage_waiters",
+            "Leases and tickets whose grant or end clients wait for at this process.",
+            value=self._admission.waiting.count,
+        )
+        for name, meaning, value in _POOL_GAUGES:
+            figures = ((pool.name, value(pool)) for pool in tally.pools.values())
+            known = (((pool,), figure) for pool, figure in figures if figure is not None)
+            yield _labelled(GaugeMetricFamily, name, meaning, ["pool"], known)
+        yield _labelled(
+            GaugeMetricFamily,
+            "moorage_pool_unheard",
+            "Leases that were not renewed in time and still occupy units.",
+            ["pool"],
+            (((name,), tally.unheard.get(name, 0)) for name in tally.pools),
+        )
+        ages = {name: tally.oldest.get(name, _NO_AGES) for name in tally.pools}
+        yield _labelled(
+            GaugeMetricFamily,
+            "moorage_pool_oldest_ticket_seconds",
+            "Age of the oldest ticket in the pool's line; 0: none waits.",
+            ["pool"],
+            (((name,), one.ticket / SECOND) for name, one in ages.items()),
+        )
+        yield _labelled(
+            GaugeMetricFamily,
+            "moorage_pool_oldest_lease_seconds",
+            "Seconds since the oldest grant of which units are occupied; 0: there is none.",
+            ["pool"],
+            (((name,), one.lease / SECOND) for name, one in ages.items()),
+        )
+        yield histogram_family(
+            tally.waited,
+            "moorage_lease_wait_seconds",
+            "Seconds from the request to the grant, of leases granted by this process.",
+            "pool",
+        )
+        yield histogram_family(
+            tally.held,
+            "moorage_lease_held_seconds",
+            "Seconds from the grant to the end, of leases ended by this process.",
+            "pool",
+        )
+        yield _labelled(
+            CounterMetricFamily,
+            "moorage_leases_granted",
+            "Leases granted by this process.",
+            ["pool"],
+            (((name,), count) for name, count in tally.granted.items()),
+        )
+        yield _labelled(
+            CounterMetricFamily,
+            "moorage_leases_ended",
+            "Leases and tickets ended by this process.",
+            ["pool", "cause"],
+            tally.ended.items(),
+        )
+
+
+class StockMetrics(Collector):
+    """The last known sums over all providers; the number of classes is bounded."""
+
+    def __init__(self, stock: Stock) -> None:
+        self._stock = stock
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the registry."""
+        classes, labels = self._stock.classes, ["resource_class"]
+        # Not `_total`, with which the names of counters end.
+        yield _labelled(
+            GaugeMetricFamily,
+            "moorage_inventory_units",
+            "Totals of inventories.",
+            labels,
+            (((one.resource_class,), one.total) for one in classes),
+        )
+        yield _labelled(
+            GaugeMetricFamily,
+            "moorage_inventory_used",
+            "Allocated units.",
+            labels,
+            (((one.resource_class,), one.used) for one in classes),
+        )
+
+
+class PastMetrics(Collector):
+    """How much of the past the database has, and how much it keeps."""
+
+    def __init__(self, ended: EndedLeases, changelog: ChangelogRetention) -> None:
+        self._ended = ended
+        self._changelog = changelog
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the registry."""
+        for name, about, value in (
+            ("moorage_ended_leases", "Ended leases that are kept.", self._ended.leases),
+            ("moorage_ended_leases_bytes", "Their size.", self._ended.bytes),
+            ("moorage_ended_leases_bytes_max", "The most of it.", self._ended.bytes_max),
+            ("moorage_changes_kept_bytes", "Size of the change rows.", self._changelog.bytes),
+            ("moorage_changes_bytes_max", "The most of it.", self._changelog.bytes_max),
+        ):
+            if value is not None:
+                yield GaugeMetricFamily(name, about, value)
+
+
+class FleetMetrics(Collector):
+    """The last known state of the agents, with few labels: a large fleet has few groups."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the registry."""
+        tally = self._fleet.directory.tally
+        groups = self._fleet.directory.groups()
+        classes = ["group", "resource_class"]
+        for name, meaning, labels, values in (
+            (
+                "moorage_agents",
+                "Active agents.",
+                ["group", "policy", "readiness", "liveness"],
+                tally.agents.items(),
+            ),
+            *(
+                (name, f"Units that are {units} on machines in service.", classes, sums.items())
+                for name, units, sums in (
+                    ("moorage_reservoir_desired", "desired", tally.desired),
+                    ("moorage_reservoir_actual", "there", tally.actual),
+                    ("moorage_reservoir_offered", "offered", tally.offered),
+                )
+            ),
+            (
+                "moorage_agents_short",
+                "Agents in service that have less than is desired.",
+                ["group"],
+                (((group,), count) for group, count in tally.short.items()),
+            ),
+            (
+                "moorage_agent_failures",
+                "Agents in service whose last report has a failure.",
+                ["group", "code"],
+                tally.failures.items(),
+            ),
+            (
+                "moorage_group_suspect",
+                "1: so many agents of the group are silent that its network is suspect.",
+                ["group"],
+                (((group.name,), int(group.suspect_since is not None)) for group in groups),
+            ),
+        ):
+            yield _labelled(GaugeMetricFamily, name, meaning, labels, values)
+
+
+class ReporterMetrics(Collector):
+    """The reports that this process has answered. Outcomes are few, and so are groups."""
+
+    def __init__(self, reporters: Reporters) -> None:
+        self._reporters = reporters
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the registry."""
+        yield _labelled(
+            CounterMetricFamily,
+            "moorage_reported_nodes",
+            "Nodes of reports to this process.",
+            ["outcome"],
+            (((outcome,), count) for outcome, count in sorted(self._reporters.outcomes.items())),
+        )
+        yield _labelled(
+            GaugeMetricFamily,
+            "moorage_last_report_timestamp_seconds",
+            "When a member of the group last sent a report to this process.",
+            ["group"],
+            (((group,), at / SECOND) for group, at in self._reporters.reported_at.items()),
+        )
+        yield _labelled(
+            GaugeMetricFamily,
+            "moorage_reporter_group_deleted",
+            "1 for a day after the group was deleted, unless it begins again.",
+            ["group"],
+            (((group,), 1) for group in sorted(self._reporters.deleted)),
+        )
+
+
+def _labelled(
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    meaning: str,
+    labels: list[str],
+    values: Iterable[tuple[Sequence[str], float]],
+) -> Metric:
+    """Return a metric with one value for each combination of labels."""
+    family = kind(name, meaning, labels=labels)
+    for key, value in values:
+        family.add_metric(key, value)
+    return family
 
 
 def histogram_family(

@@ -16,7 +16,7 @@ from moorage.service.admission.service import Admission
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
-from moorage.service.ledger.stock import Stock
+from moorage.service.ledger.stock_metrics import Stock
 from moorage.store import changelog_compaction
 from moorage.store.access.audit import audit_forget
 from moorage.store.api import Engine, Plan

@@ -5,14 +5,14 @@
 * Rooms: `ledger/`, `admission/`, `fleet/` with agents and reporters, and `access/` with tokens and
   audit rows. `batch.py` saves the changes of a batch in all of them, `service_clock.py` the time
   that they share. `encoding.py` writes values as JSON.
-* The change log: `changelog.py` writes and follows it, `changelog_pages.py` reads pages of it,
-  `changelog_compaction.py` deletes old revisions.
+* The change log: `changelog.py` writes, follows and reads it, `changelog_compaction.py` deletes old
+  revisions.
 * Engines: `sqlite/` and `postgres/`. Only `open.py` selects one, by the address (`addresses.py`).
   `migrations.py` knows the versions of the schema.
 * Safety: `high_water_mark.py` detects a restored database, `formats.py` decides which releases may
   write, `unknown_members.py` preserves data of newer releases, `ownership.py` checks who may change
-  a file, `check.py` finds inconsistent rows with `row_check.py`, `offers_check.py` offers that
-  no agent makes, `receipts.py` deletes old receipts of commits.
+  a file, `check.py` finds inconsistent rows, with `row_check.py`, and offers that no agent
+  makes, `receipts.py` deletes old receipts of commits.
 
 May import: `core`.
 """

@@ -10,7 +10,7 @@ new kind of change row, only after a migration has raised `minimum_version`.
 
 from moorage.store.api import Outdated
 
-FORMAT = 5
+FORMAT = 1
 """The newest format that this release knows; it is not a release number."""
 
 

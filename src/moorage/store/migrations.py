@@ -27,7 +27,7 @@ class Migration:
 def migrations(engine: str) -> list[Migration]:
     """Return the migrations of an engine (`sqlite`, `postgres`) in order."""
     found = []
-    for file in files(__package__).joinpath("schema", engine, "migrations").iterdir():
+    for file in files(__package__).joinpath("schema", engine).iterdir():
         number, name = file.name.removesuffix(".sql").split("_", 1)
         found.append(Migration(int(number), name, file.read_text(encoding="utf-8")))
     return sorted(found, key=lambda migration: migration.number)
@@ -44,7 +44,8 @@ def missing(
         path: of the database, for messages.
 
     Raises:
-        Unusable: the database was written by a newer release, or a migration was altered.
+        Unusable: the database was written by a newer release or by a build before the first
+            release, or a migration was altered.
     """
     for number, (name, checksum) in sorted(applied.items()):
         migration = next((one for one in known if one.number == number), None)
@@ -52,6 +53,11 @@ def missing(
             raise Unusable(
                 f"{path} has migration {number} ({name}), which this release does not know; "
                 "use the newer release that wrote it"
+            )
+        if migration.name != name:
+            raise Unusable(
+                f"{path} was made by a build before the first release, which no release can read; "
+                "name a new database, or use the build that made it"
             )
         if migration.checksum != checksum:
             raise Unusable(

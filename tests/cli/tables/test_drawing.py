@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.cli.support.durations import age_text
 from moorage.cli.support.tables import EXTRA, ROOM, Cell, Column, draw
 from moorage.cli.support.terminal import width_of
 from moorage.cli.support.views.cells import end_cell, id_cells
+from moorage.core.ages import age_text
 
 COLUMNS = (
     Column("id"),

@@ -172,7 +172,8 @@ class Ranch:
         polled = frozenset() if self.strict or ticket is None else frozenset({ticket})
         self._admit(polled, at_once)
         try:
-            return boskos.acquired(self.facts, wish, ticket, strict=self.strict).slot.name
+            acquired = boskos_strict.acquired_strict if self.strict else boskos.acquired
+            return acquired(self.facts, wish, ticket).slot.name
         except Error as error:
             if error.code is not Code.NO_CAPACITY:
                 raise

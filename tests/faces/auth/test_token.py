@@ -14,8 +14,7 @@ from moorage.faces.web import Caller
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role, Scope, ScopedRole
 from moorage.service.access.token import SECRET_PREFIX
-from moorage.service.access.token_uses import USED_EVERY
-from moorage.service.access.tokens import AccessTokens
+from moorage.service.access.tokens import USED_EVERY, AccessTokens
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from tests.service.running import ManualClock

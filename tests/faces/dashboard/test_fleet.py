@@ -9,7 +9,7 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 
 from moorage.core.texts import plain
-from moorage.faces.dashboard.assets import assets
+from moorage.faces.dashboard.static_files import assets
 from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
 from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.native import Native

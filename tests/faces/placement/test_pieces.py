@@ -8,7 +8,7 @@ import pytest
 
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick
 from moorage.core.ledger.search import Catalog
-from moorage.faces.placement.handlers.allocation_requests import requests_writer
+from moorage.faces.placement.handlers.candidates import requests_writer
 from moorage.faces.placement.request import PIECE_ITEMS, pieces_of
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder, group

@@ -8,7 +8,8 @@ from urllib.request import urlopen
 from prometheus_client import generate_latest
 
 from moorage.integrations.ironic.gate.metrics import GateMetrics
-from moorage.integrations.ironic.govern.metrics import GovernorMetrics
+from moorage.integrations.ironic.reconcile import NODES, Picture
+from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
 from tests.docs.test_links import ROOT
 from tests.integrations.ironic.world import World, played
 
@@ -18,7 +19,7 @@ ROW = re.compile(r"^\| `(moorage_\w+)` \| (\w+) \|", re.MULTILINE)
 
 def test_metrics_are_documented() -> None:
     """Each with its type, and no other."""
-    shown = (GateMetrics().registry, GovernorMetrics().registry)
+    shown = (GateMetrics().registry, GovernorMetrics(NODES, Picture()).registry)
     text = "".join(generate_latest(registry).decode() for registry in shown)
     exported = {(name, kind) for name, kind in TYPE.findall(text) if not name.endswith("_created")}
     assert len(exported) == 16

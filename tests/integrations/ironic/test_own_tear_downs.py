@@ -2,8 +2,7 @@
 
 import pytest
 
-from moorage.integrations.ironic.rollout.rollout import Limits, Rollout
-from moorage.integrations.ironic.rollout.wave import Phase
+from moorage.integrations.ironic.rollout import Limits, Phase, Rollout
 from moorage.integrations.provisioning.hosts import ADOPTED
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from moorage.integrations.ironic.pass_metrics import PassMetrics
-from moorage.integrations.ironic.reconcile import Reconciler
+from moorage.integrations.ironic.reconcile import NODES, Picture, Reconciler
 from moorage.integrations.ironic.wishes import WANT
 from moorage.integrations.provisioning.known_hosts import KnownHosts
+from moorage.integrations.provisioning.pass_metrics import PassMetrics
 from tests.integrations.ironic.world import DEPLOY_SECONDS, World, played, until
 from tests.support.ironic_double.server import IronicDouble
 
@@ -89,7 +89,7 @@ async def passed(
     """Make one pass of a new process; return how many leases it releases, and its metrics."""
     async with it.host_leases(double, name) as (host_leases, nodes):
         picture = await Reconciler(host_leases, nodes, it.rules).run_once()
-    metrics = PassMetrics()
+    metrics = PassMetrics(NODES, Picture())
     metrics.passed(picture)
     samples = [sample for metric in metrics.collect() for sample in metric.samples]
     foreign = [one for one in samples if one.name == "moorage_ironic_foreign_units"]

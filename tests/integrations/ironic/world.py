@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
-from moorage.integrations.ironic.govern.governor import Governor
+from moorage.integrations.ironic.governor import Governor
 from moorage.integrations.ironic.nodes import NodeReader
 from moorage.integrations.ironic.rules import Rules
 from moorage.integrations.ironic.wishes import WANT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.integrations.metal3.admission.decision import pauses
+from moorage.integrations.metal3.admission_decision import pauses
 from tests.support.admission_cases import CASES, GOVERNOR, Case
 
 

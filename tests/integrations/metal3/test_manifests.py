@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 import yaml
 
-from moorage.integrations.metal3.manifests.reading import FILES, manifest
+from moorage.integrations.metal3.install import FILES, manifest
 from tests.support.manifest_schemas import SCHEMAS
 
 VALUES = {

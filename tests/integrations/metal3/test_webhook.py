@@ -15,11 +15,10 @@ import aiohttp
 import pytest
 import yaml
 
-from moorage.integrations.metal3.admission import webhook
-from moorage.integrations.metal3.admission.certificates import Certificates
-from moorage.integrations.metal3.admission.review import answered
+from moorage.integrations.metal3 import admission_webhook
+from moorage.integrations.metal3.admission_webhook import Certificates, answered
 from moorage.integrations.metal3.hosts import OWN, PAUSED
-from moorage.integrations.metal3.manifests.reading import manifest
+from moorage.integrations.metal3.install import manifest
 from moorage.integrations.pem_files import PemError
 from moorage.integrations.sockets import bound
 from tests.support.admission_cases import CASES, GOVERNOR, Case
@@ -45,7 +44,7 @@ async def served(folder: Path) -> AsyncIterator[int]:
     """Serve the webhook with the certificate in a folder; yield its port."""
     sockets = bound("127.0.0.1:0")
     files = folder / "cert.pem", folder / "key.pem"
-    async with webhook.webhook_served(GOVERNOR, *files, sockets):
+    async with admission_webhook.webhook_served(GOVERNOR, *files, sockets):
         yield sockets[0].getsockname()[1]
 
 
@@ -146,12 +145,12 @@ def test_a_body_that_is_too_long_is_refused(tmp_path: Path) -> None:
         async with served(trusted.folder) as port, client(trusted) as session:
             url = f"https://127.0.0.1:{port}/pause"
             async with session.post(
-                url, data=io.BytesIO(b" " * (webhook.BODY_BYTES_MAX + 1))
+                url, data=io.BytesIO(b" " * (admission_webhook.BODY_BYTES_MAX + 1))
             ) as answer:
                 assert answer.status == 413
             text = json.dumps({**REVIEW, "request": CASES[0].review()}).encode()
             async with session.post(
-                url, data=io.BytesIO(text.ljust(webhook.BODY_BYTES_MAX - 1))
+                url, data=io.BytesIO(text.ljust(admission_webhook.BODY_BYTES_MAX - 1))
             ) as answer:
                 assert answer.status == 200
 
@@ -218,7 +217,7 @@ def test_slow_clients_keep_nobody_waiting(
     them is answered. When they go, the log says nothing.
     """
     trusted = made(tmp_path / "tls")
-    monkeypatch.setattr(webhook, "BODY_SECONDS", 20.0)
+    monkeypatch.setattr(admission_webhook, "BODY_SECONDS", 20.0)
 
     async def scene() -> None:
         async with served(trusted.folder) as port, client(trusted) as session:
@@ -242,7 +241,7 @@ def test_slow_clients_keep_nobody_waiting(
 def test_a_review_with_too_many_values(tmp_path: Path) -> None:
     """It would take memory many times its length: 400."""
     trusted = made(tmp_path / "tls")
-    values = b"[]" + b",[]" * webhook.VALUES_MAX
+    values = b"[]" + b",[]" * admission_webhook.VALUES_MAX
 
     async def scene() -> None:
         async with served(trusted.folder) as port, client(trusted) as session:

@@ -9,9 +9,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
+from moorage.serve.http.connection_limits import Bounds
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import MemoryBudgets
-from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
+from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.http.uvicorn_connection import Cycle
 from tests.support.private_names import overridden

@@ -12,9 +12,10 @@ import uvicorn
 from uvicorn.server import ServerState
 from uvloop import new_event_loop
 
+from moorage.serve.http.connection_limits import WAITING_BODY_MAX, Bounds
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import ByteBudget, MemoryBudgets, Unread
-from moorage.serve.http.protocol import WAITING_BODY_MAX, Bounds, protocol_for
+from moorage.serve.http.protocol import protocol_for
 from moorage.serve.http.proxies import Proxies
 
 KIB, MIB = 1 << 10, 1 << 20

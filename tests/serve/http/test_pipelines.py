@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.serve.http.protocol import WAITING_BODY_MAX, WAITING_MAX
+from moorage.serve.http.connection_limits import WAITING_BODY_MAX, WAITING_MAX
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.leasing import NOAUTH, POOL, asked, called, pool_made, wish
 from tests.e2e.support.peer import head

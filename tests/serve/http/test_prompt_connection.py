@@ -10,10 +10,11 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from moorage.faces.web import Message, PromptAnswer, Scope
+from moorage.serve.http.connection_limits import Bounds
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.prompt_connection import KNOWN_BYTES_MAX, PROMPT_BYTES_MAX, KnownRequests
-from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
+from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 
 BOUNDS = Bounds(8_192, 20, 5.0, 5.0)

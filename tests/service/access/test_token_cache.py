@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 from moorage.service.access import tokens as access_tokens
-from moorage.service.access.token_cache import TokenCache
-from moorage.service.access.tokens import AccessTokens
+from moorage.service.access.tokens import AccessTokens, TokenCache
 from moorage.service.app import Service
 from moorage.store.open import open_engine
 from tests.service.running import (

@@ -1,8 +1,8 @@
 """When tokens were last used is written in portions, and never lost by a failure."""
 
 from moorage.core.clock import Instant
-from moorage.service.access import token_uses
-from moorage.service.access.token_uses import USED_EVERY, WRITTEN_MAX, TokenUses
+from moorage.service.access import tokens
+from moorage.service.access.tokens import USED_EVERY, WRITTEN_MAX, TokenUses
 
 
 def test_a_portion_has_a_limit() -> None:
@@ -40,7 +40,7 @@ def test_memory_is_bounded() -> None:
 def test_the_stored_use_counts() -> None:
     """A process that has just started writes nothing for a token that was used recently."""
     uses = TokenUses(2)
-    uses.note("a", Instant(5), Instant(4 + token_uses.USED_EVERY))
+    uses.note("a", Instant(5), Instant(4 + tokens.USED_EVERY))
     assert uses.take() == {}
-    uses.note("a", Instant(5), Instant(5 + token_uses.USED_EVERY))
+    uses.note("a", Instant(5), Instant(5 + tokens.USED_EVERY))
     assert uses.take() == {"a": 5 + USED_EVERY}

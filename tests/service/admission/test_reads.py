@@ -206,7 +206,7 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
             held = []
             for _ in range(3):
                 wish_ = AcquireRequest("s", "free", "busy", "me", "id", lease_id_new(), "")
-                slot = (await transactor.submit(Acquire(wish_, False))).slot
+                slot = (await transactor.submit(Acquire(wish_))).slot
                 held.append(slot.lease)
                 await transactor.submit(Update(slot.name, "me", False, "busy", {"n": "1"}))
                 await transactor.submit(Release(slot.name, "me", False, "free", TESTER))

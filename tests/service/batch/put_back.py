@@ -12,7 +12,7 @@ from typing import Protocol
 from moorage.service.app import Service
 from moorage.service.feed.watch import ChangesGoneError, Cursor
 from moorage.service.ledger import vocabulary_cases
-from moorage.store.changelog_pages import ChangeRow
+from moorage.store.changelog import ChangeRow
 from tests.service.pools import ask, pool_put, spec
 
 POOL = "p"

@@ -36,7 +36,8 @@ from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import LedgerUseCase, RunPlan, SearchingUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.compat.boskos_cases import Acquire, Release, Reset, TakeNamed, Update
+from moorage.service.compat.boskos_cases import Acquire, Release, Reset, Update
+from moorage.service.compat.boskos_strict_cases import AcquireStrict, TakeNamed
 from moorage.service.compat.lease_proxy import GiveBack
 from moorage.store.access.audit import AuditRow
 from moorage.store.admission.load import facts_load
@@ -54,7 +55,7 @@ SEEDS = 6
 BATCHES_ON_POSTGRES = 60
 SEEDS_OF_CONTROL = 24
 
-STRICTLY = ((Acquire, "ends"), (TakeNamed, "slots"))
+STRICTLY = ((AcquireStrict, "ends"), (TakeNamed, "slots"))
 """Cases and parts of keys that occur only where Boskos' behavior is followed to the letter."""
 
 LEASES_MAX = 10_000
@@ -309,7 +310,7 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
         (LeaseRelease, "leases"),
         (LeaseRetry, "asked"),
         (Acquire, "asked"),
-        (Acquire, "ends"),
+        (AcquireStrict, "ends"),
         (TakeNamed, "slots"),
         (Release, "slots"),
         (Update, "touched"),

@@ -20,13 +20,13 @@ GROWING = SlotConfig((ResourceType("t", growth=Growth(0, 10, "free")),))
 
 async def synced(one: Running, config: SlotConfig) -> None:
     """Apply a configuration."""
-    await one.service.transactor.submit(Sync(config, {"t"}, "seed"))
+    await one.service.transactor.submit(Sync(config, {"t"}, "seed", for_tickets=True))
 
 
 async def acquired(one: Running, dest: str) -> str:
     """Take a free slot, which gets the state `dest`; return its name."""
     wish = AcquireRequest("t", "free", dest, "me", "", lease_id_new(), "")
-    return (await one.service.transactor.submit(Acquire(wish, False))).slot.name
+    return (await one.service.transactor.submit(Acquire(wish))).slot.name
 
 
 async def pool(one: Running, name: str = "t") -> wire.Pool:

@@ -17,8 +17,8 @@ from moorage.core.ledger.capacity import capacity_of
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Inventory
 from moorage.service.app import Service
+from moorage.service.fleet.directory import Tally
 from moorage.service.fleet.service import Fleet
-from moorage.service.fleet.tally import Tally
 from moorage.service.ledger import provider_cases
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import PAGES, agent_id, part_id

@@ -9,9 +9,9 @@ from moorage.client.agent.preparation import REFUSED, SHORT, UNREADABLE
 from moorage.core.fleet.model import Failure
 from moorage.core.fleet.parts import ClassSpec, PartSpec
 from moorage.core.fleet.policy import Action
-from moorage.serve.fleet_metrics import FleetMetrics
+from moorage.serve.metrics import FleetMetrics
+from moorage.service.fleet.directory import FAILURE_CODES
 from moorage.service.fleet.service import Fleet
-from moorage.service.fleet.tally import FAILURE_CODES
 from tests.service.fleet.machines import (
     PAGES,
     agent_id,

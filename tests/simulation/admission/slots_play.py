@@ -213,7 +213,7 @@ class SlotsPlay:
             BOSKOS, dice.choice("xy"), dice.choice(POOLS), wants=dice.choice(STATES), dest="busy"
         )
         request_id = dice.choice(REQUESTS)
-        answer = self._do(boskos_cases.Acquire(self._wish(ticket, request_id), False))
+        answer = self._do(boskos_cases.Acquire(self._wish(ticket, request_id)))
         lease = self.model.request(ticket, request_id)
         self.model.admit(None if lease is None else lease.id)
         held = [] if lease is None or lease.state != "granted" else self.model.held_by(lease)
@@ -225,7 +225,7 @@ class SlotsPlay:
         ticket = self._ticket(
             BOSKOS, "janitor", dice.choice(POOLS), wants=dice.choice(STATES), dest="cleaning"
         )
-        answer = self._do(boskos_cases.Acquire(self._wish(ticket), False))
+        answer = self._do(boskos_cases.Acquire(self._wish(ticket)))
         left = self.model.admit()
         found = None
         if left.get((ticket.pool, ticket.wants), 0) > 0:

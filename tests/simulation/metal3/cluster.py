@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from moorage.integrations.metal3.admission.decision import pauses
+from moorage.integrations.metal3.admission_decision import pauses
 from moorage.integrations.metal3.hosts import OWN, PAUSED
 from tests.simulation.virtual.loop import passed
 from tests.simulation.virtual.world import Program

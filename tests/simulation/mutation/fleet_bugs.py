@@ -219,7 +219,7 @@ FLEET_BUGS = (
     Bug(
         "F17",
         "restarts postpone it for ever",
-        f"{SERVICE}/signs_of_life.py",
+        f"{SERVICE}/liveness_loop.py",
         "                heard = now - age - passed\n",
         "                heard = now\n",
         FLEET,

@@ -10,7 +10,7 @@ HOSTS = f"{FOLDER}/hosts.py"
 REQUESTS = f"{FOLDER}/requests.py"
 GOVERNOR = f"{FOLDER}/governor.py"
 RESTING = f"{FOLDER}/resting.py"
-DECISION = f"{FOLDER}/admission/decision.py"
+DECISION = f"{FOLDER}/admission_decision.py"
 DEADLOCK = "src/moorage/integrations/provisioning/deadlock.py"
 
 

@@ -13,7 +13,7 @@ SEARCH_BUGS = (
     Bug(
         "S1",
         "related groups are combined one after another, whatever relates them",
-        f"{ROOM}/combine/order.py",
+        f"{ROOM}/combine/combiner.py",
         "    if not any(lines):\n",
         "    if True:\n",
         SEARCH,

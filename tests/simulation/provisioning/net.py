@@ -6,13 +6,15 @@ which only the connection is replaced.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+from urllib.parse import unquote
 
 from multidict import CIMultiDict
 
+from moorage.client.calling import body_of
 from moorage.client.transport import UnreachableError, refusal_of
 from moorage.integrations.connections import SECONDS_MAX as IRONIC_SECONDS
 from moorage.integrations.ironic.gate.answers import VERSIONS, HttpAnswer
@@ -26,6 +28,7 @@ from moorage.integrations.ironic.nodes import VERSION_HEADER, IronicError, NodeR
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.native_api import SECONDS_MAX
 from moorage.integrations.no_retry import LostError
+from moorage.wire.operations.operation import Operation
 from tests.support.ironic_double.fleet import date
 
 T = TypeVar("T")
@@ -155,16 +158,24 @@ def _fail(answer: "asyncio.Future[Any]") -> None:
 
 
 async def answer_of_moorage(
-    world: Any, method: str, path: str, query: Mapping[str, Any], body: Any, seconds: float
-) -> Any:
-    """Send a request to Moorage; return what it answers. Raises as `NativeApi` does."""
+    world: Any,
+    operation: Operation[T],
+    variables: Sequence[str],
+    query: Mapping[str, Any],
+    body: Any,
+) -> T:
+    """Call an operation of Moorage; return what it answers. Raises as `NativeApi` does."""
+    given = {name: value for name, value in query.items() if value is not None}
+    seconds = SECONDS_MAX + float(given.get("wait", 0.0))
+    path = unquote(operation.address(*variables))
     try:
-        status, content = await world.to_moorage(method, path, query, body, seconds)
+        status, content = await world.to_moorage(operation.method, path, given, body, seconds)
     except CutError as error:
         raise UnreachableError(f"no answer: {error}") from error
     if status >= 300:
         raise refusal_of(status, content)
-    return content
+    assert operation.answer is None or isinstance(content, operation.answer)
+    return cast("T", content)
 
 
 class SimulatedLeaseApi(LeaseApi):
@@ -174,14 +185,14 @@ class SimulatedLeaseApi(LeaseApi):
         super().__init__("http://moorage", None)
         self._world = world
 
-    async def _ask(
-        self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
+    async def _call(
+        self,
+        operation: Operation[T],
+        *variables: str,
+        body: Any = None,
+        **query: str | float | None,
     ) -> T:
-        given = {name: value for name, value in query.items() if value is not None}
-        seconds = SECONDS_MAX + float(given.get("wait", 0.0) or 0.0)
-        content = await answer_of_moorage(self._world, method, path, given, body, seconds)
-        assert isinstance(content, kind)
-        return content
+        return await answer_of_moorage(self._world, operation, variables, query, body_of(body))
 
 
 class SimulatedNodeReader(NodeReader):

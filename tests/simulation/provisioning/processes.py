@@ -15,10 +15,10 @@ from moorage.integrations.ironic.gate.deciding import Asked, Deciding, hold_unti
 from moorage.integrations.ironic.gate.metrics import GateMetrics
 from moorage.integrations.ironic.gate.units import Units
 from moorage.integrations.ironic.gate.watch import Watch
-from moorage.integrations.ironic.govern.governor import Governor
+from moorage.integrations.ironic.governor import Governor
 from moorage.integrations.ironic.nodes import VERSION_HEADER
 from moorage.integrations.ironic.reconcile import Reconciler
-from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
+from moorage.integrations.ironic.rollout import Limits, Rollout, UnknownNodesError
 from moorage.integrations.provisioning.host_leases import HostLeases
 from tests.simulation.provisioning.net import (
     SimulatedLeaseApi,

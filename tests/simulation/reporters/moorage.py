@@ -26,7 +26,7 @@ from moorage.service.access.audit import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.world import Changes, World
 from moorage.service.fleet.reporters import Reporters
-from moorage.store.fleet.reporter_reads import Shared
+from moorage.store.fleet.reads import Shared
 from moorage.wire import reporting as wire
 from tests.simulation.virtual.loop import Process, passed
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
 from moorage.integrations.ironic.nodes import Node
-from moorage.integrations.native_api import SECONDS_MAX
 from moorage.integrations.report_api import ReportApi
+from moorage.wire.operations.operation import Operation
 from tests.simulation.provisioning.net import SimulatedNodeReader, answer_of_moorage
 
 T = TypeVar("T")
@@ -21,17 +21,14 @@ class SimulatedReportApi(ReportApi):
         super().__init__("http://moorage", None)
         self._world = world
 
-    async def _ask(
-        self, kind: type[T], method: str, path: str, body: Any = None, **query: str | float | None
+    async def _call(
+        self,
+        operation: Operation[T],
+        *variables: str,
+        body: Any = None,
+        **query: str | float | None,
     ) -> T:
-        content = await self._content(method, path, body, **query)
-        assert isinstance(content, kind)
-        return content
-
-    async def _content(
-        self, method: str, path: str, body: Any = None, **query: str | float | None
-    ) -> Any:
-        return await answer_of_moorage(self._world, method, path, query, body, SECONDS_MAX)
+        return await answer_of_moorage(self._world, operation, variables, query, body)
 
 
 class PagedNodeReader(SimulatedNodeReader):

@@ -18,7 +18,7 @@ from moorage.store.admission import check, load, reads, save
 from moorage.store.admission.changes import KINDS, slot_key
 from moorage.store.admission.rows import lease_from_body
 from moorage.store.api import Conflict, Engine
-from moorage.store.changelog_pages import changes_window
+from moorage.store.changelog import changes_window
 from moorage.store.ledger.changes import change_rows
 from moorage.store.open import open_engine
 from tests.store.admission.grants import (

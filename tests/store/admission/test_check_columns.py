@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from moorage.core.admission.facts import Keys
 from moorage.store.admission import check
 from moorage.store.api import Engine
+from moorage.store.migrations import migrations
 from moorage.store.open import open_engine
 from moorage.store.sql import blocks, columns
 from tests.store.admission.consistent_rows import ALIVE, consistent_changes
@@ -33,28 +33,6 @@ SNAPSHOTS = {
 }
 
 
-def schema_text(*path: str) -> str:
-    """Return a script of SQLite's schema."""
-    return files("moorage.store").joinpath("schema", "sqlite", *path).read_text(encoding="utf-8")
-
-
-def table_columns() -> Iterator[tuple[str, str, str, bool]]:
-    """Yield (table, column, type, whether it may be NULL) for all columns to test."""
-    with apsw.Connection(":memory:") as file:
-        file.execute(schema_text("migrations", "0005_admission.sql"))
-        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_schema")}
-    with apsw.Connection(":memory:") as file:
-        file.execute(schema_text("schema.sql"))
-        query = 'SELECT t.name, c.name, c.type, NOT c."notnull" AND c.pk = 0'
-        query += " FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c"
-        query += " WHERE t.type = 'table' ORDER BY 1, c.cid"
-        for table, column, kind, nullable in list(file.execute(query)):
-            if table in tables and (table, column) not in ALONE:
-                yield table, column, kind, bool(nullable)
-
-
-COLUMNS = list(table_columns())
-
 KEYS = {
     "admission_clock": "'clock'",
     "lease": "id",
@@ -64,7 +42,23 @@ KEYS = {
     "pool": "name",
     "slot": "pool || ' ' || name",
 }
-"""The key of each table's rows."""
+"""The tables of admission, and the key of each table's rows."""
+
+
+def table_columns() -> Iterator[tuple[str, str, str, bool]]:
+    """Yield (table, column, type, whether it may be NULL) for all columns to test."""
+    with apsw.Connection(":memory:") as file:
+        for one in migrations("sqlite"):
+            file.execute(one.text)
+        query = 'SELECT t.name, c.name, c.type, NOT c."notnull" AND c.pk = 0'
+        query += " FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c"
+        query += " WHERE t.type = 'table' ORDER BY 1, c.cid"
+        for table, column, kind, nullable in list(file.execute(query)):
+            if table in KEYS and (table, column) not in ALONE:
+                yield table, column, kind, bool(nullable)
+
+
+COLUMNS = list(table_columns())
 
 
 def values_of(engine: Engine, url: str, table: str, column: str) -> dict[str, Any]:

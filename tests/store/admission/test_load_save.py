@@ -12,7 +12,7 @@ from moorage.core.service_time import Timeline
 from moorage.store.admission import reads
 from moorage.store.admission.rows import lease_row
 from moorage.store.api import Engine
-from moorage.store.changelog_pages import changes_window
+from moorage.store.changelog import changes_window
 from tests.store.admission.grants import (
     AT,
     MINUTE,

@@ -8,10 +8,10 @@ import pytest
 
 from moorage.core.fleet.facts import Keys
 from moorage.store.api import Damaged, Engine, Plan, Write
+from moorage.store.check import offers_differences_load
 from moorage.store.fleet import load, reads
 from moorage.store.fleet.changes import changes_read
 from moorage.store.fleet.rows import agent_row
-from moorage.store.offers_check import offers_differences_load
 from tests.service.fleet.machines import agent_id
 from tests.store.fleet.agents import agent, group, ids, saved
 

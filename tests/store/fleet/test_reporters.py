@@ -16,7 +16,7 @@ from moorage.store import changelog
 from moorage.store.api import Engine, Plan
 from moorage.store.changelog import changes_load
 from moorage.store.check import content_plans
-from moorage.store.fleet import check, load, reporter_reads
+from moorage.store.fleet import check, load, reads
 from moorage.store.open import open_engine
 from tests.store import build
 from tests.store.build import NOW, Batch, provider_id, provider_new
@@ -61,13 +61,11 @@ def test_every_value_comes_back(engine: Engine) -> None:
         assert facts.reporter_groups == {"g": GROUP}
         assert facts.members == {("g", MEMBER.name): MEMBER}
         assert facts.pins == {("g", NODE): "a.b:1"}
-        shared = await engine.read(reporter_reads.shared_load("g", [NODE]))
+        shared = await engine.read(reads.shared_load("g", [NODE]))
         assert (shared.group, shared.members, shared.pins) == (GROUP, [MEMBER], {NODE: "a.b:1"})
-        assert await engine.read(reporter_reads.pins_count("g")) == {"a.b:1": 1, "z": 1}
-        assert await engine.read(reporter_reads.pins_window("g", NODE, 9)) == [
-            (provider_id(2), "z")
-        ]
-        assert await engine.read(reporter_reads.reporter_groups_window("", 9)) == [GROUP]
+        assert await engine.read(reads.pins_count("g")) == {"a.b:1": 1, "z": 1}
+        assert await engine.read(reads.pins_window("g", NODE, 9)) == [(provider_id(2), "z")]
+        assert await engine.read(reads.reporter_groups_window("", 9)) == [GROUP]
         assert await facts_of(engine, Keys(reporters={"h"})) == Facts(epoch=1)
 
     asyncio.run(scenario())
@@ -118,13 +116,13 @@ def test_what_is_left_of_a_deleted_group(engine: Engine) -> None:
         facts = await facts_of(engine, Keys(reporters={"g"}))
         assert facts.deleted_groups == {"g": deleted}
         assert await engine.read_aside(check.differences_load()) == []
-        assert (await engine.read(reporter_reads.deleted_load()))[1] == [(deleted, False)]
+        assert (await engine.read(reads.deleted_load()))[1] == [(deleted, False)]
         cleared = replace(deleted, cleared=True)
         await run(engine, Keys(), lambda _: Changes(deleted_groups={"g": cleared}))
         assert await engine.read_aside(check.differences_load()) != []
         await run(engine, Keys(), lambda _: some())
-        assert (await engine.read(reporter_reads.deleted_load()))[1] == [(cleared, True)]
-        assert await engine.read(reporter_reads.pinned_window("g", NODE, 9)) == [provider_id(2)]
+        assert (await engine.read(reads.deleted_load()))[1] == [(cleared, True)]
+        assert await engine.read(reads.pinned_window("g", NODE, 9)) == [provider_id(2)]
         await run(engine, Keys(), lambda _: Changes(deleted_groups={"g": None}))
         assert (await facts_of(engine, Keys(reporters={"g"}))).deleted_groups == {}
 
@@ -181,8 +179,8 @@ def test_wipe_leaves_no_reporters(engine: Engine) -> None:
         left = DeletedGroup("d", Instant(7), 5, 3)
         await run(engine, Keys(), lambda _: Changes(deleted_groups={"d": left}))
         await wiped(engine)
-        assert (await engine.read(reporter_reads.deleted_load()))[1] == []
-        shared = await engine.read(reporter_reads.shared_load("g", [NODE]))
+        assert (await engine.read(reads.deleted_load()))[1] == []
+        shared = await engine.read(reads.shared_load("g", [NODE]))
         assert (shared.group, shared.members, shared.pins) == (None, [], {})
 
     asyncio.run(scenario())
@@ -206,15 +204,15 @@ def test_what_reports_have_set_comes_back(engine: Engine) -> None:
         for plan in content_plans(frozenset(), frozenset({"HW_A"})):
             lines += await engine.read_aside(plan)
         assert lines == [f"traits of provider {NODE}: group 'g' has set HW_A, it is not there"]
-        assert await engine.read(reporter_reads.ghosts_window("h", "", 9)) == [NODE]
-        assert await engine.read(reporter_reads.ghosts_window("g", "", 9)) == []
-        assert await engine.read(reporter_reads.ghosts_window("h", NODE, 9)) == []
-        assert await engine.read(reporter_reads.reported_window("g", "", 9)) == [(NODE, False)]
-        assert await engine.read(reporter_reads.reported_window("h", "", 9)) == [(NODE, True)]
-        assert await engine.read(reporter_reads.reported_window("i", "", 9)) == []
-        assert await engine.read(reporter_reads.marked_window("h", "", 9)) == [NODE]
-        assert await engine.read(reporter_reads.marked_window("h", NODE, 9)) == []
-        assert await engine.read(reporter_reads.marked_window("i", "", 9)) == []
-        assert await engine.read(reporter_reads.reported_window("g", NODE, 9)) == []
+        assert await engine.read(reads.ghosts_window("h", "", 9)) == [NODE]
+        assert await engine.read(reads.ghosts_window("g", "", 9)) == []
+        assert await engine.read(reads.ghosts_window("h", NODE, 9)) == []
+        assert await engine.read(reads.reported_window("g", "", 9)) == [(NODE, False)]
+        assert await engine.read(reads.reported_window("h", "", 9)) == [(NODE, True)]
+        assert await engine.read(reads.reported_window("i", "", 9)) == []
+        assert await engine.read(reads.marked_window("h", "", 9)) == [NODE]
+        assert await engine.read(reads.marked_window("h", NODE, 9)) == []
+        assert await engine.read(reads.marked_window("i", "", 9)) == []
+        assert await engine.read(reads.reported_window("g", NODE, 9)) == []
 
     asyncio.run(scenario())

@@ -14,7 +14,7 @@ from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, fleet_at_server, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
-from moorage.cli.support.options import example, json_option, wide_option
+from moorage.cli.support.options import example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
@@ -70,24 +70,12 @@ attach(group)
 group.add_command(agent_group.group)
 
 
-def _labels(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
-    labels = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
-        labels[name] = value
-    return labels
-
-
 def _choice(name: str, values: Any, what: str) -> Callable[[Any], Any]:
     return click.option(f"--{name}", type=click.Choice(get_args(values)), help=what)
 
 
 _AGENT = click.argument("agent_id", metavar="ID", shell_complete=completion.agents)
-_LABELS = click.option(
-    "--label", "labels", multiple=True, callback=_labels, help="NAME=VALUE; may be repeated."
-)
+_LABELS = label_option("NAME=VALUE; may be repeated.")
 _GROUP = click.option(
     "--group",
     "named",
@@ -187,13 +175,13 @@ def show(agent_id: str, wide: bool, as_json: bool) -> None:
 def create(
     agent_id: str,
     named: str,
-    labels: dict[str, str],
+    labels: dict[str, str] | None,
     policy: Any,
     root: str | None,
     as_json: bool,
 ) -> None:
     """Create the agent ID, or replace its group and its labels."""
-    wanted = AgentWanted(group=named, labels=labels, policy=policy, root=root)
+    wanted = AgentWanted(group=named, labels=labels or {}, policy=policy, root=root)
     with fleet_at_server() as fleet:
         agent = fleet.agent_put(agent_id, wanted)
     _show_one(agent, as_json, f"agent {agent.id} is in group {agent.group}, {agent.policy}")
@@ -221,13 +209,13 @@ def root(agent_id: str, provider: str, as_json: bool) -> None:
 @_GROUP
 @_LABELS
 @json_option
-def enroll(agent_id: str, named: str, labels: dict[str, str], as_json: bool) -> None:
+def enroll(agent_id: str, named: str, labels: dict[str, str] | None, as_json: bool) -> None:
     """Create the agent ID and print its token, which cannot be shown again.
 
     Nothing is placed on its machine until an operator accepts it: `moorage agent resume`.
     """
     with fleet_at_server() as fleet:
-        made = fleet.enroll(agent_id, EnrollRequest(group=named, labels=labels))
+        made = fleet.enroll(agent_id, EnrollRequest(group=named, labels=labels or {}))
     if as_json:
         show_json(msgspec.to_builtins(made))
     else:

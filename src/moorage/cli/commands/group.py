@@ -1,16 +1,17 @@
-"""`moorage group`: groups of reporters, who is live in them, and who owns which node."""
+"""`moorage group` and `moorage report`: groups of reporters, their members, and their reports."""
 
 import click
 import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, reporting_at_server
-from moorage.cli.support.durations import age_text, duration_text
+from moorage.cli.support.durations import duration_text
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json
 from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
-from moorage.core.counting import counted
+from moorage.core.ages import age_text
+from moorage.core.counting import are, counted
 from moorage.core.limits import PINS_MAX
 from moorage.wire.reporting import PinsWanted, Reporter, ReporterGroup
 
@@ -180,3 +181,38 @@ def _row(member: Reporter) -> list[Cell | str]:
 def _seconds(seconds: float, after: str = "") -> Cell:
     """Return the cell of a duration in the past: on a terminal in at most two units."""
     return Cell(f"{age_text(seconds)}{after}", f"{duration_text(round(seconds))}{after}")
+
+
+@click.group()
+def report() -> None:
+    """Show who reports nodes to the ledger, and what is wrong (see also `moorage group`)."""
+
+
+@report.command(epilog=example("moorage report status ironic"))
+@administering
+@NAME
+@wide_option
+@json_option
+def status(name: str, wide: bool, as_json: bool) -> None:
+    """Print who reports, and what is wrong.
+
+    NAME is the group of reporters. What is wrong: refused nodes, nodes that are pinned to a member
+    that is not live, ghosts, errors of who observes members.
+    """
+    with reporting_at_server() as reporting:
+        found = reporting.group(name)
+        ghosts = list(reporting.ghosts(name))
+    if as_json:
+        show_json({"group": msgspec.to_builtins(found), "ghosts": ghosts})
+        return
+    show_members(found, wide=wide)
+    if found.seen_at is not None:
+        say(f"observed: {', '.join(found.observed) or 'nobody'}")
+    if not any(member.live for member in found.members) and (found.members or not found.seen_at):
+        say("nobody reports: no member is live")
+    if pinned := found.pinned_elsewhere:
+        say(f"{counted(pinned, 'node')} {are(pinned)} pinned to members that are not live")
+    if found.observer_error:
+        say(f"the observer reports: {found.observer_error}")
+    for uuid in ghosts:
+        say(f"ghost {uuid}: it is gone, but still allocated")

@@ -1,23 +1,31 @@
-"""`moorage lease`: prints leases and tickets; moves and forces them."""
+"""`moorage lease`: prints leases and tickets, and why they wait; moves, forces and ends them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, get_args
+from itertools import chain, islice
+from typing import Any, Literal, get_args
 
 import click
 import msgspec
 
-from moorage.cli.commands.lease_revoke import revoke
-from moorage.cli.commands.lease_why import why
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.ids import lease_id, leases_with
+from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
-from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.output import NOT_FOUND, USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
-from moorage.cli.support.views.cells import age_cell, end_cell, id_cells, number_text, state_cell
+from moorage.cli.support.views.cells import (
+    age_cell,
+    end_cell,
+    id_cells,
+    number_text,
+    state_cell,
+    timed,
+)
 from moorage.cli.support.views.lease_text import (
     eta_text,
     late_lines,
@@ -29,9 +37,13 @@ from moorage.cli.support.views.lease_text import (
 )
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
+from moorage.client.transport import RefusedError
+from moorage.core.admission.owners import LEASE_PROXY
+from moorage.core.counting import counted
+from moorage.core.ids import is_normal, is_prefix
 from moorage.wire.admission import Lease
 from moorage.wire.enums import State
-from moorage.wire.labels import holder_of
+from moorage.wire.labels import HOLDER, HOST, JOB, USER, holder_of
 
 COLUMNS = (
     Column("id"),
@@ -62,8 +74,6 @@ def group() -> None:
 
 
 attach(group)
-group.add_command(why)
-group.add_command(revoke)
 
 
 @group.command("list", epilog=example("moorage lease list --pool install/azure --state waiting"))
@@ -218,3 +228,178 @@ def _row(lease: Lease, now: datetime) -> list[Cell | str]:
         ends if lease.ended_at is None else ends._replace(short=NOTHING),
         remark or NOTHING,
     ]
+
+
+STATES = ("waiting", "granted")
+
+
+@group.command(
+    epilog=example(
+        'moorage lease revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --reason "rack 7 is down"',
+        "moorage lease revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --holder-is-gone",
+        "moorage lease revoke --owner shop/ci --state waiting",
+    )
+)
+@administering
+@click.argument("text", metavar="[ID]", required=False, shell_complete=completion.leases)
+@click.option("--reason", default="", help="Reason, shown to the holder.")
+@click.option(
+    "--holder-is-gone",
+    is_flag=True,
+    help="Of the lease proxy: expect no late release of its slots, also if it has ended.",
+)
+@click.option("--owner", help="All tickets and leases of this owner, or of a project: PROJECT/*.")
+@click.option("--state", type=click.Choice(STATES), help="With --owner: only these.")
+@click.option(
+    "--pool",
+    help="With --owner: only those that need units of this pool.",
+    shell_complete=completion.pools,
+)
+@irreversible("lease revoke")
+@json_option
+def revoke(
+    text: str | None,
+    reason: str,
+    holder_is_gone: bool,
+    owner: str | None,
+    state: Literal["waiting", "granted"] | None,
+    pool: str | None,
+    sure: Ask,
+    as_json: bool,
+) -> None:
+    """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner.
+
+    With --owner, everything that this owner has; its owner may end it so, too.
+
+    A caller of the lease proxy learns nothing, and may release its slots later. Until then the next
+    release of a slot counts as its own, and the next holder keeps the slot although it has released
+    it. With --holder-is-gone nothing is expected: say so if the job has died.
+    """
+    if (text is None) == (owner is None):
+        raise Failure(USAGE, "which? Name either the ID of one, or an owner with --owner")
+    if owner is not None:
+        if holder_is_gone:
+            raise Failure(USAGE, "--holder-is-gone is for one lease: name its ID")
+        sure(_everything(owner, state, pool))
+        _revoke_owner(owner, state, pool, reason, as_json)
+        return
+    if state is not None or pool is not None:
+        raise Failure(USAGE, "--state and --pool need --owner")
+    with at_server() as admission:
+        lease_id = ids.lease_id(admission, str(text), changing=not holder_is_gone, whole=True)
+        sure(f"{lease_id}, whatever its holder does")
+        lease = admission.revoke(lease_id, reason, holder_is_gone=holder_is_gone)
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+        return
+    say(f"{lease.id} has ended: {lease.cause}")
+    for line in late_lines(lease):
+        say(line)
+
+
+def _everything(owner: str, state: str | None, pool: str | None) -> str:
+    """Return what a revocation of an owner ends, for the question before it."""
+    kinds = {"waiting": "tickets", "granted": "leases"}
+    whose = f"all {kinds.get(state or '', 'tickets and leases')} of {owner}"
+    where = "" if pool is None else f" that need units of {pool}"
+    return whose + where + ("" if state == "waiting" else ", whatever their holders do")
+
+
+def _revoke_owner(
+    owner: str,
+    state: Literal["waiting", "granted"] | None,
+    pool: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    tickets = leases = 0
+    with at_server() as admission:
+        more = True
+        while more:
+            found = admission.revoke_owner(owner, state, pool, reason)
+            tickets, leases, more = tickets + found.tickets, leases + found.leases, found.more
+    if as_json:
+        show_json({"owner": owner, "tickets": tickets, "leases": leases})
+    else:
+        ended = f"{counted(tickets, 'ticket')} and {counted(leases, 'lease')}"
+        say(f"ended {ended} of {owner}")
+
+
+SEARCHED_MAX = 50_000
+"""Leases and tickets that are searched for a name."""
+
+NAMED_BY = (HOLDER, "node", JOB, HOST, USER)
+"""Labels that name the holder."""
+
+WHY_LABELS = (
+    *("verb", "image", "error", "conductor", "ironic", "wave"),
+    *("job", "build", "host", "user", "pid", "command"),
+)
+"""Labels that say what the units are for."""
+
+
+@group.command(epilog=example("moorage lease why node-7"))
+@administering
+@click.argument("name", metavar="NAME", shell_complete=completion.leases)
+@json_option
+def why(name: str, as_json: bool) -> None:
+    """Print why NAME waits, or since when it holds units: the id of a lease, or a holder.
+
+    A holder is named by its owner, or by a label of its leases: `holder`, `node`, `job`, `host` or
+    `user`.
+    """
+    with at_server() as admission:
+        found = [_whole(admission, lease) for lease in _lease_named(admission, name)]
+    if not found:
+        raise Failure(NOT_FOUND, f"there is no lease and no ticket of '{name}'")
+    if as_json:
+        show_json(msgspec.to_builtins(found))
+        return
+    now = server_now()
+    for lease in found:
+        show_table(["property", "value"], [*_rows(lease, now)])
+
+
+def _lease_named(admission: Admission, name: str) -> Iterator[Lease]:
+    """Yield the lease with an id or its prefix, or else those of a holder that have not ended."""
+    if is_prefix(name.lower()) and leases_with(admission, name.lower()):
+        name = lease_id(admission, name)
+    if is_normal(name.lower()):
+        try:
+            yield admission.lease(name.lower())
+            return
+        except RefusedError as refusal:
+            if refusal.code != "lease_not_found":
+                raise
+    live = chain(admission.leases(state="granted"), admission.leases(state="waiting"))
+    for lease in islice(live, SEARCHED_MAX):
+        if name == lease.owner or name in (lease.labels.get(label) for label in NAMED_BY):
+            yield lease
+
+
+def _whole(admission: Admission, lease: Lease) -> Lease:
+    """Return a lease with its late releases, which lists do not have."""
+    return admission.lease(lease.id) if lease.owner == LEASE_PROXY and lease.slots else lease
+
+
+def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
+    """Yield properties, in the words and in the order of the lists."""
+    yield ["id", lease.id]
+    yield ["holder", holder_of(lease.owner, lease.labels)]
+    yield ["state", f"{lease.state}, unheard" if lease.unheard else lease.state]
+    yield ["needs", needs_text(lease)]
+    for name in WHY_LABELS:
+        if name in lease.labels:
+            yield [name, lease.labels[name]]
+    if lease.waiting is not None:
+        yield ["place", str(lease.waiting.position)]
+    yield ["since", timed(age_cell(since_of(lease), now), " ago")]
+    if lease.waiting is not None:
+        yield ["eta", eta_text(lease.waiting) or NOTHING]
+        yield ["reason", lease.waiting.reason]
+    elif lease.ended_at is not None:
+        yield ["reason", str(lease.cause)]
+    elif until_of(lease) is not None:
+        yield ["ends", timed(end_cell(until_of(lease), now))]
+    for line in late_lines(lease):
+        yield ["late release", line]

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from moorage.client.run.durations import seconds_of, spoken
+from moorage.client.run.durations import seconds_of
 from moorage.core.clock import SECOND
 from moorage.wire.admission import Pacing
 
@@ -21,7 +21,7 @@ _PACING = re.compile(r"(?P<interval>[^x+ ]+)( ?x(?P<burst>\d{1,9}))?( ?\+(?P<jit
 def duration_text(seconds: float | None) -> str:
     """Format a duration exactly, so that `seconds_of` can parse it: 0.4 is `0.4s`, 400 is `6m40s`.
 
-    It is rounded to microseconds. None is `-`. For rounded durations see `spoken`.
+    It is rounded to microseconds. None is `-`.
     """
     if seconds is None:
         return "-"
@@ -35,15 +35,6 @@ def duration_text(seconds: float | None) -> str:
     whole, parts = divmod(rest, SECOND)
     part = f".{parts:06d}".rstrip("0") if parts else ""
     return f"{text}{whole:02d}{part}s" if text else f"{whole}{part}s"
-
-
-def age_text(seconds: float) -> str:
-    """Format an age in at most two units, rounded down: `12s`, `3m12s`, `2h05m`, `3d04h`."""
-    days, rest = divmod(max(0, int(seconds)), UNITS[0][0])
-    if not days:
-        return spoken(rest if rest < UNITS[1][0] else rest // 60 * 60)
-    hours = rest // UNITS[1][0]
-    return f"{days}d{hours:02d}h" if hours else f"{days}d"
 
 
 def pacing_parse(text: str) -> Pacing | str | None:

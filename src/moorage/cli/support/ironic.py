@@ -2,7 +2,7 @@
 
 import functools
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ import click
 
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.provisioning import (
+    FILE,
+    MOORAGE_OPTIONS,
     fault_text,
     moorage_url,
     rules_of,
@@ -18,6 +20,7 @@ from moorage.cli.support.provisioning import (
     system_name,
     token_in,
     token_to_use,
+    with_options,
 )
 from moorage.client.transport import shown_url, token_of
 
@@ -57,11 +60,10 @@ class Target(Addresses):
     ironic_name: str | None
 
 
-_FILE: dict[str, Any] = {"type": click.Path(), "metavar": "FILE"}
 _IRONIC = click.option("--ironic", metavar="URL", help="Ironic's own address, without /v1.")
 _LIMITS = (
     click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool."),
-    click.option("--rules", **_FILE, help="Rules instead of one pool."),
+    click.option("--rules", **FILE, help="Rules instead of one pool."),
     click.option(
         "--ironic-name",
         metavar="NAME",
@@ -69,16 +71,14 @@ _LIMITS = (
     ),
 )
 _ADDRESSES = (
-    click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL."),
-    click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN."),
-    click.option("--token-file", **_FILE, help="File with Moorage's token."),
-    click.option("--ca-file", **_FILE, help="Authorities to trust for Ironic."),
+    *MOORAGE_OPTIONS,
+    click.option("--ca-file", **FILE, help="Authorities to trust for Ironic."),
     click.option(
-        "--ironic-token-file", **_FILE, help="File with the X-Auth-Token of own requests to Ironic."
+        "--ironic-token-file", **FILE, help="File with the X-Auth-Token of own requests to Ironic."
     ),
     click.option(
         "--ironic-headers",
-        **_FILE,
+        **FILE,
         help="Headers of own requests to Ironic, one NAME: VALUE per line.",
     ),
 )
@@ -86,7 +86,7 @@ _ADDRESSES = (
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that `target_of` reads."""
-    return _with((_IRONIC, *_LIMITS, *_ADDRESSES), command)
+    return with_options((_IRONIC, *_LIMITS, *_ADDRESSES), command)
 
 
 def targeting(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,7 +108,7 @@ def addressing(command: Callable[..., None]) -> Callable[..., None]:
         addresses = addresses_of(words)
         command(*args, addresses=addresses, **words)
 
-    return _with((_IRONIC, *_ADDRESSES), wrapped)
+    return with_options((_IRONIC, *_ADDRESSES), wrapped)
 
 
 def target_of(words: dict[str, Any]) -> Target:
@@ -142,15 +142,6 @@ def addresses_of(words: dict[str, Any]) -> Addresses:
         )
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
-
-
-def _with(
-    options: Sequence[Callable[[Callable[..., None]], Callable[..., None]]],
-    command: Callable[..., None],
-) -> Callable[..., None]:
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def ironic_url(url: str, option: str) -> str:

@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import click
+
+from moorage.cli.support.options import SecondsRange
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.printing import printable
@@ -30,10 +33,39 @@ R = TypeVar("R")
 NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 """The name of an Ironic or a cluster: a label of leases and of metrics."""
 
+FILE: dict[str, Any] = {"type": click.Path(), "metavar": "FILE"}
+MOORAGE_OPTIONS = (
+    click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL."),
+    click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN."),
+    click.option("--token-file", **FILE, help="File with Moorage's token."),
+)
+"""What `server_of` and `token_to_use` read, for `with_options`."""
+
 CHANGES_SECONDS = 0.2
 """The least time between two passes, however often something changes."""
 
 log = logging.getLogger("moorage.provisioning")
+
+
+def with_options(
+    options: Sequence[Callable[[Callable[..., None]], Callable[..., None]]],
+    command: Callable[..., None],
+) -> Callable[..., None]:
+    """Add options to a command, in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def interval_option(meaning: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option for the seconds between two passes."""
+    return click.option(
+        "--interval",
+        type=SecondsRange(0.1, 60),
+        default=2.0,
+        metavar="SECONDS",
+        help=f"Seconds between two passes{meaning}; 2 by default.",
+    )
 
 
 def rules_of(

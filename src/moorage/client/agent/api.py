@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from moorage.client.agent.api_types import StartAnswer, start_of
 from moorage.client.agent.protocol import ALIVE, REGISTER, REPORT, Request
 from moorage.client.run.lease.api import ANSWER_SECONDS
 from moorage.client.transport import Transport
+from moorage.wire.operations import fleet
+from moorage.wire.operations.operation import Operation
 
-METHODS = {REGISTER: "POST", REPORT: "PUT", ALIVE: "POST"}
+OPERATIONS: dict[str, Operation[Any]] = {
+    REGISTER: fleet.REGISTER_AGENT,
+    REPORT: fleet.PUT_AGENT_REPORT,
+    ALIVE: fleet.SEND_SIGN_OF_LIFE,
+}
 
 
 class AgentServer:
@@ -22,7 +27,7 @@ class AgentServer:
         """`connect` is called before each register: the token may have been replaced."""
         self._connect = connect
         self._transport: Transport | None = None
-        self._path = f"/v1/agents/{agent}"
+        self._agent = str(agent)
 
     def send(self, request: Request) -> Any:
         """Send a request; return the decoded answer.
@@ -31,11 +36,10 @@ class AgentServer:
         """
         if self._transport is None or request.kind == REGISTER:
             self._transport = self._connect()
+        operation = OPERATIONS[request.kind]
+        address = operation.address(self._agent)
         return self._transport.request(
-            METHODS[request.kind],
-            f"{self._path}/{request.kind}",
-            request.body,
-            seconds_max=ANSWER_SECONDS,
+            operation.method, address, request.body, seconds_max=ANSWER_SECONDS
         )
 
     def may_start(self, consumer: UUID, boot_id: str, wait: float) -> StartAnswer:
@@ -45,6 +49,6 @@ class AgentServer:
         """
         if self._transport is None:
             self._transport = self._connect()
-        query = urlencode({"boot_id": boot_id, "wait": f"{wait:g}"})
-        path = f"{self._path}/starts/{consumer}?{query}"
-        return start_of(self._transport.request("GET", path, seconds_max=wait + ANSWER_SECONDS))
+        asked = {"boot_id": boot_id, "wait": f"{wait:g}"}
+        address = fleet.GET_START.address(self._agent, str(consumer), query=asked)
+        return start_of(self._transport.request("GET", address, seconds_max=wait + ANSWER_SECONDS))

@@ -1,6 +1,7 @@
 """What an agent sends and receives, and what it observes on its machine.
 
-The names are those of `moorage.wire.fleet`, which needs a newer Python; a test compares them.
+The names are those of `moorage.wire.fleet`, which is no part of the single file; a test compares
+them.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def sync(
     config: SlotConfig,
     fresh: Fresh,
     *,
-    strict: bool = False,
+    for_tickets: bool = True,
 ) -> tuple[Changes, tuple[str, ...]]:
     """Make pools and slots match a configuration; return also messages on what is not possible yet.
 
@@ -81,7 +81,7 @@ def sync(
         wall: wall-clock time, stored in pools and slots.
         config: the wanted slots.
         fresh: names for slots that pools make by themselves.
-        strict: make none for waiting tickets; Boskos makes them for new requests only.
+        for_tickets: make some for waiting tickets, too; Boskos makes them for new requests only.
     """
     sync_ = _Sync(facts, wall, config)
     sync_.pools()
@@ -89,7 +89,7 @@ def sync(
     sync_.named()
     for pool in [pool for pool in sync_.pools_now.values() if pool.growth is not None]:
         sync_.grow(pool, fresh)
-        if not strict:
+        if for_tickets:
             sync_.serve(pool, fresh)
     sync_.pace()
     sync_.empty()

@@ -1,25 +1,106 @@
-"""One function per Boskos call. Arguments come only from the query; empty counts as absent."""
+"""One function per Boskos call. Arguments come only from the query; empty counts as absent.
 
-from collections.abc import Awaitable, Callable, Iterable
+Source: recorded traffic, and the structures and formats of its source code.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
 
 from msgspec import Struct
 
 from moorage.core import durations
+from moorage.core.admission.compat.slots_by_name import Counts
 from moorage.core.admission.model import Slot
 from moorage.core.clock import SECOND
 from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
-from moorage.faces.boskos import responses
 from moorage.faces.delivery import Delivery
 from moorage.faces.golang.decoding import BodyError, strings_read
-from moorage.faces.golang.responses import Response, refusal
-from moorage.faces.golang.texts import storable
+from moorage.faces.golang.responses import JSON, Response, refusal, text_answer
+from moorage.faces.golang.texts import (
+    json_list,
+    json_numbers,
+    json_object,
+    json_string,
+    json_strings,
+    json_time,
+    quoted,
+    raw_bytes,
+    storable,
+)
 from moorage.faces.json_decoding import decoded
 from moorage.service.access.audit import Actor
 from moorage.service.compat.boskos import Boskos
 from moorage.service.compat.boskos_cases import Release, Reset, Update
+
+STATUSES = {
+    Code.NO_CAPACITY: 404,
+    Code.POOL_UNKNOWN: 404,
+    Code.SLOT_NOT_FOUND: 404,
+    Code.HOLDER_MISMATCH: 401,
+    Code.SLOT_STATE: 409,
+    Code.LIMIT_EXCEEDED: 400,
+    Code.INVALID: 400,
+}
+"""Status by code. Every other code is 500, which the clients retry a few times."""
+
+
+def resource(slot: Slot) -> str:
+    """Return a resource as JSON."""
+    members = [
+        ("type", json_string(slot.pool)),
+        ("name", json_string(slot.name)),
+        ("state", json_string(slot.state)),
+        ("owner", json_string(slot.owner)),
+        ("lastupdate", json_time(slot.updated_at)),
+        ("userdata", json_strings(slot.user_data)),
+    ]
+    if slot.expires_at is not None:
+        members.append(("expiration-date", json_time(slot.expires_at)))
+    return json_object(members)
+
+
+def resource_answer(slot: Slot) -> Response:
+    """Return the response with one resource."""
+    return text_answer(resource(slot))
+
+
+def resources_answer(slots: Iterable[Slot]) -> Response:
+    """Return the response with several resources."""
+    return text_answer(json_list(map(resource, slots)) + "\n")
+
+
+def owners_answer(owners: Mapping[str, str]) -> Response:
+    """Return the response with the previous owners of reset resources."""
+    return text_answer(json_strings(owners))
+
+
+def metric_answer(kind: str, found: Counts) -> Response:
+    """Return the response with the number of a type's resources by state and by owner."""
+    body = json_object(
+        [
+            ("type", json_string(kind)),
+            ("current", json_numbers(found.states)),
+            ("owner", json_numbers(found.owners)),
+        ]
+    )
+    return Response(200, raw_bytes(body), JSON)
+
+
+def refused(error: Error, prefix: str = "", kind: str = "") -> Response:
+    """Return the response for an error.
+
+    Args:
+        error: the core's error.
+        prefix: text before the message: what failed.
+        kind: the requested type.
+    """
+    text = error.message
+    if error.code is Code.POOL_UNKNOWN:
+        text = f"resource type {quoted(kind)} does not exist"
+    return refusal(STATUSES.get(error.code, 500), prefix + text)
+
 
 Observe = Callable[[str, str, str, bool, float], None]
 """Called on success: type, state, destination, whether it had a request id, seconds waited."""
@@ -77,11 +158,11 @@ async def acquire(request: Request) -> Response:
         if error.code in (Code.OVERLOADED, Code.QUEUE_FULL):
             text = f"no available resource {kind}, try again later."
             error = Error(Code.NO_CAPACITY, text)  # a 5xx would be fatal to its clients
-        return responses.refused(error, "Acquire failed: ", kind)
+        return refused(error, "Acquire failed: ", kind)
     _tell(request, [got.slot])
     seconds = got.waited / SECOND + perf_counter() - begun
     request.observe(got.slot.pool, state, dest, bool(request_id), seconds)
-    return responses.resource_answer(got.slot)
+    return resource_answer(got.slot)
 
 
 def _tell(request: Request, slots: Iterable[Slot]) -> None:
@@ -114,9 +195,9 @@ async def acquire_by_state(request: Request) -> Response:
             attended=request.delivery.is_watched,
         )
     except Error as error:
-        return responses.refused(error, "AcquireByState: ")
+        return refused(error, "AcquireByState: ")
     _tell(request, got)
-    return responses.resources_answer(got)
+    return resources_answer(got)
 
 
 async def release(request: Request) -> Response:
@@ -135,7 +216,7 @@ async def release(request: Request) -> Response:
         )
         await request.boskos.transactor.submit(case)
     except Error as error:
-        return responses.refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
+        return refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
     return Response(200)
 
 
@@ -161,7 +242,7 @@ async def update(request: Request) -> Response:
         )
         await request.boskos.transactor.submit(case)
     except Error as error:
-        return responses.refused(error, f"Update failed: {name} - {state} ({owner}): ")
+        return refused(error, f"Update failed: {name} - {state} ({owner}): ")
     return Response(200)
 
 
@@ -185,8 +266,8 @@ async def reset(request: Request) -> Response:
         case = Reset(storable(kind), storable(state), nanoseconds, into, native, request.by)
         owners = await request.boskos.transactor.submit(case)
     except Error as error:
-        return responses.refused(error, "could not reset states: ")
-    return responses.owners_answer(owners)
+        return refused(error, "could not reset states: ")
+    return owners_answer(owners)
 
 
 async def metric(request: Request) -> Response:
@@ -197,9 +278,9 @@ async def metric(request: Request) -> Response:
     if not kind:
         return refusal(400, "Type must be set in the request.")
     try:
-        return responses.metric_answer(kind, await request.boskos.counts(storable(kind)))
+        return metric_answer(kind, await request.boskos.counts(storable(kind)))
     except Error as error:
-        return responses.refused(error)
+        return refused(error)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -1,4 +1,4 @@
-"""Submitted forms: only from own pages of the dashboard, only of the session they were made for.
+"""Forms: accepted only from own pages and of their session; what they ask, and what follows.
 
 A form is accepted if the browser says that it came from this origin, and if it has the form token
 of the session. The form token is derived from the session's secret, so nothing is stored.
@@ -6,17 +6,60 @@ of the session. The form token is derived from the session's secret, so nothing 
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from moorage.core.limits import FORM_BYTES_MAX
-from moorage.faces.web import Limits, Receive, RefusalError, body_read
+from moorage.faces.dashboard.headers import Reply, html
+from moorage.faces.dashboard.rendering import FORM_TOKEN_PLACE, Templates
+from moorage.faces.dashboard.routing import ROOT, address_of
+from moorage.faces.native_api import RefusedError
+from moorage.faces.web import Limits, Receive, RefusalError, Scope, body_read
 
 TOKEN_FIELD = "form_token"
 FIELDS_MAX = 100
 SCHEMES = ("http", "https")
 FORM = "application/x-www-form-urlencoded"
+LAST_WORD = re.compile("[/:][^/:]*$")
+
+NOTICES: Mapping[str, str] = {
+    "released": "Released.",
+    "revoked": "Revoked.",
+    "owner-revoked": "Done. All of this owner's were ended; the audit log says how many.",
+    "holder-gone": "Done. No late release is expected of its holder.",
+    "ended-before": "Nothing was done: it had ended before.",
+    "not-waiting": "Nothing was done: it no longer waits.",
+    "first": "Moved to the front of the line.",
+    "priority": "Its priority is changed.",
+    "forced": "Granted.",
+    "paused": "Paused: nothing is granted until somebody resumes it.",
+    "resumed": "Resumed.",
+    "drained": "Drained: nothing new is placed on this machine.",
+    "in-service": "In service again.",
+}
+"""The line about an action that the next page shows, by the word in its address.
+
+An address may come from anyone, so it cannot have the text.
+"""
+
+QUESTIONS: Mapping[str, str] = {
+    "pause": "Pause it? Nothing is granted until it is resumed. Jobs with --best-effort start"
+    " without a lease when their wait is over, unless they have --unless-paused.",
+    "revoke": "Revoke it? Its units become free although its job may still run.",
+    "revoke_owner": "End all of these tickets and leases of this owner? Units become free although"
+    " jobs may still run.",
+    "gone": "Is its job gone, without having released its slots? Then no late release is expected"
+    " of it.",
+    "force": "Grant this ticket at once, over the limit if necessary?",
+}
+"""What is asked before an action: by the script of a page, otherwise on a page of its own."""
+
+SURE = "sure"
+"""The field of a form whose question was answered with yes."""
+
+WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 def form_token(secret: str) -> str:
@@ -70,3 +113,47 @@ def check_token(form: Mapping[str, str], secret: str) -> None:
         raise RefusalError(
             HTTPStatus.FORBIDDEN, "This form belongs to another session: reload the page."
         )
+
+
+def with_form_token(text: str, secret: str) -> str:
+    """Put the form token of a session into a rendered page."""
+    return text.replace(FORM_TOKEN_PLACE, form_token(secret))
+
+
+def question(templates: Templates, asks: str, scope: Scope, form: Mapping[str, str]) -> Reply:
+    """Ask before an action: what the script of a page has not asked, or nobody has."""
+    text = templates.get("sure.html").render(
+        title="Are you sure?",
+        question=QUESTIONS[asks],
+        action=_action_of(scope["path"]),
+        fields={**form, SURE: "yes"},
+        back=page_of(scope),
+    )
+    return html(text)
+
+
+def _action_of(path: str) -> str:
+    """Return the address of a form, which may end with `:WORD`; names may have any letters."""
+    name, _, word = path.rpartition(":")
+    if not word.isalpha():
+        return quote(path, safe="/")
+    return f"{quote(name, safe='/')}:{word}"
+
+
+def page_of(scope: Scope) -> str:
+    """Return the page of a submitted form: an action is one word below it. Empty: no form."""
+    path = LAST_WORD.sub("", scope["path"])
+    return quote(path) if scope["method"] == "POST" and path.startswith(ROOT) else ""
+
+
+def done(path: str, notice: str) -> str:
+    """Return the address of the page to show after an action; `notice` is one of `NOTICES`."""
+    NOTICES[notice]
+    return address_of(path, {"notice": notice})
+
+
+def whole(what: str, text: str) -> int:
+    """Return the whole number in a field of a form. Raises RefusedError: 400."""
+    if WHOLE.fullmatch(text.strip()) is None:
+        raise RefusedError(400, "invalid", f"{what} must be a whole number.")
+    return int(text)

@@ -1,15 +1,17 @@
-"""Headers of every answer of the dashboard, and its cookie.
+"""Headers of every answer of the dashboard, and the forms of answers.
 
 The policy permits only files of this origin: no inline script, style or event handler, and no other
 origin. HTML text can be parsed only by the Trusted Types policy `moorage`, in `static/live.js`.
 """
 
-import re
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 
-from moorage.faces.web import Scope
+from moorage.faces.dashboard.routing import Answer
 
 Headers = list[tuple[bytes, bytes]]
+Reply = tuple[int, Headers, bytes]
+"""Status, headers and body."""
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -37,65 +39,8 @@ SAFE: tuple[tuple[bytes, bytes], ...] = (
 
 NO_STORE = (b"cache-control", b"no-store")
 
-
-PORT = re.compile(r":(\d{1,5})\Z")
-SECRET = re.compile(r"[\w-]{1,64}", re.ASCII)
-"""The form of a cookie's value; others are not ours."""
-
-
-def cookie_name(scope: Scope, headers: Mapping[str, str]) -> str:
-    """Return the name of the session's cookie.
-
-    Browsers send cookies to every port of a host. So without TLS, where several servers may share
-    one host, the name has the port that the browser sees: that of a proxy, if there is one.
-    With a prefix, the cookie is for its paths only, because others may belong to other servers.
-    """
-    if scope["scheme"] == "https":
-        return "__Secure-moorage" if scope.get("root_path") else "__Host-moorage"
-    port = PORT.search(headers.get("host", ""))
-    return f"moorage-{port[1]}" if port else "moorage"
-
-
-def cookie_read(scope: Scope, headers: Mapping[str, str]) -> str | None:
-    """Return the secret of the session in the request's cookie; None: it has none.
-
-    `http.cookies` is not used: it takes seconds for some cookies, and drops all after an invalid
-    one, which another server on this host may have set.
-    """
-    name, found = cookie_name(scope, headers), None
-    # Several `cookie` headers were joined with a comma, which is in no secret.
-    for part in headers.get("cookie", "").replace(",", ";").split(";"):
-        given, _, value = part.strip().partition("=")
-        if given == name and SECRET.fullmatch(value):
-            found = value
-    return found
-
-
-def cookie_set(scope: Scope, headers: Mapping[str, str], secret: str) -> tuple[bytes, bytes]:
-    """Return the header that sets the session's cookie, or deletes it if the secret is empty.
-
-    The server decides when the session ends; the cookie itself ends with the browser.
-    """
-    path = scope.get("root_path") or "/"
-    name = cookie_name(scope, headers)
-    parts = [f"{name}={secret}", f"Path={path}", "HttpOnly", "SameSite=Strict"]
-    if scope["scheme"] == "https":
-        parts.append("Secure")
-    if not secret:
-        parts.append("Max-Age=0")
-    return b"set-cookie", "; ".join(parts).encode()
-
-
-def is_from_elsewhere(headers: Mapping[str, str]) -> bool:
-    """Return whether a link of another site has led here.
-
-    Without TLS, browsers say so only with the address of that site.
-    """
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site == "cross-site"
-    linked = headers.get("referer", "").partition("://")[2].partition("/")[0]
-    return linked not in ("", headers.get("host", ""))
+HTML = "text/html; charset=utf-8"
+HTML_HEADER = (b"content-type", HTML.encode())
 
 
 def head(media_type: str, *more: tuple[bytes, bytes]) -> Headers:
@@ -106,3 +51,26 @@ def head(media_type: str, *more: tuple[bytes, bytes]) -> Headers:
 def with_length(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> Headers:
     """Return the headers with the length of the body."""
     return [*headers, (b"content-length", str(len(body)).encode())]
+
+
+def html(text: str, *more: tuple[bytes, bytes], status: int = HTTPStatus.OK) -> Reply:
+    """Answer with a page."""
+    return status, head(HTML, *more), text.encode()
+
+
+def redirect(target: str, *more: tuple[bytes, bytes]) -> Reply:
+    """Lead to another address, which the browser gets."""
+    location = (b"location", target.encode("ascii", "strict"))
+    return HTTPStatus.SEE_OTHER, [location, NO_STORE, *SAFE, *more], b""
+
+
+def data(answer: Answer, headers: Mapping[str, str]) -> Reply:
+    """Answer with what is not a page, compressed for browsers that accept it."""
+    more: Headers = []
+    if answer.filename is not None:
+        more.append((b"content-disposition", f'attachment; filename="{answer.filename}"'.encode()))
+    body = answer.body
+    if answer.compressed is not None and "gzip" in headers.get("accept-encoding", ""):
+        body = answer.compressed
+        more.append((b"content-encoding", b"gzip"))
+    return HTTPStatus.OK, head(answer.media_type, *more), body

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
+from moorage.core.ages import age_text
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.faces.dashboard.ages import age_text
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 from moorage.service.caller_turns import CallerTurns

@@ -16,11 +16,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, pas
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from moorage.core.ages import age_text
 from moorage.core.counting import counted
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.texts import plain
-from moorage.faces.dashboard.ages import age_text
-from moorage.faces.dashboard.assets import address_of as asset_address
+from moorage.faces.dashboard.static_files import address_of as asset_address
 from moorage.wire.admission import Lease
 from moorage.wire.labels import HOLDER, HOST, JOB, USER, name_of, naming_of
 

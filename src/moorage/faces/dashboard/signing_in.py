@@ -1,22 +1,44 @@
-"""Signs readers in and out, and recognizes them by their cookie.
+"""Signs readers in and out, on their page, and recognizes them by their cookie.
 
 `POST /ui/sign-in` exchanges a token for a session. The token itself is then forgotten: a cookie
 holds only the session's secret, and the session ends with the token.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
-from moorage.faces.addresses import address_of, source_of
+from moorage.faces.addresses import address_of as ip_address_of
+from moorage.faces.addresses import client_of, source_of
 from moorage.faces.auth.token import caller_of
+from moorage.faces.dashboard import forms
+from moorage.faces.dashboard.headers import Headers, Reply, html, redirect
+from moorage.faces.dashboard.rendering import Templates
+from moorage.faces.dashboard.routing import ROOT, address_of
 from moorage.faces.native_api import NativeApi
-from moorage.faces.web import Authenticator, Caller
+from moorage.faces.web import (
+    Authenticator,
+    Caller,
+    Limits,
+    Receive,
+    RefusalError,
+    Scope,
+    query_parse,
+)
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
 
+SIGN_IN = f"{ROOT}/sign-in"
+SIGN_OUT = f"{ROOT}/sign-out"
+
 READ = "/v1/pools"
 """Callers that may read this may sign in."""
+
+PORT = re.compile(r":(\d{1,5})\Z")
+SECRET = re.compile(r"[\w-]{1,64}", re.ASCII)
+"""The form of a cookie's value; others are not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +123,126 @@ class Readers:
 
 
 def _source(client: str) -> str:
-    address = address_of(client)
+    address = ip_address_of(client)
     return client if address is None else source_of(address)
+
+
+class SignInPages:
+    """The pages that sign in and out, and what readers get who are not signed in."""
+
+    def __init__(self, readers: Readers, templates: Templates, limits: Limits) -> None:
+        self._readers = readers
+        self._templates = templates
+        self._limits = limits
+
+    async def sign_in(self, scope: Scope, headers: Mapping[str, str], receive: Receive) -> Reply:
+        """Show the page, or sign in with its form."""
+        query = dict(query_parse(scope["query_string"], self._limits))
+        if scope["method"] != "POST":
+            return self._page(query.get("next", ""), None)
+        form = await forms.form_read(headers, receive, self._limits)
+        following = form.get("next", "")
+        try:
+            secret = await self._readers.sign_in(form.get("token", ""), client_of(scope))
+        except SignInError as error:
+            return self._page(following, error)
+        cookie = cookie_read(scope, headers)
+        before = await self._readers.find(cookie, client_of(scope), used=False)
+        if before is not None:  # the browser forgets it, so nobody could end it
+            await self._readers.sign_out(before)
+        target = following if _is_own(following) else ROOT
+        return redirect(target, cookie_set(scope, headers, secret))
+
+    def _page(self, following: str, error: SignInError | None) -> Reply:
+        status: int = HTTPStatus.OK
+        more: Headers = []
+        if error is not None:
+            status = HTTPStatus.TOO_MANY_REQUESTS if error.seconds else HTTPStatus.UNAUTHORIZED
+            more = [(b"retry-after", str(error.seconds).encode())] if error.seconds else []
+        text = self._templates.get("sign_in.html").render(
+            title="Sign in", following=following, error=error
+        )
+        return html(text, *more, status=status)
+
+    async def sign_out(
+        self, scope: Scope, headers: Mapping[str, str], receive: Receive, reader: Reader
+    ) -> Reply:
+        """End the session, with the form that every page has."""
+        form = await forms.form_read(headers, receive, self._limits)
+        forms.check_token(form, reader.secret)
+        await self._readers.sign_out(reader)
+        return redirect(SIGN_IN, cookie_set(scope, headers, ""))
+
+    def first(self, scope: Scope, headers: Mapping[str, str], method: str) -> Reply:
+        """Send a reader who is not signed in to the sign-in page, which leads back to this one."""
+        if method != "GET":
+            raise RefusalError(HTTPStatus.UNAUTHORIZED, "Your session has ended: sign in again.")
+        query = scope["query_string"].decode("latin-1")
+        back = scope["raw_path"].decode("latin-1").removeprefix(scope.get("root_path", ""))
+        back += f"?{query}" if query else ""
+        if is_from_elsewhere(headers) and _is_own(back):
+            # Browsers send no cookie with links of other sites, but with those of this page.
+            text = self._templates.get("again.html").render(title="Moorage", address=back)
+            return html(text, (b"refresh", f"0; url={back}".encode()))
+        return redirect(address_of(SIGN_IN, {"next": "" if scope["path"] == ROOT else back}))
+
+
+def _is_own(target: str) -> bool:
+    """Return whether an address is a page of the dashboard: no other may be returned to."""
+    plain = target.isascii() and target.isprintable() and "\\" not in target
+    return plain and (target == ROOT or target.startswith((f"{ROOT}/", f"{ROOT}?")))
+
+
+def cookie_name(scope: Scope, headers: Mapping[str, str]) -> str:
+    """Return the name of the session's cookie.
+
+    Browsers send cookies to every port of a host. So without TLS, where several servers may share
+    one host, the name has the port that the browser sees: that of a proxy, if there is one.
+    With a prefix, the cookie is for its paths only, because others may belong to other servers.
+    """
+    if scope["scheme"] == "https":
+        return "__Secure-moorage" if scope.get("root_path") else "__Host-moorage"
+    port = PORT.search(headers.get("host", ""))
+    return f"moorage-{port[1]}" if port else "moorage"
+
+
+def cookie_read(scope: Scope, headers: Mapping[str, str]) -> str | None:
+    """Return the secret of the session in the request's cookie; None: it has none.
+
+    `http.cookies` is not used: it takes seconds for some cookies, and drops all after an invalid
+    one, which another server on this host may have set.
+    """
+    name, found = cookie_name(scope, headers), None
+    # Several `cookie` headers were joined with a comma, which is in no secret.
+    for part in headers.get("cookie", "").replace(",", ";").split(";"):
+        given, _, value = part.strip().partition("=")
+        if given == name and SECRET.fullmatch(value):
+            found = value
+    return found
+
+
+def cookie_set(scope: Scope, headers: Mapping[str, str], secret: str) -> tuple[bytes, bytes]:
+    """Return the header that sets the session's cookie, or deletes it if the secret is empty.
+
+    The server decides when the session ends; the cookie itself ends with the browser.
+    """
+    path = scope.get("root_path") or "/"
+    name = cookie_name(scope, headers)
+    parts = [f"{name}={secret}", f"Path={path}", "HttpOnly", "SameSite=Strict"]
+    if scope["scheme"] == "https":
+        parts.append("Secure")
+    if not secret:
+        parts.append("Max-Age=0")
+    return b"set-cookie", "; ".join(parts).encode()
+
+
+def is_from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Return whether a link of another site has led here.
+
+    Without TLS, browsers say so only with the address of that site.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "cross-site"
+    linked = headers.get("referer", "").partition("://")[2].partition("/")[0]
+    return linked not in ("", headers.get("host", ""))

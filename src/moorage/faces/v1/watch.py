@@ -21,8 +21,7 @@ from moorage.service.pages import check_limit
 from moorage.service.values import check_wait
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
 from moorage.wire.operations import feed as operations
-
-EVENTS = "text/event-stream"
+from moorage.wire.operations.feed import EVENTS
 
 BEAT_SECONDS = 15.0
 """How often an idle stream sends its cursor, so that each side notices if the other is gone."""

@@ -13,6 +13,7 @@ from moorage.integrations.provisioning import reconcile
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of, label_text
 from moorage.integrations.provisioning.occupation import Occupation, occupation_of
+from moorage.integrations.provisioning.pass_metrics import Names
 from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words
 from moorage.integrations.provisioning.rules import value_of
 from moorage.wire.admission import Lease
@@ -21,6 +22,8 @@ SYSTEM = "ironic"
 """The first word of the keys of its leases."""
 
 WORDS = Words(SYSTEM, "node", "this Ironic")
+NODES = Names(WORDS, {"conductor": lambda node: value_of(node, "conductor") or ""})
+"""How metrics name nodes."""
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ from moorage.integrations.metal3.hosts import (
     verbs_of,
     work_of,
 )
-from moorage.integrations.metal3.metrics import GovernorMetrics
 from moorage.integrations.metal3.reconcile import (
+    HOSTS,
     SYSTEM,
     Picture,
     Reconciler,
@@ -58,6 +58,7 @@ from moorage.integrations.provisioning.deadlock import DURING, Deadlocks
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.host_starter import HostStarter
 from moorage.integrations.provisioning.line import Line
+from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
 from moorage.integrations.provisioning.passes import Passes
 from moorage.integrations.provisioning.rules import Needs
 from moorage.integrations.provisioning.start import Start
@@ -100,7 +101,7 @@ class Governor:
         *,
         now: Callable[[], datetime] = utc_now,
         stuck_seconds: float = STUCK_SECONDS,
-        metrics: GovernorMetrics | None = None,
+        metrics: GovernorMetrics[Picture] | None = None,
     ) -> None:
         """Prepare to govern; `now` returns the time, which is compared with that of BMO's clock."""
         self._host_leases = host_leases
@@ -122,7 +123,7 @@ class Governor:
         """By which hosts have units, by UID, as the last pass has seen them."""
         self._refused: dict[str, tuple[float, str]] = {}
         """Whose pause could not be changed, by UID: until when it is not tried again, and why."""
-        self.metrics = metrics or GovernorMetrics()
+        self.metrics = metrics or GovernorMetrics(HOSTS, Picture())
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
     @property

@@ -5,9 +5,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
+from importlib.resources import files
+from string import Template
 
 from moorage.integrations.kubernetes.names import LABEL_TEXT, is_label
-from moorage.integrations.metal3.manifests.reading import manifest
+
+MANIFESTS = "moorage.integrations.metal3.manifests"
+FILES = ("namespace", "rules", "governor", "policy", "webhook")
+"""The manifests, in the order in which they are applied."""
+
+
+def manifest(name: str, values: Mapping[str, str]) -> str:
+    """Return the YAML documents of a manifest. Raises KeyError: a value is missing."""
+    text = files(MANIFESTS).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return Template(text).substitute(values)
+
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@%~+\[\]-]{0,499}")
 """What needs no quotes in YAML: images, pools and addresses, also those of IPv6."""

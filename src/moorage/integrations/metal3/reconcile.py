@@ -33,6 +33,7 @@ from moorage.integrations.provisioning.hosts import (
     label_text,
 )
 from moorage.integrations.provisioning.occupation import Occupation, occupation_of
+from moorage.integrations.provisioning.pass_metrics import Names
 from moorage.integrations.provisioning.reconcile import Busy, Outcome, Words, units_of
 from moorage.wire.admission import Lease
 
@@ -49,6 +50,8 @@ SYSTEM = "metal3"
 """The first word of the keys of its leases."""
 
 WORDS = Words(SYSTEM, "host", "this cluster", are_unique=True)
+HOSTS = Names(WORDS)
+"""How metrics name hosts."""
 
 Picture = reconcile.Picture[BareMetalHost]
 """What a pass over hosts has seen and done; by UID."""

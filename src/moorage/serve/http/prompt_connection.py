@@ -13,7 +13,7 @@ from uvicorn._types import ASGI3Application
 
 from moorage.faces.addresses import client_of
 from moorage.faces.web import Prompt, PromptAnswer, Scope
-from moorage.serve.http.delivering_connection import DeliveringProtocol
+from moorage.serve.http.delivery import DeliveringProtocol
 from moorage.serve.http.uvicorn_connection import Cycle, response_bytes
 
 PROMPT_BYTES_MAX = 4_096

@@ -12,17 +12,17 @@
 
 import asyncio
 import logging
+import re
 from http import HTTPStatus
 from typing import Any, Protocol
 
 import httptools
-from msgspec import Struct
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT, DELIVERY, Prompt
-from moorage.serve.http.content_length import CONTENT_LENGTH, head_without_length
+from moorage.serve.http.connection_limits import WAITING_BODY_MAX, WAITING_MAX, Bounds
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import REQUEST_BYTES, MemoryBudgets
 from moorage.serve.http.prompt_connection import KnownRequests, PromptProtocol
@@ -33,24 +33,9 @@ from moorage.serve.http.uvicorn_connection import Cycle
 LENGTH_UNREADABLE = "moorage.length_unreadable"
 """Set in the scope of a request whose content-length is not a number."""
 
-WAITING_MAX = 16
-"""Requests of one connection that may wait until earlier ones are answered."""
-
-WAITING_BODY_MAX = 65_536
-"""Bytes of the body of a waiting request."""
-
 _GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
 
 logger = logging.getLogger("moorage.http")
-
-
-class Bounds(Struct, frozen=True):
-    """Limits of one connection, from the settings of the same names."""
-
-    header_bytes_max: int
-    header_count_max: int
-    header_seconds_max: float
-    body_seconds_max: float
 
 
 class _Place(Protocol):
@@ -398,3 +383,38 @@ def protocol_for(
     if prompt is not None:
         members["prompt"] = staticmethod(prompt)
     return type("Protocol", (GuardedProtocol,), members)
+
+
+CONTENT_LENGTH = b"content-length"
+
+_LETTERS = re.compile(rb"[A-Za-z]+(?: [A-Za-z]+)*")
+
+
+def head_without_length(head: bytes) -> tuple[bytes, bytes] | None:
+    """Remove a content-length that consists only of letters from a request's head.
+
+    Args:
+        head: bytes received since the beginning of the request.
+
+    Returns:
+        The head without that line, and the line's value; None if the head is incomplete, if there
+        is not exactly one such header, or if other headers affect the length.
+    """
+    whole, end, _ = head.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    kept, values = [], []
+    for line in whole.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == CONTENT_LENGTH:
+            values.append(value.strip(b" \t"))
+        elif CONTENT_LENGTH in line.lower() or name.strip().lower() in (
+            b"transfer-encoding",
+            b"upgrade",
+        ):
+            return None
+        else:
+            kept.append(line)
+    if len(values) != 1 or _LETTERS.fullmatch(values[0]) is None:
+        return None
+    return b"\r\n".join(kept) + b"\r\n\r\n", values[0]

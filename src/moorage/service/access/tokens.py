@@ -6,11 +6,14 @@ their own.
 
 import logging
 import secrets
+from collections.abc import Iterable
+from itertools import islice
+from typing import Generic, TypeVar
 
 from msgspec import structs
 
 from moorage.core.admission.owners import BOSKOS, LEASE_PROXY, is_reserved
-from moorage.core.clock import SECOND, Clock, Instant
+from moorage.core.clock import HOUR, SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
 from moorage.core.texts import check_plain
@@ -28,8 +31,6 @@ from moorage.service.access.token import (
     successor,
     token_of,
 )
-from moorage.service.access.token_cache import TokenCache
-from moorage.service.access.token_uses import TokenUses
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.single_flight import SingleFlight
@@ -40,6 +41,90 @@ from moorage.store.access import tokens as access_store
 from moorage.store.api import Engine, Plan
 from moorage.wire.admin import RotationWanted, TokenMade, TokenWanted
 from moorage.wire.labels import GOVERNOR
+
+USED_EVERY = HOUR
+"""The minimum time between two recorded uses of a token."""
+
+WRITTEN_MAX = 1_000
+"""The most uses written at once: a batch of all agents' tokens would delay claims."""
+
+
+class TokenUses:
+    """Last uses of tokens, by their ids, of at most `tokens_max` tokens."""
+
+    def __init__(self, tokens_max: int) -> None:
+        self._tokens_max = tokens_max
+        self._used: dict[str, Instant] = {}
+        self._unwritten: dict[str, Instant] = {}
+
+    def note(self, token_id: str, stored: Instant | None, now: Instant) -> None:
+        """Note a use; `stored` is the last one in the database. Ignored within `USED_EVERY`."""
+        last = self._used.get(token_id, stored)
+        if last is not None and now - last < USED_EVERY:
+            return
+        if token_id not in self._used and len(self._used) >= self._tokens_max:
+            first = next(iter(self._used))
+            del self._used[first]
+            self._unwritten.pop(first, None)
+        self._used[token_id] = self._unwritten[token_id] = now
+
+    def last(self, token_id: str) -> Instant | None:
+        """Return the last use noted here; it may not have been written yet."""
+        return self._used.get(token_id)
+
+    def take(self) -> dict[str, Instant]:
+        """Return uses to write, earliest first, at most `WRITTEN_MAX`; they count as written."""
+        taken = dict(islice(self._unwritten.items(), WRITTEN_MAX))
+        for token_id in taken:
+            del self._unwritten[token_id]
+        return taken
+
+    def put_back(self, uses: dict[str, Instant]) -> None:
+        """Count uses as not written, because writing them has failed."""
+        self._unwritten = {**uses, **self._unwritten}
+
+
+T = TypeVar("T")
+
+
+class TokenCache(Generic[T]):
+    """Tokens by the SHA-256 of their secrets; beyond the limit the first loaded is dropped.
+
+    A token may end while it is being loaded. So `drop` and `clear` count: a load remembers `drops`
+    when it begins, and `add` ignores a token whose load began before the last drop.
+    """
+
+    def __init__(self, tokens_max: int) -> None:
+        self.tokens_max = tokens_max
+        self.drops = 0
+        self._tokens: dict[str, T] = {}
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def get(self, digest: str) -> T | None:
+        """Return the token whose secret has this SHA-256; None if it is not cached."""
+        return self._tokens.get(digest)
+
+    def add(self, digest: str, token: T, drops: int) -> None:
+        """Cache a token, unless a token was dropped since `drops` was read."""
+        if drops != self.drops:
+            return
+        if len(self._tokens) >= self.tokens_max:
+            del self._tokens[next(iter(self._tokens))]
+        self._tokens[digest] = token
+
+    def drop(self, digests: Iterable[str]) -> None:
+        """Drop the tokens of these hashes, which were revoked or rotated."""
+        self.drops += 1
+        for digest in digests:
+            self._tokens.pop(digest, None)
+
+    def clear(self) -> None:
+        """Drop all tokens."""
+        self.drops += 1
+        self._tokens.clear()
+
 
 ID_BYTES = 6
 ENDED_MAX = 1_000

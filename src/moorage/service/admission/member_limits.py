@@ -16,7 +16,7 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.store.admission import reads
 from moorage.store.api import Engine
-from moorage.store.fleet import reporter_reads
+from moorage.store.fleet import reads as fleet_reads
 
 PAUSE_SECONDS = 1.0
 
@@ -45,7 +45,7 @@ class MemberLimits:
         pools = await self._engine.read(reads.pools_by_members())
         for group in {pool.spec.member_group for pool in pools} - {None}:
             assert group is not None
-            shared = await self._engine.read(reporter_reads.shared_load(group))
+            shared = await self._engine.read(fleet_reads.shared_load(group))
             facts = Facts(members={(one.group, one.name): one for one in shared.members})
             if shared.group is not None:
                 facts.reporter_groups[group] = shared.group

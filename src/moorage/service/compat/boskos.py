@@ -28,9 +28,9 @@ from moorage.service.compat.boskos_cases import (
     Acquire,
     AcquireNamed,
     Sync,
-    TakeNamed,
 )
 from moorage.service.compat.boskos_config import ConfigFileError, slot_config_parse
+from moorage.service.compat.boskos_strict_cases import AcquireStrict, TakeNamed
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import reads
 from moorage.store.admission.reads import SlotCount
@@ -115,7 +115,9 @@ class Boskos:
         """
         fresh, slot_name = lease_id_new(), str(uuid4())
         request = AcquireRequest(pool, state, dest, owner, request_id, fresh, slot_name, attended)
-        return await self.transactor.submit(Acquire(request, self._strict))
+        return await self.transactor.submit(
+            AcquireStrict(request) if self._strict else Acquire(request)
+        )
 
     async def acquire_named(
         self, state: str, dest: str, owner: str, names: Iterable[str], *, attended: bool = False
@@ -144,7 +146,7 @@ class Boskos:
     async def sync(self) -> None:
         """Apply the configuration. Raises `Error`."""
         pools = self._roster.pools | await self._slotted()
-        case = Sync(self._roster, pools, str(uuid4()), self._strict)
+        case = Sync(self._roster, pools, str(uuid4()), for_tickets=not self._strict)
         for problem in await self.transactor.submit(case):
             log.warning("%s: %s", self._config, problem)
 

@@ -5,7 +5,7 @@ from itertools import count
 from uuid import NAMESPACE_OID, uuid5
 
 from moorage.core.admission import slot_config
-from moorage.core.admission.compat import boskos, boskos_strict, slots_by_name
+from moorage.core.admission.compat import boskos, slots_by_name
 from moorage.core.admission.compat.boskos import Acquired, AcquireRequest
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Immediate
@@ -26,30 +26,25 @@ class Acquire(UseCase[Acquired]):
     """Poll for a slot of a type."""
 
     request: AcquireRequest
-    strict: bool
     _ticket: LeaseId | None = None
 
     def keys(self) -> Keys:
-        pools = {self.request.pool}
-        if self.strict:
-            return Keys(admission=AdmissionKeys(pools=pools, ends=pools))
-        known, waiters = self.request.asked, {self.request.holder}
+        pools, known, waiters = {self.request.pool}, self.request.asked, {self.request.holder}
         return Keys(admission=AdmissionKeys(pools=pools, asked=known, waiters=waiters))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        if not (self.strict or self.request.request_id):
+        if not self.request.request_id:
             request = boskos.now_or_never(facts, when.moment, self.request)
             self._ticket = self.request.fresh
             return Changes(admission=AdmissionChanges(polled={self._ticket}, at_once=[request]))
-        decide = boskos_strict.acquire_strict if self.strict else boskos.acquire_safe
-        changes, self._ticket = decide(facts, when.moment, when.wall, self.request)
-        if self._ticket is not None and not self.strict:
+        changes, self._ticket = boskos.acquire_safe(facts, when.moment, when.wall, self.request)
+        if self._ticket is not None:
             changes.polled.add(self._ticket)
         return Changes(admission=changes)
 
     def conclude(self, world: World, when: When) -> Acquired:
-        return boskos.acquired(world.admission, self.request, self._ticket, strict=self.strict)
+        return boskos.acquired(world.admission, self.request, self._ticket)
 
 
 @dataclass(slots=True)
@@ -81,32 +76,6 @@ class AcquireNamed(UseCase[list[Slot]]):
             world.admission.slots[pool][name]
             for pool, name in zip(pools, request.names, strict=True)
         ]
-
-
-@dataclass(slots=True)
-class TakeNamed(UseCase[list[Slot]]):
-    """Take slots by name as Boskos does. Raises NO_CAPACITY, but keeps the slots it could take."""
-
-    request: AcquireRequest
-    names: list[str]
-    fresh: list[LeaseId]
-    """The ids of the leases, one per name."""
-    _taken: list[tuple[str, str]] | None = None
-
-    def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(slots={("", name) for name in self.names}))
-
-    def decide(self, world: World, when: When) -> Changes:
-        facts = world.admission
-        changes, self._taken = boskos_strict.take_named(
-            facts, when.moment, when.wall, self.request, self.names, self.fresh
-        )
-        return Changes(admission=changes)
-
-    def conclude(self, world: World, when: When) -> list[Slot]:
-        if self._taken is None:
-            raise boskos.nothing(self.request.state)
-        return [world.admission.slots[pool][name] for pool, name in self._taken]
 
 
 @dataclass(slots=True)
@@ -229,7 +198,8 @@ class Sync(UseCase[tuple[str, ...]]):
     """All pools that have slots or are to have some."""
     seed: str
     """Random, so that the names of new slots are."""
-    strict: bool = False
+    for_tickets: bool
+    """Whether slots are made for waiting tickets, too."""
     _problems: tuple[str, ...] = ()
 
     def keys(self) -> Keys:
@@ -243,7 +213,7 @@ class Sync(UseCase[tuple[str, ...]]):
             return str(uuid5(NAMESPACE_OID, f"{self.seed}/{next(numbers)}"))
 
         changes, self._problems = slot_config.sync(
-            facts, when.wall, self.config, fresh, strict=self.strict
+            facts, when.wall, self.config, fresh, for_tickets=self.for_tickets
         )
         return Changes(admission=changes)
 

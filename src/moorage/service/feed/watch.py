@@ -14,8 +14,7 @@ from moorage.core.limits import CURSOR_DIGITS_MAX
 from moorage.service import errors
 from moorage.service.feed.bell import Bell
 from moorage.store.api import Engine
-from moorage.store.changelog import KINDS, WHOLE
-from moorage.store.changelog_pages import ChangeRow, changes_window
+from moorage.store.changelog import KINDS, WHOLE, ChangeRow, changes_window
 
 ROWS_MAX = 500
 """Change rows that are read at a time."""

@@ -2,10 +2,10 @@
 
 Start with `service.py`, the operations that faces may call. `agent_case.py` is the use case behind
 every change of an agent: the ledger follows it in the same batch. `agent_cases.py` and
-`policy_cases.py` are those of agents and of operators. `directory.py` has all agents in memory,
-`tally.py` counts them, `queries.py` reads rows, `not_offered.py` finds agents that offer less than
-a query needs. `signs_of_life.py` remembers when agents were heard of, `liveness_loop.py` exchanges
-that with other processes and finds silent agents, whose changes are in `liveness_cases.py`.
+`policy_cases.py` are those of agents and of operators. `directory.py` has all agents in memory, and
+counts of them; `queries.py` reads rows, `not_offered.py` finds agents that offer less than
+a query needs. `liveness_loop.py` remembers when agents were heard of, exchanges that with
+other processes and finds silent agents, whose changes are in `liveness_cases.py`.
 `reporters.py` has the operations of groups of reporters, `reporter_cases.py` their changes,
 `deletion_cases.py` those of deletions, of which `group_clearing.py` makes most in the background,
 `report_bounds.py` how large a report may be.

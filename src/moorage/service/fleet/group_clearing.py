@@ -19,7 +19,7 @@ from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.fleet.deletion_cases import ClearUnit, ForgetDeleted
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.api import Engine, Plan
-from moorage.store.fleet import reporter_reads
+from moorage.store.fleet import reads
 
 PERIOD_SECONDS = 10.0
 """Time between two looks: another process may have been asked to delete a group, and have ended."""
@@ -76,7 +76,7 @@ class GroupClearing:
     async def look(self) -> float:
         """Clear all deleted groups; return the seconds until the next look."""
         self._asked.clear()
-        timeline, deleted = await self._engine.read(reporter_reads.deleted_load())
+        timeline, deleted = await self._engine.read(reads.deleted_load())
         moment = self._service_clock.estimate(timeline).moment
         self._on_gone({group.name for group, is_used_again in deleted if not is_used_again})
         for group, _ in deleted:
@@ -89,8 +89,8 @@ class GroupClearing:
     async def _clear(self, group: DeletedGroup) -> None:
         """Clear a group, of which nobody can set marks any more: no report is accepted."""
         pieces = Pieces(self._turns)
-        marks = partial(reporter_reads.marked_window, group.name)
-        pins = partial(reporter_reads.pinned_window, group.name)
+        marks = partial(reads.marked_window, group.name)
+        pins = partial(reads.pinned_window, group.name)
         await self._each(marks, UNIT_PROVIDERS, pieces, lambda some: ClearUnit(group, marked=some))
         await self._each(pins, PINS_AT_ONCE, pieces, lambda some: ClearUnit(group, pinned=some))
         await self._transactor.submit(ClearUnit(group, last=True))

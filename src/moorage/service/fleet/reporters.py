@@ -38,8 +38,8 @@ from moorage.service.fleet.reporter_cases import (
 )
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine, Plan
-from moorage.store.fleet import reporter_reads
-from moorage.store.fleet.reporter_reads import Shared
+from moorage.store.fleet import reads
+from moorage.store.fleet.reads import Shared
 
 T = TypeVar("T")
 
@@ -147,19 +147,19 @@ class Reporters:
         if shared.group is None:
             raise members.group_not_found(name)
         with errors.translated():
-            pinned = await self._engine.read(reporter_reads.pins_count(name))
+            pinned = await self._engine.read(reads.pins_count(name))
         return GroupView(shared.group, shared.members, self._moment(shared), pinned)
 
     async def groups(self, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
         """Return a page of the names of groups, and the cursor of the next page."""
-        found = await self._window(limit, reporter_reads.reporter_groups_window, cursor)
+        found = await self._window(limit, reads.reporter_groups_window, cursor)
         return page_of([group.name for group in found], limit, str)
 
     async def pins(
         self, group: str, cursor: str | None, limit: int
     ) -> tuple[list[tuple[ProviderId, str]], str | None]:
         """Return a page of pins as (node, member), and the cursor of the next page."""
-        pins_of = partial(reporter_reads.pins_window, group)
+        pins_of = partial(reads.pins_window, group)
         found = await self._known_window(group, limit, pins_of, cursor)
         return page_of(found, limit, lambda pin: pin[0])
 
@@ -167,14 +167,14 @@ class Reporters:
         self, group: str, cursor: str | None, limit: int
     ) -> tuple[list[ProviderId], str | None]:
         """Return a page of the ghosts of a group, and the cursor of the next page."""
-        ghosts_of = partial(reporter_reads.ghosts_window, group)
+        ghosts_of = partial(reads.ghosts_window, group)
         return page_of(await self._known_window(group, limit, ghosts_of, cursor), limit, str)
 
     async def nodes(
         self, group: str, cursor: str | None, limit: int
     ) -> tuple[list[tuple[ProviderId, bool]], str | None]:
         """Return a page of what a group owns, as (node, ghost), and the cursor of the next page."""
-        nodes_of = partial(reporter_reads.reported_window, group)
+        nodes_of = partial(reads.reported_window, group)
         found = await self._known_window(group, limit, nodes_of, cursor)
         return page_of(found, limit, lambda node: node[0])
 
@@ -194,7 +194,7 @@ class Reporters:
         cursor: str | None,
     ) -> list[T]:
         """Read the rows of a page that belongs to a group. Raises GROUP_NOT_FOUND."""
-        plan = reporter_reads.known(group, plan_of(cursor or "", rows_to_read(limit)))
+        plan = reads.known(group, plan_of(cursor or "", rows_to_read(limit)))
         with errors.translated():
             found = await self._engine.read(plan)
         if found is None:
@@ -203,7 +203,7 @@ class Reporters:
 
     async def _shared(self, group: str, nodes: Collection[ProviderId] = ()) -> Shared:
         with errors.translated():
-            return await self._engine.read(reporter_reads.shared_load(group, nodes))
+            return await self._engine.read(reads.shared_load(group, nodes))
 
     def _moment(self, shared: Shared) -> Moment:
         return self._service_clock.estimate(shared.timeline).moment

@@ -5,6 +5,7 @@ Submit one with `await transactor.submit(use_case)`, which returns its answer. A
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ids import AggregateId, ProviderId
@@ -21,6 +22,8 @@ from moorage.core.ledger.traits_aggregates import TagState
 from moorage.core.service_time import When
 from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
+
+A = TypeVar("A")
 
 
 @dataclass(slots=True)
@@ -114,18 +117,24 @@ class InventoriesReplace(LedgerUseCase[InventoryState]):
 
 
 @dataclass(slots=True)
-class InventoryCreate(LedgerUseCase[InventoryState]):
-    """Add an inventory to a provider. Answer: its state afterwards."""
+class _InventoryCase(LedgerUseCase[A]):
+    """A change of one inventory of a provider."""
 
     provider: ProviderId
     resource_class: str
-    spec: InventorySpec
-    full_reserve: bool = True
 
     def keys(self) -> Keys:
         return Keys(
             LedgerKeys(providers={self.provider}, classes=vocabulary.customs([self.resource_class]))
         )
+
+
+@dataclass(slots=True)
+class InventoryCreate(_InventoryCase[InventoryState]):
+    """Add an inventory to a provider. Answer: its state afterwards."""
+
+    spec: InventorySpec
+    full_reserve: bool = True
 
     def decide(self, world: World, when: When) -> Changes:
         return self.decided(
@@ -141,19 +150,12 @@ class InventoryCreate(LedgerUseCase[InventoryState]):
 
 
 @dataclass(slots=True)
-class InventoryUpdate(LedgerUseCase[InventoryState]):
+class InventoryUpdate(_InventoryCase[InventoryState]):
     """Change one inventory of a provider. Answer: its state afterwards."""
 
-    provider: ProviderId
-    resource_class: str
     generation: int
     spec: InventorySpec
     full_reserve: bool = True
-
-    def keys(self) -> Keys:
-        return Keys(
-            LedgerKeys(providers={self.provider}, classes=vocabulary.customs([self.resource_class]))
-        )
 
     def decide(self, world: World, when: When) -> Changes:
         return self.decided(
@@ -170,16 +172,8 @@ class InventoryUpdate(LedgerUseCase[InventoryState]):
 
 
 @dataclass(slots=True)
-class InventoryDelete(LedgerUseCase[None]):
+class InventoryDelete(_InventoryCase[None]):
     """Delete one inventory of a provider; refused while it has allocations."""
-
-    provider: ProviderId
-    resource_class: str
-
-    def keys(self) -> Keys:
-        return Keys(
-            LedgerKeys(providers={self.provider}, classes=vocabulary.customs([self.resource_class]))
-        )
 
     def decide(self, world: World, when: When) -> Changes:
         return self.decided(

@@ -1,6 +1,6 @@
 """Checks the fleet's rows for consistency: compares columns with the bodies.
 
-What agents offer is compared with the ledger elsewhere, in `store/offers_check.py`.
+What agents offer is compared with the ledger elsewhere, in `store/check.py`.
 """
 
 from collections.abc import Iterator

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 else:
     (changes,) = map(Types, ("changes",))
 
+EVENTS = "text/event-stream"
+"""The content type of the feed as a stream of events."""
+
 WATCH = Operation(
     "GET /v1/watch",
     role="reader",
     parameters=changes.ChangesAsked,
     answer=changes.Changes,
-    media=("application/json", "text/event-stream"),
+    media=("application/json", EVENTS),
     summary="Return every committed change after a cursor, in order; wait if there is none.",
 )
 

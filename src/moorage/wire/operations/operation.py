@@ -111,7 +111,8 @@ class Operation(Generic[A]):
     @property
     def answer(self) -> type[A] | None:
         """The type of its answer; None: it has no body."""
-        return _type_of(self._answer)
+        kind: type[A] | None = _type_of(self._answer)
+        return kind
 
     def address(self, *variables: str, query: Mapping[str, Any] | None = None) -> str:
         """Return the address of one call, below the server's.

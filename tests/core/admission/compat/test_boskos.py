@@ -285,7 +285,7 @@ def test_a_pool_may_be_deleted_in_the_batch_of_a_request() -> None:
     ranch.facts.apply(admit(ranch.facts, ranch.moment, NOW, at_once=[wanted]))
     assert not ranch.facts.leases
     with pytest.raises(Error) as refusal:
-        boskos.acquired(ranch.facts, wish, wish.fresh, strict=False)
+        boskos.acquired(ranch.facts, wish, wish.fresh)
     assert refusal.value.code is Code.POOL_UNKNOWN
 
 
@@ -373,5 +373,5 @@ def test_a_type_that_comes_back_without_slots_in_the_same_batch() -> None:
     facts.apply(pools.put(facts, moment, NOW, "t", spec(1))[0])
     assert not admit(facts, moment, NOW, at_once=[asked]).leases
     with pytest.raises(Error) as refusal:
-        boskos.acquired(facts, wish, wish.fresh, strict=False)
+        boskos.acquired(facts, wish, wish.fresh)
     assert refusal.value.code is Code.POOL_UNKNOWN

@@ -14,12 +14,12 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, ProviderRecord
 from moorage.core.ledger.requests import CandidateOrder, CandidateQuery, Group, Start, TraitFilter
-from moorage.core.ledger.search import Catalog, pruning, searched
+from moorage.core.ledger.search import Catalog, searched
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.catalog.ancestors import with_ancestors
 from moorage.core.ledger.search.catalog.columns import Mask
-from moorage.core.ledger.search.combine.matching import Matching
+from moorage.core.ledger.search.combine.look_ahead import Matching
 from moorage.core.ledger.search.validation import check_sense
 from moorage.core.limits import CLAIM_STEPS_MAX, QUERY_TERMS_MAX
 from tests.core.ledger.search import world
@@ -301,7 +301,7 @@ def test_ancestors_are_looked_up_once_for_each_group(monkeypatch: pytest.MonkeyP
         carried += 1
         return with_ancestors(mask, parents)
 
-    monkeypatch.setattr(pruning, "with_ancestors", counted)
+    monkeypatch.setattr("moorage.core.ledger.search.anchors.with_ancestors", counted)
     builder = Builder()
     ports(builder, "a", "A" * 6)
     subtrees = tuple(frozenset(pair) for pair in combinations([f"_{n}" for n in range(6)], 2))

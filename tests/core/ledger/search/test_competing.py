@@ -2,7 +2,7 @@
 
 from random import Random
 
-from moorage.core.ledger.search.competing import competing, only
+from moorage.core.ledger.search.explain import competing, only
 from moorage.core.ledger.search.groups import terms
 from tests.core.ledger.search import world
 from tests.core.ledger.search.naive import naive_candidates

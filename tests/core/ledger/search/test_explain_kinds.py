@@ -10,8 +10,8 @@ from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
 from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.conditions import conditions
+from moorage.core.ledger.search.explain import lacking
 from moorage.core.ledger.search.groups import GroupPart, terms
-from moorage.core.ledger.search.nearest import lacking
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import SHARING, Builder, group
 from tests.core.ledger.search.combine.machines import KINDS, Machines, asked_of, demanding

@@ -13,7 +13,7 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, Provider, Tags
 from moorage.core.ledger.requests import CandidateAnswer, CandidateOrder, CandidateQuery, Start
-from moorage.core.ledger.search import Catalog, budget, preferring, round_robin, searched
+from moorage.core.ledger.search import Catalog, budget, preferring, searched
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATES_MAX
 from tests.core.ledger.search import world
@@ -168,7 +168,7 @@ def test_closed_anchors_are_opened_again(
     builder = hosts_with_ports(12, 4)
     query = CandidateQuery(THREE_PORTS, group_policy="isolate")
     expected = {world.plain(each) for each in candidates(builder.catalog, query).candidates}
-    monkeypatch.setattr(round_robin, "OPENING_STEPS_MAX", 50)
+    monkeypatch.setattr("moorage.core.ledger.search.candidates.OPENING_STEPS_MAX", 50)
     for start in (Start(), Start(0, 0, 5)):
         found = candidates(builder.catalog, query, start).candidates
         assert len(found) == len(expected) == 12 * 24
@@ -238,7 +238,8 @@ def test_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     changed = 0
     for number in range(FLEETS):
         random = Random(f"pause/{seed}/{number}")
-        monkeypatch.setattr(round_robin, "OPENING_STEPS_MAX", random.choice((0, 20, 1000)))
+        few = random.choice((0, 20, 1000))
+        monkeypatch.setattr("moorage.core.ledger.search.candidates.OPENING_STEPS_MAX", few)
         writer = ConcurrentWriter.of_random_catalog(random)
         records, catalog = writer.records, writer.catalog
         query = world.some_query(random, len(records))

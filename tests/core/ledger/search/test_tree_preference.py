@@ -20,7 +20,7 @@ from moorage.core.ledger.search import Catalog, claim_choice
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.catalog.summaries import Gauge
-from moorage.core.ledger.search.tree_preference import Rows
+from moorage.core.ledger.search.claim_choice import Rows
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder
 from tests.core.ledger.search.naive import Records, naive_candidates

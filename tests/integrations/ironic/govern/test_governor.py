@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.integrations.ironic.govern.governor import Governor
+from moorage.integrations.ironic.governor import Governor
 from moorage.integrations.ironic.rules import NodeRule, Rules
 from moorage.integrations.ironic.wishes import WANT
 from moorage.integrations.provisioning import unit_release, work_steps

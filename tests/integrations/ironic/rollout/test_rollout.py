@@ -14,9 +14,7 @@ import pytest
 from moorage.cli.commands.ironic.rollout import failures_of
 from moorage.cli.support.output import Failure
 from moorage.integrations.ironic.nodes import Node
-from moorage.integrations.ironic.rollout.report import times_of
-from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
-from moorage.integrations.ironic.rollout.wave import Phase
+from moorage.integrations.ironic.rollout import Limits, Phase, Rollout, UnknownNodesError, times_of
 from moorage.integrations.provisioning.hosts import Host
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until

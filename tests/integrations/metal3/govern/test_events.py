@@ -18,7 +18,7 @@ from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.metal3.events import EVENTS_MAX, Event, Events, State
 from moorage.integrations.metal3.governor import Governor
 from moorage.integrations.metal3.hosts import WAITING, BareMetalHost, uid_of
-from moorage.integrations.metal3.manifests.reading import manifest
+from moorage.integrations.metal3.install import manifest
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases

@@ -13,8 +13,8 @@ import aiohttp
 from prometheus_client import generate_latest
 
 from moorage.cli.support.options import READY_SECONDS, ready_seconds
-from moorage.integrations.metal3.metrics import GovernorMetrics
-from moorage.integrations.metal3.reconcile import Picture
+from moorage.integrations.metal3.reconcile import HOSTS, Picture
+from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
 from tests.docs.test_links import ROOT
 from tests.integrations.ironic.test_metrics import ROW, TYPE
 from tests.integrations.metal3.govern.process import governing
@@ -80,7 +80,7 @@ async def running(
 
 def test_metrics_are_documented() -> None:
     """Each with its type, and no other; their names are those of Ironic's, with other hosts."""
-    text = generate_latest(GovernorMetrics().registry).decode()
+    text = generate_latest(GovernorMetrics(HOSTS, Picture()).registry).decode()
     exported = {(name, kind) for name, kind in TYPE.findall(text) if not name.endswith("_created")}
     assert {*ROW.findall((ROOT / "docs/reference/metal3-governor.md").read_text())} == exported
     others = {*ROW.findall((ROOT / "docs/reference/gate.md").read_text())}
@@ -157,7 +157,7 @@ def test_it_lives_while_moorage_does_not_answer(tmp_path: Path) -> None:
 
 def test_when_a_governor_is_not_ready() -> None:
     """Until a pass has succeeded, and when the last one that did is too old."""
-    metrics = GovernorMetrics()
+    metrics = GovernorMetrics(HOSTS, Picture())
     assert metrics.trouble(60) == "no pass has succeeded yet"
     metrics.failed("Moorage is away")
     assert metrics.trouble(60) == "no pass has succeeded yet: Moorage is away"

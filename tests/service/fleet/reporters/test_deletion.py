@@ -13,7 +13,7 @@ from moorage.core.fleet.reporters import DeletedGroup
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.reported import Mode, Node
 from moorage.core.limits import MEMBERS_KEPT_HOURS
-from moorage.serve.reporter_metrics import ReporterMetrics
+from moorage.serve.metrics import ReporterMetrics
 from moorage.service.admission.pool_cases import PoolDelete, PoolPut
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
@@ -23,7 +23,7 @@ from moorage.service.fleet.report_bounds import ReportedNodes
 from moorage.service.fleet.reporter_cases import Join, Leave, Observe, PinNodes, Sender
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.changelog import changes_load
-from moorage.store.fleet import check, reporter_reads
+from moorage.store.fleet import check, reads
 from tests.service.fleet.alone import play as alone
 from tests.service.fleet.pair import ROUNDS, Pair, play, refused
 from tests.service.fleet.reporters.reporting import (
@@ -69,7 +69,7 @@ async def records(service: Service, numbers: Iterable[int]) -> list[ProviderReco
 
 async def left(service: Service) -> list[DeletedGroup]:
     """Return what is left of deleted groups."""
-    _, found = await service.engine.read(reporter_reads.deleted_load())
+    _, found = await service.engine.read(reads.deleted_load())
     return [one for one, _ in found]
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ledger.reported import Node
-from moorage.serve.reporter_metrics import ReporterMetrics
+from moorage.serve.metrics import ReporterMetrics
 from moorage.service.fleet import reporter_cases
 from moorage.service.fleet.reporter_cases import Join, Leave, Observe, PinNodes
 from moorage.service.ledger import provider_cases, vocabulary_cases

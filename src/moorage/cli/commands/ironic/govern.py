@@ -9,7 +9,6 @@ import click
 
 from moorage.cli.support.ironic import Target, opened, targeting
 from moorage.cli.support.options import (
-    SecondsRange,
     example,
     listening,
     metrics_option,
@@ -17,6 +16,7 @@ from moorage.cli.support.options import (
 )
 from moorage.cli.support.provisioning import (
     carried_out,
+    interval_option,
     on_signals,
     one_pass,
     passes,
@@ -25,7 +25,7 @@ from moorage.cli.support.provisioning import (
 )
 
 if TYPE_CHECKING:
-    from moorage.integrations.ironic.govern.governor import Governor
+    from moorage.integrations.ironic.governor import Governor
 
 
 @click.command(
@@ -35,13 +35,7 @@ if TYPE_CHECKING:
     )
 )
 @targeting
-@click.option(
-    "--interval",
-    type=SecondsRange(0.1, 60),
-    default=2.0,
-    metavar="SECONDS",
-    help="Seconds between two passes; 2 by default.",
-)
+@interval_option("")
 @click.option("--count-holds", is_flag=True, help="Nodes in a hold state need units, too.")
 @click.option(
     "--project-wishes",
@@ -65,7 +59,7 @@ def govern(
     """
 
     async def work() -> None:
-        from moorage.integrations.ironic.govern.governor import Governor
+        from moorage.integrations.ironic.governor import Governor
         from moorage.integrations.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
 

@@ -12,14 +12,13 @@ import click
 
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.ironic import Target, opened, targeting
-from moorage.cli.support.options import SecondsRange, WholeNumber, example, json_option
+from moorage.cli.support.options import WholeNumber, example, json_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
-from moorage.cli.support.provisioning import carried_out, on_signals, pools_checked
+from moorage.cli.support.provisioning import carried_out, interval_option, on_signals, pools_checked
 from moorage.cli.support.views.rollout_view import view
 
 if TYPE_CHECKING:
-    from moorage.integrations.ironic.rollout.report import RolloutReport
-    from moorage.integrations.ironic.rollout.rollout import Rollout
+    from moorage.integrations.ironic.rollout import Rollout, RolloutReport
 
 STOPPED_EARLY = 3
 """Exit code: nodes of the wave were not started."""
@@ -64,13 +63,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
     help="What each node is asked for; active by default.",
 )
 @click.option("--name", help="The wave; by default derived from its nodes and its target.")
-@click.option(
-    "--interval",
-    type=SecondsRange(0.1, 60),
-    default=2.0,
-    metavar="SECONDS",
-    help="Seconds between two passes; 2 by default.",
-)
+@interval_option("")
 @click.option("--count-holds", is_flag=True, help="Nodes in a hold state need units, too.")
 @click.option(
     "--every",
@@ -137,7 +130,7 @@ async def _reported(asked: _Asked) -> "RolloutReport":
     """Carry out a wave. Raises Failure."""
     from moorage.client.transport import RefusedError, UnreachableError
     from moorage.integrations.ironic.nodes import IronicError
-    from moorage.integrations.ironic.rollout.rollout import Limits, Rollout, UnknownNodesError
+    from moorage.integrations.ironic.rollout import Limits, Rollout, UnknownNodesError
     from moorage.integrations.provisioning.host_leases import HostLeases
 
     async with opened(asked.target) as (api, nodes):

@@ -17,8 +17,11 @@ from moorage.cli.support.options import (
 )
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
+    FILE,
+    MOORAGE_OPTIONS,
     carried_out,
     first_of,
+    interval_option,
     moorage_url,
     on_signals,
     one_pass,
@@ -29,6 +32,7 @@ from moorage.cli.support.provisioning import (
     system_name,
     token_to_use,
     until_reached,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -38,10 +42,8 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
 @click.option("--pool", metavar="NAME", help="Each host that works has one unit of this pool.")
-@click.option("--rules", type=click.Path(), metavar="FILE", help="Rules instead of one pool.")
-@click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL.")
-@click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN.")
-@click.option("--token-file", type=click.Path(), metavar="FILE", help="File with Moorage's token.")
+@click.option("--rules", **FILE, help="Rules instead of one pool.")
+@partial(with_options, MOORAGE_OPTIONS)
 @cluster_options
 @click.option("--namespace", metavar="NAME", help="Govern one namespace; by default all.")
 @click.option(
@@ -49,13 +51,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Name of this cluster, for people: a label of its leases.",
 )
-@click.option(
-    "--interval",
-    type=SecondsRange(0.1, 60),
-    default=2.0,
-    metavar="SECONDS",
-    help="Seconds between two passes, if nothing changes; 2 by default.",
-)
+@interval_option(", if nothing changes")
 @click.option(
     "--list-interval",
     type=SecondsRange(5, 3600),
@@ -92,11 +88,12 @@ def govern(
         from moorage.integrations.kubernetes.api import KubernetesApi
         from moorage.integrations.lease_api import LeaseApi
         from moorage.integrations.metal3.governor import Governor
-        from moorage.integrations.metal3.metrics import GovernorMetrics
         from moorage.integrations.metal3.mirror import HostMirror
+        from moorage.integrations.metal3.reconcile import HOSTS, Picture
         from moorage.integrations.metal3.requests import HostRequests
         from moorage.integrations.metrics_server import metrics_served
         from moorage.integrations.provisioning.host_leases import HostLeases
+        from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
 
         connection = connection_of(words["kubeconfig"], words["context"])
         sockets = listening(metrics_listen)
@@ -105,7 +102,7 @@ def govern(
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
             mirror = None if once else HostMirror(api, namespace, list_interval)
             requests = HostRequests(api, namespace, mirror)
-            metrics = GovernorMetrics()
+            metrics = GovernorMetrics(HOSTS, Picture())
             trouble = partial(metrics.trouble, ready_seconds(interval))
 
             async def prepared() -> Governor:

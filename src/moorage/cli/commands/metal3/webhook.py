@@ -45,7 +45,7 @@ def webhook(listen: str, tls_cert: str, tls_key: str, governor: str) -> None:
     """
 
     async def work() -> None:
-        from moorage.integrations.metal3.admission.webhook import webhook_served
+        from moorage.integrations.metal3.admission_webhook import webhook_served
         from moorage.integrations.pem_files import PemError
         from moorage.integrations.sockets import ListenError, bound
 

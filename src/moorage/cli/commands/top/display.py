@@ -10,12 +10,12 @@ import click
 
 from moorage.cli.commands.top.polling import Poller
 from moorage.cli.commands.top.rooms import AdmissionRoom, FleetRoom, Room
-from moorage.cli.support.durations import age_text
 from moorage.cli.support.output import printable
 from moorage.cli.support.screen import QUIT, Screen
 from moorage.cli.support.tables import BAD, FAINT, draw
 from moorage.cli.support.terminal import has_colours, size_of_terminal, width_of, wrapped
 from moorage.client.transport import Transport
+from moorage.core.ages import age_text
 
 TICK_SECONDS = 1.0
 """The screen is drawn at least so often: ages rise."""

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from moorage.cli.support.durations import age_text
 from moorage.cli.support.tables import BAD, BUSY, FAINT, GOOD, NOTHING, Cell
 from moorage.cli.support.views.lease_text import time_text
+from moorage.core.ages import age_text
 
 ID_LEAST = 8
 """Characters of an id that are always shown."""

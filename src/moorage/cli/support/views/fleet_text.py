@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from moorage.cli.support.durations import age_text
 from moorage.cli.support.tables import BAD, BUSY, GOOD, NOTHING, Cell, Column, Row
 from moorage.cli.support.views.cells import state_cell
+from moorage.core.ages import age_text
 from moorage.wire.capacity import CapacityLine, ProviderFilled
 from moorage.wire.fleet import AgentGroup
 from moorage.wire.reporting import ReporterGroup

@@ -13,7 +13,7 @@ from moorage.client.run.durations import spoken
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from moorage.integrations.ironic.rollout.rollout import Status
+    from moorage.integrations.ironic.rollout import Status
 
 ROWS_MAX = 15
 """Nodes that are shown one by one."""
@@ -49,7 +49,7 @@ def _log_above() -> Iterator[None]:
 
 def line(name: str, status: "Status") -> str:
     """Return how far a rollout is, in one line."""
-    from moorage.integrations.ironic.rollout.wave import Phase
+    from moorage.integrations.ironic.rollout import Phase
 
     words = {
         Phase.WAITING: "waiting",
@@ -89,7 +89,7 @@ def _screen(name: str, status: "Status") -> "Group":
     from rich.table import Table
     from rich.text import Text
 
-    from moorage.integrations.ironic.rollout.wave import Phase
+    from moorage.integrations.ironic.rollout import Phase
 
     order = (Phase.FAILED, Phase.WORKING, Phase.WAITING)
     members = [one for phase in order for one in status.members if one.phase is phase]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any, Protocol
-from urllib.parse import quote, urlencode
 
 from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, lease_of
 from moorage.client.run.clock import instant, instant_of
 from moorage.client.run.printing import misfit_text
 from moorage.client.transport import UNAUTHORIZED, RefusedError, refused_token
+from moorage.wire.operations import leases
+from moorage.wire.operations.operation import Operation
 
 ANSWER_SECONDS = 10.0
 """How long to wait for an answer, in addition to the wait that was requested of the server."""
@@ -81,7 +82,7 @@ class Leases:
         return self._asked(permitted, key, seconds_max)
 
     def _asked(self, wish: LeaseRequest, key: str, seconds_max: float) -> Lease:
-        return self._lease("POST", "/v1/leases", wish.body(key), seconds_max)
+        return self._lease(leases.CREATE_LEASE, body=wish.body(key), seconds_max=seconds_max)
 
     def _permitted(self, wish: LeaseRequest) -> LeaseRequest:
         """Return the wish with its usual TTL limited to the longest that its pools permit."""
@@ -90,8 +91,7 @@ class Leases:
         longest = [wish.usual_ttl]
         for pool, _ in wish.needs:
             try:
-                found = self._answer("GET", f"/v1/pools/{quote(pool)}", None, ANSWER_SECONDS)
-                longest.append(float(found["ttl_max"]))
+                longest.append(float(self._pool(pool)["ttl_max"]))
             except (RefusedError, KeyError, TypeError, ValueError):
                 return wish  # then the first refusal is raised
         return wish._replace(usual_ttl=min(longest))
@@ -103,30 +103,17 @@ class Leases:
         """
         found: list[Lease] = []
         for state in ("granted", "waiting", "ended"):
-            path = f"/v1/leases?id_prefix={prefix}&state={state}&limit={most}"
-            answer = self._answer("GET", path, None, ANSWER_SECONDS)
-            try:
-                found += [lease_of(one) for one in answer["leases"]]
-            except (KeyError, TypeError) as error:
-                raise StrangeAnswerError(
-                    f"the response has no leases: {misfit_text(error)}"
-                ) from error
+            found += self._leases({"id_prefix": prefix, "state": state, "limit": most})
         return found
 
     def held_here(self, pool: str, host: str, most: int) -> list[Lease]:
         """Return the caller's granted leases of a pool with this label `host`, on one page."""
-        query = urlencode(
-            {"pool": pool, "state": "granted", "mine": "true", "label": f"host={host}"}
-        )
-        answer = self._answer("GET", f"/v1/leases?{query}&limit={most}", None, ANSWER_SECONDS)
-        try:
-            return [lease_of(one) for one in answer["leases"]]
-        except (KeyError, TypeError) as error:
-            raise StrangeAnswerError(f"the response has no leases: {misfit_text(error)}") from error
+        asked = {"pool": pool, "state": "granted", "mine": True, "label": f"host={host}"}
+        return self._leases({**asked, "limit": most})
 
     def units_of(self, pool: str) -> tuple[int, int | None]:
         """Return how many units of a pool can be granted at once: in all, and to one owner."""
-        found = self._answer("GET", f"/v1/pools/{quote(pool)}", None, ANSWER_SECONDS)
+        found = self._pool(pool)
         try:
             quota = found.get("quota")
             return int(found["units"]), None if quota is None else int(quota)
@@ -135,22 +122,24 @@ class Leases:
 
     def look(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease; while it is a waiting ticket, wait for a change."""
-        return self._lease("GET", f"{_path(lease_id)}?wait={wait:g}", None, wait + ANSWER_SECONDS)
+        return self._looked(lease_id, {"wait": f"{wait:g}"}, wait)
 
     def await_end(self, lease_id: str, wait: float) -> Lease:
         """Return a lease when it has ended, or its state after this many seconds."""
-        path = f"{_path(lease_id)}?wait={wait:g}&until=ended"
-        return self._lease("GET", path, None, wait + ANSWER_SECONDS)
+        return self._looked(lease_id, {"wait": f"{wait:g}", "until": "ended"}, wait)
 
     def renew(self, lease_id: str, token: str | None, seconds_max: float) -> Lease:
         """Renew a lease."""
-        return self._lease("POST", f"{_path(lease_id)}/renew", {"token": token}, seconds_max)
+        body = {"token": token}
+        return self._lease(leases.RENEW_LEASE, lease_id, body=body, seconds_max=seconds_max)
 
     def give_up(self, ticket_id: str, seconds_max: float = ANSWER_SECONDS) -> Lease:
         """Withdraw a ticket because the longest wait is over; it is safe to repeat."""
-        path = f"{_path(ticket_id)}?gave_up=true"
+        asked = {"gave_up": True}
         try:
-            return self._lease("DELETE", path, None, seconds_max)
+            return self._lease(
+                leases.RELEASE_LEASE, ticket_id, query=asked, seconds_max=seconds_max
+            )
         except RefusedError as refusal:
             if refusal.status != BAD_REQUEST:
                 raise
@@ -163,14 +152,14 @@ class Leases:
 
         `token`: of the lease; None if it has none yet, or it is unknown.
         """
-        proof = "" if token is None else f"?token={quote(token, safe='')}"
-        return self._lease("DELETE", f"{_path(lease_id)}{proof}", None, seconds_max)
+        asked = {"token": token}
+        return self._lease(leases.RELEASE_LEASE, lease_id, query=asked, seconds_max=seconds_max)
 
     def end_within(self, lease_id: str, token: str | None, seconds: float) -> Lease:
         """Make the server end a lease at most this many seconds from now: an earlier end stays."""
         body = {"token": token, "hold": seconds}
         try:
-            return self._lease("PATCH", _path(lease_id), {**body, "at_most": True})
+            return self._lease(leases.SET_LEASE_HOLD, lease_id, body={**body, "at_most": True})
         except RefusedError as refusal:
             if refusal.status != BAD_REQUEST:
                 raise
@@ -178,14 +167,14 @@ class Leases:
         wanted = instant_of(instant()) + timedelta(seconds=seconds)
         if lease.hold_until is not None and instant_of(lease.hold_until) <= wanted:
             return lease
-        return self._lease("PATCH", _path(lease_id), body)
+        return self._lease(leases.SET_LEASE_HOLD, lease_id, body=body)
 
     def retry(
         self, lease_id: str, token: str | None, key: str, seconds_max: float = ANSWER_SECONDS
     ) -> Lease:
         """Release a lease and request the same again, in one step."""
         body = {"token": token, "key": key}
-        return self._lease("POST", f"{_path(lease_id)}/retry", body, seconds_max)
+        return self._lease(leases.RETRY_LEASE, lease_id, body=body, seconds_max=seconds_max)
 
     def outcome(
         self, lease_id: str, token: str | None, result: str, detail: str, seconds_max: float
@@ -195,24 +184,43 @@ class Leases:
         Returns the lease as the server sends it.
         """
         body = {"token": token, "result": result, "detail": detail}
-        return self._answer("POST", f"{_path(lease_id)}/outcome", body, seconds_max)
+        return self._call(leases.REPORT_LEASE_OUTCOME, lease_id, body=body, seconds_max=seconds_max)
 
-    def _lease(
-        self, method: str, path: str, body: Any = None, seconds_max: float = ANSWER_SECONDS
-    ) -> Lease:
-        return lease_of(self._answer(method, path, body, seconds_max))
+    def _looked(self, lease_id: str, query: dict[str, Any], wait: float) -> Lease:
+        seconds_max = wait + ANSWER_SECONDS
+        return self._lease(leases.GET_LEASE, lease_id, query=query, seconds_max=seconds_max)
 
-    def _answer(self, method: str, path: str, body: Any, seconds_max: float) -> Any:
+    def _leases(self, query: dict[str, Any]) -> list[Lease]:
+        answer = self._call(leases.LIST_LEASES, query=query)
+        try:
+            return [lease_of(one) for one in answer["leases"]]
+        except (KeyError, TypeError) as error:
+            raise StrangeAnswerError(f"the response has no leases: {misfit_text(error)}") from error
+
+    def _pool(self, name: str) -> Any:
+        from moorage.wire.operations import pools  # deferred: most runs ask for no pool
+
+        return self._call(pools.GET_POOL, name)
+
+    def _lease(self, operation: Operation[Any], *variables: str, **asked: Any) -> Lease:
+        return lease_of(self._call(operation, *variables, **asked))
+
+    def _call(
+        self,
+        operation: Operation[Any],
+        *variables: str,
+        query: dict[str, Any] | None = None,
+        body: Any = None,
+        seconds_max: float = ANSWER_SECONDS,
+    ) -> Any:
+        """Call an operation; return the decoded JSON of its answer."""
+        address = operation.address(*variables, query=query)
         try:
             return self._transport.request(
-                method, path, body, seconds_max=seconds_max, confirms=True
+                operation.method, address, body, seconds_max=seconds_max, confirms=True
             )
         except RefusedError as refusal:
             if refusal.status == UNAUTHORIZED and not refusal.token_may_change:
                 has_one = refused_token(None) not in str(refusal)
                 refusal.args = (f"{refusal}; {HINT}{REREAD if has_one else ''}",)
             raise
-
-
-def _path(lease_id: str) -> str:
-    return f"/v1/leases/{quote(lease_id, safe='')}"

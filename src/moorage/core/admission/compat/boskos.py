@@ -120,29 +120,30 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, request: AcquireRe
     return draft.changes, None
 
 
-def acquired(
-    facts: Facts, request: AcquireRequest, ticket: LeaseId | None, *, strict: bool
-) -> Acquired:
+def acquired(facts: Facts, request: AcquireRequest, ticket: LeaseId | None) -> Acquired:
     """Return the result of a poll, after all grants of its batch.
 
     Raises NO_CAPACITY: not granted yet; POOL_UNKNOWN: the type has no slots at all.
     """
+    found = granted(facts, request, ticket)
+    if found is not None:
+        return found
+    pool = facts.pools.get(request.pool)
+    if pool is None:  # deleted later in the same batch
+        raise Error(Code.POOL_UNKNOWN, request.pool)
+    if facts.slots[request.pool] or (pool.growth is not None and pool.growth.most):
+        raise nothing(request.pool)
+    raise Error(Code.POOL_UNKNOWN, request.pool)
+
+
+def granted(facts: Facts, request: AcquireRequest, ticket: LeaseId | None) -> Acquired | None:
+    """Return what a poll got; None: nothing yet."""
     lease = None if ticket is None else facts.leases.get(ticket)
     if lease is not None and lease.state == "granted":
         (name,) = lease.slots[request.pool]
         waited = (lease.granted_at or lease.asked_at) - lease.asked_at
         return Acquired(facts.slots[request.pool][name], waited)
-    pool = facts.pools.get(request.pool)
-    if pool is None:  # deleted later in the same batch
-        raise Error(Code.POOL_UNKNOWN, request.pool)
-    there = [
-        name
-        for name, slot in facts.slots[request.pool].items()
-        if not (strict and slot.dynamic and name == request.slot_name)
-    ]
-    if there or (pool.growth is not None and pool.growth.most and not strict):
-        raise nothing(request.pool)
-    raise Error(Code.POOL_UNKNOWN, request.pool)
+    return None
 
 
 def now_or_never(facts: Facts, moment: Moment, request: AcquireRequest) -> Immediate:

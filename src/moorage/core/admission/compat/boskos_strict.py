@@ -12,11 +12,14 @@ from moorage.core.admission import pacing
 from moorage.core.admission.admit import order
 from moorage.core.admission.bars import bar_of, is_silent, quota_left, silence_ends
 from moorage.core.admission.compat.boskos import (
+    Acquired,
     AcquireRequest,
     Answer,
     arrive,
     check_owner,
+    granted,
     heard,
+    nothing,
     pool_of,
 )
 from moorage.core.admission.draft import Draft
@@ -25,6 +28,7 @@ from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.admission.slots import free, slot_new
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 
@@ -62,6 +66,20 @@ def acquire_strict(facts: Facts, moment: Moment, wall: Instant, request: Acquire
     elif known is None:
         _grow(draft, pool, request)
     return draft.changes, ticket.id
+
+
+def acquired_strict(facts: Facts, request: AcquireRequest, ticket: LeaseId | None) -> Acquired:
+    """Return the result of a poll. Raises NO_CAPACITY: not granted yet; POOL_UNKNOWN: no slots.
+
+    A slot that was made for this very poll does not count.
+    """
+    found = granted(facts, request, ticket)
+    if found is not None:
+        return found
+    slots = facts.slots[request.pool] if request.pool in facts.pools else {}
+    if any(not slot.dynamic or name != request.slot_name for name, slot in slots.items()):
+        raise nothing(request.pool)
+    raise Error(Code.POOL_UNKNOWN, request.pool)
 
 
 def take_named(

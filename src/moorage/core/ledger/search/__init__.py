@@ -3,15 +3,13 @@
 Start with `candidates.py`: one query from beginning to end.
 
 * `catalog/` is the in-memory copy of all providers; `validation.py` checks a query against it.
-* `promising_chunks.py` skips chunks by their summaries. `groups.py` finds the rows that can serve
-  one group, `sharing.py` the sharing providers, `pruning.py` the trees that cannot serve all
-  groups together. `anchors.py` opens the remaining trees; `combine/` combines the groups of one
-  tree. `round_robin.py` takes candidates from each tree in turn, `compact_candidates.py` stores
-  them compactly.
+* `groups.py` finds the rows that can serve one group, `sharing.py` the sharing providers.
+  `anchors.py` skips chunks and trees that cannot serve all groups together, and opens the others;
+  `combine/` combines the groups of one tree. `compact_candidates.py` stores candidates compactly.
 * `budget.py` limits the steps of a search; `steps.py` lets long work be interrupted.
-* `tree_preference.py` orders trees for a claim, `claim_choice.py` chooses among them.
+* `claim_choice.py` chooses for a claim, among the trees that it prefers.
 * `explain.py` explains why nothing is found, by `conditions.py` one by one: what the providers lack
-  that are nearest to it (`nearest.py`), or which parts do not fit together (`competing.py`).
+  that are nearest to it, or which parts do not fit together.
 * `provider_listing.py` lists providers, `capacity_sums.py` sums up their inventories.
 
 May import: the rest of `core/ledger` except its decisions, msgspec, numpy.

@@ -1,7 +1,7 @@
 """The pages: each file gathers what its templates show, and has the actions of its buttons.
 
 `overview.py` is the first one. `fleet.py` has the fleet: `fleet_data.py` serves its map, which
-`fleet_map.py` makes of the machines of `fleet_machines.py`; `machine.py` has machines, one and all,
+`fleet_map.py` makes of all machines; `machine.py` has machines, one and all,
 `agent.py` one agent. `pools.py` has pools, `leases.py` leases and tickets, `fit.py` where
 something would fit, `audit.py` who did what, `changes.py` the stream of changes. `one_revision.py`
 reads the catalog as of one revision.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.actions import done
+from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.fleet import Agent, ManagedClass, PartShown

@@ -6,8 +6,8 @@ from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.actions import done, whole
 from moorage.faces.dashboard.exports import exported
+from moorage.faces.dashboard.forms import done, whole
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease, LeasePage

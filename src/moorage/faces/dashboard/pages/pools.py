@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from http import HTTPStatus
 from typing import Any
 
-from moorage.faces.dashboard.actions import done
 from moorage.faces.dashboard.exports import exported
+from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.plots import plot_of
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError

@@ -1,6 +1,6 @@
 """One file per resource: its handlers.
 
 `root.py`, `providers.py`, `inventories.py`, `traits.py`, `aggregates.py`, `usages.py`,
-`resource_classes.py`, `allocations.py`, `reshaper.py`; `candidates.py` answers searches and uses
-`allocation_requests.py`. May import: the rest of the face, `faces.web`, `service`, `core`.
+`resource_classes.py`, `allocations.py`, `reshaper.py`; `candidates.py` answers searches.
+May import: the rest of the face, `faces.web`, `service`, `core`.
 """

@@ -2,7 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from moorage.integrations.ironic.pass_metrics import PassMetrics
+from moorage.integrations.ironic.reconcile import NODES, Picture
+from moorage.integrations.provisioning.pass_metrics import PassMetrics
 
 WAITS = (0.1, 0.5, 1, 2, 5, 10, 20, 60)
 
@@ -34,5 +35,5 @@ class GateMetrics:
             buckets=WAITS,
             registry=registry,
         )
-        self.passes = PassMetrics()
+        self.passes = PassMetrics(NODES, Picture())
         registry.register(self.passes)

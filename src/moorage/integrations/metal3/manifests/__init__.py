@@ -1,1 +1,1 @@
-"""The documents that `moorage metal3 install` prints. `reading.py` fills them in."""
+"""The documents that `moorage metal3 install` prints."""

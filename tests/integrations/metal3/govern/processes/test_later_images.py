@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.integrations.metal3.admission import decision
+from moorage.integrations.metal3 import admission_decision
 from moorage.integrations.metal3.hosts import BareMetalHost, Verb, held_verbs_of, work_of
 from moorage.wire.admission import Lease
 from tests.integrations.metal3.govern.processes.test_rules_file import SMALL, busiest
@@ -90,7 +90,7 @@ def test_without_our_pause_images_are_counted(
     def of_idle_hosts(host: BareMetalHost) -> frozenset[Verb]:
         return held_verbs_of(host) if work_of(host) is None else frozenset()
 
-    monkeypatch.setattr(decision, "held_verbs_of", of_idle_hosts)
+    monkeypatch.setattr(admission_decision, "held_verbs_of", of_idle_hosts)
     world, ended = images_while_inspected(tmp_path, RULES)
     assert busiest(world, NAMES, {"deploying"}) > LIMITS["images"]
     assert len(ended) == len(NAMES)

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
-from moorage.integrations.metal3.admission.webhook import webhook_served
-from moorage.integrations.metal3.manifests.reading import manifest
+from moorage.integrations.metal3.admission_webhook import webhook_served
+from moorage.integrations.metal3.install import manifest
 from moorage.integrations.sockets import bound
 from moorage.wire.admission import Lease, PoolWanted
 from tests.e2e.support.server import serve
