@@ -13,7 +13,7 @@ from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
-from moorage.client.run.failures import exit_code_of
+from moorage.client.run.exit_codes import exit_code_of
 from moorage.client.transport import RefusedError, Token, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.limits import PAGE_MAX
