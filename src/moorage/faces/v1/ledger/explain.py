@@ -162,8 +162,10 @@ def explaining_address(asked: Question) -> str:
         for field in fields(Question)
         if (value := _brief(getattr(asked, field.name)))
     }
-    address = f"/v1/explain?query={quote(msgspec.json.encode(members), safe='')}"
-    return address if len(address) <= ADDRESS_LENGTH_MAX else "/v1/explain"
+    address = (
+        f"{operations.EXPLAIN_BY_QUERY.path}?query={quote(msgspec.json.encode(members), safe='')}"
+    )
+    return address if len(address) <= ADDRESS_LENGTH_MAX else operations.EXPLAIN.path
 
 
 def _group(asked: GroupAsked) -> Group:
