@@ -57,6 +57,8 @@ from moorage.wire.operations import leases as operations
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
 """HTTP status of the answer to a request for units, by the state of the lease."""
 
+OWNER_LENGTH_MAX = 2 * IDENTIFIER_LENGTH_MAX + 1
+
 
 async def create(
     request: Request[wire.LeaseWanted, wire.LeaseAsked],
@@ -227,9 +229,6 @@ async def force(request: Request[None, None]) -> wire.Lease:
     """Grant a waiting ticket at once."""
     case = TicketForce(lease_id(request), by=OnBehalf(request.actor))
     return lease_shown(await request.service.admission.change(case), mine=True)
-
-
-OWNER_LENGTH_MAX = 2 * IDENTIFIER_LENGTH_MAX + 1
 
 
 async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoked:
