@@ -26,7 +26,7 @@ highlight_language = "none"
 suppress_warnings = ["misc.highlighting_failure"]
 
 CONTENTS = {
-    "Tutorials": ["docs/tutorials/*"],
+    "Tutorials": ["docs/tutorials/where-does-it-fit", "docs/tutorials/*"],
     "How to": ["docs/howto/*"],
     "Concepts": ["docs/concepts/*", "docs/glossary"],
     "Reference": ["docs/reference/*"],

@@ -72,10 +72,7 @@ class Service:
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
     ) -> "Service":
-        """Load the index and start to accept requests. Raises StoreError, `Error`.
-
-        The standard names are OpenStack's by default.
-        """
+        """Load the index and accept requests, with standard names. Raises StoreError, `Error`."""
         turns = FairTurns()
         service_clock = ServiceClock(clock, alone=not engine.shared)
         followers = RoomFollowers()

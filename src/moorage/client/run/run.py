@@ -110,9 +110,9 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
         if order.nested != WAIT:
             check_nesting(leases, order.wish, os.environ)
 
-    def waits(ticket: Lease) -> None:
+    def waits(ticket: Lease) -> bool:
         own = OwnLeases(leases_around(os.environ))
-        check_own(leases, order.wish, ticket, own, acquiring.notes.append)
+        return check_own(leases, order.wish, ticket, own, acquiring.notes.append)
 
     acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check, waits=waits)
     try:

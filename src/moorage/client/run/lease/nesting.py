@@ -90,8 +90,8 @@ def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]
 
 def check_own(
     leases: Leases, wish: LeaseRequest, ticket: Lease, own: OwnLeases, tell: Callable[[str], None]
-) -> None:
-    """Check whether a ticket waits for own leases. Advisory: errors of the server are ignored.
+) -> bool:
+    """Check whether a ticket waits for own leases; return False if the server did not tell.
 
     Args:
         leases: calls the server.
@@ -107,7 +107,8 @@ def check_own(
         for pool, units in wish.needs:
             _check_pool(leases, pool, units, ticket, around, own, tell)
     except (UnreachableError, RefusedError, StrangeAnswerError):
-        return
+        return False
+    return True
 
 
 def _check_pool(
