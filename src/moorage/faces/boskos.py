@@ -43,8 +43,9 @@ from moorage.faces.golang.routing import without_handler
 from moorage.faces.json_decoding import decoded
 from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
 from moorage.service.access.audit import Actor
-from moorage.service.admission.presence.confirmations import Confirmations
+from moorage.service.admission.confirmations import Confirmations
 from moorage.service.compat.boskos import Boskos
+from moorage.service.compat.boskos_cases import Release, Reset, Update
 
 STATUSES = {
     Code.NO_CAPACITY: 404,
@@ -223,7 +224,10 @@ async def release(request: Request) -> Response:
             f"Name: {name}, dest: {dest}, owner: {owner}, all of them must be set in the request.",
         )
     try:
-        await request.boskos.release(storable(name), storable(dest), storable(owner), request.by)
+        case = Release(
+            storable(name), storable(owner), request.boskos.native, storable(dest), request.by
+        )
+        await request.boskos.transactor.submit(case)
     except Error as error:
         return refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
     return Response(200)
@@ -246,7 +250,10 @@ async def update(request: Request) -> Response:
     except BodyError as error:
         return refusal(400, str(error))
     try:
-        await request.boskos.update(storable(name), storable(owner), storable(state), user_data)
+        case = Update(
+            storable(name), storable(owner), request.boskos.native, storable(state), user_data
+        )
+        await request.boskos.transactor.submit(case)
     except Error as error:
         return refused(error, f"Update failed: {name} - {state} ({owner}): ")
     return Response(200)
@@ -268,9 +275,9 @@ async def reset(request: Request) -> Response:
     except DurationError as error:
         return refusal(400, str(error))
     try:
-        owners = await request.boskos.reset(
-            storable(kind), storable(state), nanoseconds, storable(dest), request.by
-        )
+        native, into = request.boskos.native, storable(dest)
+        case = Reset(storable(kind), storable(state), nanoseconds, into, native, request.by)
+        owners = await request.boskos.transactor.submit(case)
     except Error as error:
         return refused(error, "could not reset states: ")
     return owners_answer(owners)

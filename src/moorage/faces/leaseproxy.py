@@ -39,7 +39,7 @@ from moorage.faces.web import (
     Send,
     leaving,
 )
-from moorage.service.admission.presence.confirmations import Confirmations
+from moorage.service.admission.confirmations import Confirmations
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
 from moorage.wire.labels import DESCRIBING
 

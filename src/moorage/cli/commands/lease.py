@@ -45,7 +45,7 @@ from moorage.cli.support.views.lease_text import (
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
-from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.counting import counted
 from moorage.core.ids import is_normal, is_prefix
 from moorage.wire.admission import Lease
@@ -379,7 +379,7 @@ def _lease_named(admission: Admission, name: str) -> Iterator[Lease]:
 
 def _whole(admission: Admission, lease: Lease) -> Lease:
     """Return a lease with its late releases, which lists do not have."""
-    return admission.lease(lease.id) if lease.owner == OWNER and lease.slots else lease
+    return admission.lease(lease.id) if lease.owner == LEASE_PROXY and lease.slots else lease
 
 
 def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import Instant
-from moorage.core.errors import Error
+from moorage.core.errors import Code, Error
 from moorage.core.fleet import deletion, members, ownership
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.reporters import DeletedGroup, Member, Pass, ReporterGroup
@@ -18,6 +18,7 @@ from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.model import Reported
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
+from moorage.core.limits import PINS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, AuditRow, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, LedgerUseCase, UseCase
@@ -127,6 +128,10 @@ class PinNodes(AuditedUseCase[ReporterGroup]):
     nodes: Sequence[ProviderId]
     member: str | None
     by: Actor
+
+    def __post_init__(self) -> None:
+        if len(self.nodes) > PINS_MAX:  # before they are loaded
+            raise Error(Code.LIMIT_EXCEEDED, f"At most {PINS_MAX} nodes can be pinned at once.")
 
     def keys(self) -> Keys:
         """Name the group, and the pins of the nodes."""

@@ -4,8 +4,8 @@ from msgspec import structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast import why
+from moorage.core.admission.forecast.eta import Waiter, queue_of
 from moorage.core.admission.forecast.holders import SlotHolder
-from moorage.core.admission.forecast.queue_order import Waiter, queue_of
 from moorage.core.admission.model import Lease, Need
 from moorage.core.clock import HOUR, MINUTE
 from moorage.core.errors import Code

@@ -1,12 +1,17 @@
-"""Named slots of pools, for operators: lists, and changes of single slots."""
+"""Named slots, for operators: lists, and changes of single slots, which leave audit rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from msgspec import Struct
 
 from moorage.core.admission import late_releases
-from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission import slot_changes as slot_changes
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Lease, Pool, Slot
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import is_resting
 from moorage.core.clock import Instant
@@ -15,10 +20,10 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service import errors
-from moorage.service.access.audit import Actor
-from moorage.service.admission.slotted import slot_cases
+from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.service_clock import ServiceClock
-from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import AuditedUseCase
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.admission import reads
 from moorage.store.api import Engine
@@ -53,9 +58,8 @@ class SlotView(Struct, frozen=True):
 class Slots:
     """The named slots of one service. Every method raises `Error`."""
 
-    def __init__(self, engine: Engine, transactor: Transactor, service_clock: ServiceClock) -> None:
+    def __init__(self, engine: Engine, service_clock: ServiceClock) -> None:
         self._engine = engine
-        self._transactor = transactor
         self._service_clock = service_clock
 
     async def page(
@@ -70,32 +74,12 @@ class Slots:
         page, following = page_of(seen.slots, limit, lambda one: one.slot.name)
         return [slot_view(one.slot, one.lease, when) for one in page], following
 
-    async def add(self, pool: str, names: list[str], labels: dict[str, str], by: Actor) -> None:
-        """Make free slots with these labels."""
-        await self._transactor.submit(slot_cases.SlotsAdd(pool, names, labels, by))
-
-    async def label(self, pool: str, name: str, labels: dict[str, str], by: Actor) -> None:
-        """Replace the labels of a slot."""
-        await self._transactor.submit(slot_cases.SlotLabel(pool, name, by, labels))
-
-    async def drain(self, pool: str, name: str, by: Actor, *, keep: bool, reason: str) -> None:
-        """Keep a slot from further grants; unless `keep`, it goes once it is free."""
-        await self._transactor.submit(slot_cases.SlotDrain(pool, name, by, keep, reason))
-
-    async def resume(self, pool: str, name: str, by: Actor) -> None:
-        """Let a drained slot be granted again."""
-        await self._transactor.submit(slot_cases.SlotResume(pool, name, by))
-
-    async def remove(self, pool: str, name: str, by: Actor) -> None:
-        """Remove a free slot."""
-        await self._transactor.submit(slot_cases.SlotRemove(pool, name, by))
-
     async def owed(self, lease: Lease) -> list[OwedView]:
         """Return the releases by name that may be those of a lease of the lease proxy.
 
         While it has its slots, also those that count as those of earlier holders.
         """
-        if lease.owner != OWNER or lease.state == "waiting":
+        if lease.owner != LEASE_PROXY or lease.state == "waiting":
             return []
         pools = {need.pool for need in lease.needs}
         with errors.translated():
@@ -149,3 +133,107 @@ def _check_slotted(name: str, pool: Pool | None) -> None:
             Code.INVALID,
             f"Pool '{name}' has a limit and no named slots: `lease list --pool` shows its holders.",
         )
+
+
+@dataclass(slots=True)
+class SlotsAdd(AuditedUseCase[None]):
+    """Make slots in a pool with native slots."""
+
+    pool: str
+    names: list[str]
+    labels: dict[str, str]
+    by: Actor
+
+    def keys(self) -> Keys:
+        return Keys(admission=AdmissionKeys(pools={self.pool}, touched={*self.names}))
+
+    def decide(self, world: World, when: When) -> Changes:
+        made = slot_changes.add(world.admission, when.wall, self.pool, self.names, self.labels)
+        names = sorted(name for _, name in made.slots)
+        after = {"changes": names, "labels": self.labels}
+        row = audit_entry(when.wall, self.by, "slot.add", self.pool, None, after)
+        self.rows = [row] if names else []
+        return Changes(admission=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class SlotCase(AuditedUseCase[Slot | None]):
+    """A change of one slot by an operator. Returns it; None: it is gone."""
+
+    pool: str
+    name: str
+    by: Actor
+
+    def keys(self) -> Keys:
+        return Keys(admission=AdmissionKeys(pools={self.pool}))
+
+    def conclude(self, world: World, when: When) -> Slot | None:
+        return world.admission.slots.get(self.pool, {}).get(self.name)
+
+    def leave(
+        self, action: str, when: When, made: tuple[AdmissionChanges, Slot, Slot | None]
+    ) -> Changes:
+        """Set the audit row of a decision, unless it changes nothing; return its changes."""
+        changes, before, after = made
+        target = f"{self.pool}/{self.name}"
+        row = audit_entry(
+            when.wall, self.by, action, target, _state_shown(before), _state_shown(after)
+        )
+        self.rows = [row] if before != after else []
+        return Changes(admission=changes)
+
+
+@dataclass(slots=True)
+class SlotLabel(SlotCase):
+    """Replace the labels of a slot."""
+
+    labels: Mapping[str, str]
+
+    def decide(self, world: World, when: When) -> Changes:
+        made = slot_changes.label(world.admission, self.pool, self.name, self.labels)
+        return self.leave("slot.label", when, made)
+
+
+@dataclass(slots=True)
+class SlotDrain(SlotCase):
+    """Keep a slot from further grants."""
+
+    keep: bool
+    reason: str
+
+    def decide(self, world: World, when: When) -> Changes:
+        made = slot_changes.drain(
+            world.admission, when.wall, self.pool, self.name, keep=self.keep, reason=self.reason
+        )
+        return self.leave("slot.drain", when, made)
+
+
+@dataclass(slots=True)
+class SlotResume(SlotCase):
+    """Let a drained slot be granted again."""
+
+    def decide(self, world: World, when: When) -> Changes:
+        made = slot_changes.resume(world.admission, self.pool, self.name)
+        return self.leave("slot.resume", when, made)
+
+
+@dataclass(slots=True)
+class SlotRemove(SlotCase):
+    """Remove a free slot."""
+
+    def decide(self, world: World, when: When) -> Changes:
+        changes, before = slot_changes.remove(world.admission, self.pool, self.name)
+        return self.leave("slot.remove", when, (changes, before, None))
+
+
+def _state_shown(slot: Slot | None) -> Any:
+    """Return what operators change of a slot."""
+    if slot is None:
+        return None
+    shown = {"labels": slot.labels, "owner": slot.owner, "drain": None, "reason": ""}
+    if slot.drain is not None:
+        shown |= {"drain": "goes" if slot.drain.goes else "stays", "reason": slot.drain.reason}
+    return shown

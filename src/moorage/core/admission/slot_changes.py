@@ -12,7 +12,7 @@ from msgspec import structs
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Drain, Pool, Slot
 from moorage.core.admission.pools import not_found
-from moorage.core.admission.slot_config import slot_new
+from moorage.core.admission.slots import slot_new
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.labels import check_labels

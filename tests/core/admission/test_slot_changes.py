@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.core.admission import pools
+from moorage.core.admission import slot_changes as slots
 from moorage.core.admission.model import Need
 from moorage.core.admission.slot_config import ResourceType, SlotConfig, sync
-from moorage.core.admission.slotted import changes as slots
 from moorage.core.errors import Code
 from moorage.core.limits import SLOTS_MAX
 from moorage.core.wishes import wanted_of

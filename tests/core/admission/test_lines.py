@@ -2,10 +2,9 @@
 
 import pytest
 
-from moorage.core.admission import leases, retries
+from moorage.core.admission import leases, lines
 from moorage.core.admission.admit import order
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.line import moving
 from moorage.core.admission.model import Lease
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
@@ -80,7 +79,7 @@ def test_a_move_back_is_decided_by_the_stored_line() -> None:
     world.pool("p", 1)
     for name in ("held", "a", "b", "c", "d"):
         world.ask(name)
-    changes, _ = moving.move(world.facts, LeaseId("a"), -5)
+    changes, _ = lines.move(world.facts, LeaseId("a"), -5)
     ends = leases.release(world.facts, world.moment, world.wall, LeaseId("held"), Proof())
     changes.update(ends[0])
     world.do((changes, None))
@@ -108,7 +107,7 @@ def test_first_among_tickets_of_the_same_batch(world: World) -> None:
     facts = Facts(pools=world.facts.pools, leases=dict(world.facts.leases))
     world.ask("urgent", priority=9)
     facts.leases[LeaseId("urgent")] = world.lease("urgent")
-    changes, _ = moving.move(facts, LeaseId("c"), None)
+    changes, _ = lines.move(facts, LeaseId("c"), None)
     moved = changes.leases[LeaseId("c")]
     assert moved is not None and moved.priority == 9, "it has asked earlier"
 
@@ -120,9 +119,9 @@ def test_first_after_it_was_lowered_in_the_same_batch(world: World) -> None:
     """
     stored = world.lease("a")
     facts = Facts(pools=world.facts.pools, leases={stored.id: stored}, heads={"p": order(stored)})
-    lowered, _ = moving.move(facts, LeaseId("a"), -1)
+    lowered, _ = lines.move(facts, LeaseId("a"), -1)
     facts.apply(lowered)
-    changes, _ = moving.move(facts, LeaseId("a"), None)
+    changes, _ = lines.move(facts, LeaseId("a"), None)
     lowered.update(changes)
     world.do((lowered, None))
     assert line(world) == ["a", "b", "c"]
@@ -161,7 +160,7 @@ def test_the_highest_priority_has_an_end(world: World) -> None:
 
 def again(world: World, key: str) -> Lease:
     """Retry a lease or ticket as its owner does; return the new one."""
-    new = retries.ask_again(world.lease(key), LeaseId(f"{key}2"), f"{key}2")
+    new = leases.request_again(world.lease(key), LeaseId(f"{key}2"), f"{key}2")
     world.retry(key, new, Proof("me"))
     return world.lease(f"{key}2")
 

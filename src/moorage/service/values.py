@@ -1,13 +1,42 @@
-"""Checks and converts input that the core does not check: seconds, lengths of texts, UUIDs.
+"""Times, durations and texts of the native API: converts them, and checks those of requests.
 
-The core checks all other limits. Each function raises `Error`: INVALID.
+The core checks all other limits. Functions that read a request raise `Error`: INVALID.
 """
 
-from moorage.core.clock import SECOND
+from datetime import UTC, datetime, timedelta
+
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import is_normal
 from moorage.core.limits import DURATION_SECONDS_MAX, IDENTIFIER_LENGTH_MAX, WAIT_SECONDS_MAX
 from moorage.core.texts import check_plain
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def time_of(instant: Instant) -> datetime:
+    """Convert an instant exactly."""
+    return _EPOCH + timedelta(microseconds=instant)
+
+
+def instant_of(what: str, time: datetime) -> Instant:
+    """Convert a time exactly; one without a zone is UTC. Raises `Error`: INVALID."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    try:
+        aware.astimezone(UTC)  # as it is shown later
+    except OverflowError:
+        raise Error(Code.INVALID, f"{what} must be in the years 1 to 9999 in UTC.") from None
+    return Instant((aware - _EPOCH) // timedelta(microseconds=1))
+
+
+def time_or_none(instant: Instant | None) -> datetime | None:
+    """As `time_of`; None stays None."""
+    return None if instant is None else time_of(instant)
+
+
+def seconds_of(duration: int | None) -> float | None:
+    """Convert a duration from microseconds to seconds; None stays None."""
+    return None if duration is None else duration / SECOND
 
 
 def check_text(what: str, text: str, most: int, least: int = 0) -> str:

@@ -1,5 +1,6 @@
-"""Confirms grants whose answers were read, and ends those whose answers nobody can have read.
+"""Which clients are gone, and which grants are confirmed, as connections show.
 
+A grant whose answer was read is confirmed; one whose answer nobody can have read is given back.
 Several clients may have asked with one key. A grant is confirmed as soon as one of them has read
 its answer; it is given back only if none of them has.
 """
@@ -7,13 +8,68 @@ its answer; it is given back only if none of them has.
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from moorage.core.admission import expiry, leases
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.service.admission.presence.presence_cases import LeasesConfirm, LeaseUndelivered
+from moorage.core.service_time import When
+from moorage.service.admission.lease_cases import LeaseCase
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes, Keys, World
+
+
+@dataclass(slots=True)
+class TicketsLeft(UseCase[None]):
+    """Note that no request waits for these tickets, because the only process was started again."""
+
+    tickets: list[LeaseId]
+
+    def keys(self) -> Keys:
+        return Keys(admission=AdmissionKeys(heard=set(self.tickets)))
+
+    def decide(self, world: World, when: When) -> Changes:
+        made = AdmissionChanges()
+        for ticket in self.tickets:
+            made.update(leases.left_at_restart(world.admission, when.moment, ticket))
+        return Changes(admission=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class LeasesConfirm(UseCase[None]):
+    """Note that the holders of these grants have read of them; some may have ended since."""
+
+    leases: list[LeaseId]
+
+    def keys(self) -> Keys:
+        return Keys(admission=AdmissionKeys(heard=set(self.leases)))
+
+    def decide(self, world: World, when: When) -> Changes:
+        made, facts = AdmissionChanges(), world.admission
+        for lease in self.leases:
+            if lease in facts.leases:
+                made.update(expiry.confirm(facts, when.moment, lease))
+        return Changes(admission=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class LeaseUndelivered(LeaseCase):
+    """End a grant that nobody has read of, unless it is confirmed."""
+
+    def decide(self, world: World, when: When) -> Changes:
+        facts, moment = world.admission, when.moment
+        return Changes(admission=expiry.undelivered(facts, moment, when.wall, self.lease))
+
 
 RETRY_SECONDS = 0.5
 TRIES = 20
