@@ -25,6 +25,7 @@ from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
+from moorage.store.open import open_engine
 from moorage.wire.operations import operations_by_id
 
 SWEEP_SECONDS = 3
@@ -146,7 +147,7 @@ def past_make(
 
 @contextmanager
 def _service(runner: asyncio.Runner, database: str, clock: HandClock) -> Iterator[Service]:
-    service = runner.run(Service.open(database, clock, on_fatal=_fail))
+    service = runner.run(Service.start(open_engine(database), clock, on_fatal=_fail))
     try:
         # Its loop waits in the machine's time; here each step sweeps.
         runner.run(service.admission.sweeper.stop())

@@ -223,10 +223,9 @@ def test_keystone_s_address_has_no_password(tmp_path: Path) -> None:
 def test_defaults_without_settings_are_those_of_settings() -> None:
     """Opening a database without settings has the same bounds as the default settings."""
     defaults = Settings()
-    for start in (Service.open, Service.start):
-        known = signature(start).parameters
-        assert known["queue_max"].default == defaults.queue_max
-        assert known["candidates_max"].default == defaults.candidates_max
+    known = signature(Service.start).parameters
+    assert known["queue_max"].default == defaults.queue_max
+    assert known["candidates_max"].default == defaults.candidates_max
     assert signature(Transactor).parameters["queue_max"].default == defaults.queue_max
     for name, default in asdict(Limits()).items():
         assert default == getattr(defaults, name)

@@ -43,6 +43,7 @@ from moorage.service.app import Service
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.store.api import StoreError
+from moorage.store.open import open_engine
 from moorage.store.ownership import UntrustedError
 
 FILES_RESERVED = 64
@@ -139,15 +140,14 @@ async def _run(settings: Settings) -> int:
         try:
             files = Files(settings.database)
             with without_collector():
-                service = await Service.open(
-                    database_address(settings),
+                service = await Service.start(
+                    open_engine(database_address(settings), epoch_file=settings.epoch_file),
                     SystemClock(),
                     on_fatal=_die,
                     queue_max=settings.queue_max,
                     candidates_max=settings.candidates_max,
                     token_cache_max=settings.token_cache_max,
                     ttl_range=_ttl_range(settings),
-                    epoch_file=settings.epoch_file,
                     backup_directory=settings.backup_directory,
                     retention=Retention(
                         changes_max=settings.changes_max,

@@ -27,7 +27,6 @@ from moorage.service.searches import Searches
 from moorage.service.token_ends import TokenEnds
 from moorage.service.unsent_memory import UnsentMemory
 from moorage.store.api import Engine
-from moorage.store.open import open_engine
 
 
 @dataclass(slots=True)
@@ -62,8 +61,8 @@ class Service:
         cls,
         engine: Engine,
         clock: Clock,
-        standard_classes: frozenset[str],
-        standard_traits: frozenset[str],
+        standard_classes: frozenset[str] = STANDARD_CLASSES,
+        standard_traits: frozenset[str] = STANDARD_TRAITS,
         *,
         on_fatal: Callable[[Exception], None],
         queue_max: int = CHANGES_QUEUED_MAX,
@@ -73,7 +72,7 @@ class Service:
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
     ) -> "Service":
-        """Load the index and start to accept requests. Raises StoreError, `Error`."""
+        """Load the index and accept requests, with standard names. Raises StoreError, `Error`."""
         turns = FairTurns()
         service_clock = ServiceClock(clock, alone=not engine.shared)
         followers = RoomFollowers()
@@ -117,39 +116,6 @@ class Service:
             chores=chores,
             turns=turns,
             searches=searches,
-        )
-
-    @classmethod
-    async def open(
-        cls,
-        database_url: str,
-        clock: Clock,
-        *,
-        on_fatal: Callable[[Exception], None],
-        queue_max: int = CHANGES_QUEUED_MAX,
-        candidates_max: int = CANDIDATES_MAX,
-        token_cache_max: int = TOKEN_CACHE_MAX,
-        ttl_range: TtlRange = TTL_RANGE,
-        epoch_file: str | None = None,
-        backup_directory: str | None = None,
-        retention: Retention = RETENTION_BY_DEFAULT,
-    ) -> "Service":
-        """Open a database and start, with OpenStack's standard names.
-
-        Raises StoreError, `Error`.
-        """
-        return await cls.start(
-            open_engine(database_url, epoch_file=epoch_file),
-            clock,
-            STANDARD_CLASSES,
-            STANDARD_TRAITS,
-            on_fatal=on_fatal,
-            queue_max=queue_max,
-            candidates_max=candidates_max,
-            token_cache_max=token_cache_max,
-            ttl_range=ttl_range,
-            backup_directory=backup_directory,
-            retention=retention,
         )
 
     def end_waits(self) -> None:

@@ -17,6 +17,7 @@ from moorage.service.access.token import SECRET_PREFIX
 from moorage.service.access.tokens import USED_EVERY, AccessTokens
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
+from moorage.store.open import open_engine
 from tests.service.running import ManualClock
 
 TESTER = Actor("tester", None, "test")
@@ -29,8 +30,8 @@ def with_service(path: Path, act: Callable[[Service], Awaitable[None]]) -> None:
         raise AssertionError from error
 
     async def run() -> None:
-        service = await Service.open(
-            f"sqlite:///{path / 'moorage.sqlite'}", SystemClock(), on_fatal=fail
+        service = await Service.start(
+            open_engine(f"sqlite:///{path / 'moorage.sqlite'}"), SystemClock(), on_fatal=fail
         )
         try:
             await act(service)
@@ -204,8 +205,8 @@ def with_manual_clock(path: Path, act: Callable[[Service, ManualClock], Awaitabl
     clock = ManualClock()
 
     async def run() -> None:
-        service = await Service.open(
-            f"sqlite:///{path / 'moorage.sqlite'}", clock, on_fatal=lambda _: None
+        service = await Service.start(
+            open_engine(f"sqlite:///{path / 'moorage.sqlite'}"), clock, on_fatal=lambda _: None
         )
         try:
             await act(service, clock)

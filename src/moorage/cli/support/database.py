@@ -18,6 +18,7 @@ from moorage.service.app import Service
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.store.api import Fatal, Locked, StoreError
+from moorage.store.open import open_engine
 from moorage.wire.admin import RotationWanted, TokenWanted
 
 T = TypeVar("T")
@@ -102,8 +103,8 @@ class DatabaseBackend:
             )
 
     async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
-        service = await Service.open(
-            self._database_url, SystemClock(), on_fatal=_give_up, retention=KEEPING
+        service = await Service.start(
+            open_engine(self._database_url), SystemClock(), on_fatal=_give_up, retention=KEEPING
         )
         try:
             return await act(service)

@@ -13,6 +13,7 @@ from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.web import Limits, Message, Scope
 from moorage.service.app import Service
+from moorage.store.open import open_engine
 from tests.service.running import ManualClock
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class Client:
         self._open()
 
     def _open(self) -> None:
-        opening = Service.open(self.url, self.clock, on_fatal=self.faults.append)
+        opening = Service.start(open_engine(self.url), self.clock, on_fatal=self.faults.append)
         self.service = self.run(opening)
         self.face = PlacementFace(self.service, NoAuth2(), limits=self.limits)
 
