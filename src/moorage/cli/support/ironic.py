@@ -67,7 +67,7 @@ _LIMITS = (
     click.option(
         "--ironic-name",
         metavar="NAME",
-        help="Tells this Ironic from others in the same pools; the same for all its processes.",
+        help="Name of this Ironic, if several share pools; the same for all its processes.",
     ),
 )
 _ADDRESSES = (
