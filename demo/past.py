@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -18,17 +19,23 @@ from demo.stopping import Stop
 from moorage.core.clock import SECOND, Instant
 from moorage.faces.auth.token import ROLES
 from moorage.faces.native_api import RefusedError
+from moorage.faces.path_table import Table
 from moorage.faces.v1.in_process import InProcessApi
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
+from moorage.wire.operations import operations_by_id
 
 SWEEP_SECONDS = 3
 """How often the service ends what is due, and grants what time permits."""
 
 TICK_SECONDS = 15
 """How often jobs do what they do: a multiple of the former."""
+
+
+OPERATIONS = Table(operations_by_id().values())
+"""What a request stands for."""
 
 
 class PlayedTime:
@@ -85,10 +92,15 @@ class InProcessAsker:
 
     async def _one(self, call: Call) -> Any:
         path, _, query = call.path.partition("?")
-        pairs = [(name, value) for name, _, value in (p.partition("=") for p in query.split("&"))]
+        match = OPERATIONS.match(path)
+        assert match is not None, path
         try:
-            answer = await self._api.ask(
-                self._caller, call.method, path, pairs if query else (), call.body
+            answer = await self._api.call(
+                self._caller,
+                match.by_method[call.method],
+                *match.variables.values(),
+                query=dict(parse_qsl(query)),
+                body=call.body,
             )
         except RefusedError as refused:
             return Refusal(refused.code, refused.message)

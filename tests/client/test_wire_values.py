@@ -12,7 +12,7 @@ import pytest
 
 from moorage.client.decoding import UndecodableError, decode, decode_exactly
 from moorage.faces.v1.decoding import fitted
-from moorage.service.native.queries import query_of
+from moorage.faces.v1.ledger.explain import query_of
 from moorage.wire.admission import PoolWanted
 from moorage.wire.ledger import GroupAsked, Question
 from tests.client.run.test_file import pythons

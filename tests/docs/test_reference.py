@@ -146,8 +146,8 @@ def test_native_routes() -> None:
     text = (REFERENCE / "native-api.md").read_text().partition("\n## ")[0]
     expected = {
         f"{one.method} {one.path}": [
-            " or ".join([one.role, *one.scopes]) if one.role else "-",
-            "yes" if one.projects else "-",
+            " or ".join([one.access.role, *one.access.scopes]) if one.access.role else "-",
+            "yes" if one.access.projects else "-",
             one.summary,
         ]
         for one in operations_by_id().values()

@@ -18,7 +18,7 @@ PLANTED = {
     "client-alone": ("client/__init__.py", "import msgspec"),
     "integrations-alone": ("integrations/ironic/states.py", "import moorage.core.errors"),
     "faces-see-no-store": ("faces/web.py", "import moorage.store.api"),
-    "run-alone": ("client/run/lease/lease_clock.py", "import moorage.wire"),
+    "run-alone": ("client/run/lease/lease_clock.py", "import moorage.wire.admission"),
     "wire-alone": ("wire/problems.py", "import msgspec"),
     "core-rooms": ("core/ledger/model.py", "import moorage.core.admission.model"),
     "store-rooms": ("store/ledger/rows.py", "import moorage.store.admission.rows"),

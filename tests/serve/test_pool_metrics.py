@@ -4,11 +4,12 @@ from pathlib import Path
 
 from prometheus_client.samples import Sample
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.serve.metrics import PoolMetrics
-from tests.service.pools import ask, pass_time, spec, with_manual_clock
-from tests.service.running import TESTER, Running
+from moorage.service.admission.lease_cases import LeaseRelease, LeaseRenew
+from tests.service.pools import ask, pass_time, pool_delete, pool_put, spec, with_manual_clock
+from tests.service.running import Running
 
 
 def values_of(one: Running, name: str) -> dict[str, float]:
@@ -40,17 +41,17 @@ def test_unheard_leases_are_counted(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("keep", spec(5, expire="keep"), None, TESTER)
-        await admission.pool_put("free", spec(5), None, TESTER)
+        await pool_put(admission, "keep", spec(5, expire="keep"))
+        await pool_put(admission, "free", spec(5))
         gone = (await ask(admission, "gone", "keep", "free")).lease
         there = (await ask(admission, "there", "keep")).lease
         await ask(admission, "over", "free")
         await pass_time(one, 50 * SECOND)
-        await admission.renew(there.id, Proof("me"))
+        await admission.change(LeaseRenew(there.id, Proof("me")))
         await pass_time(one, 50 * SECOND)
         await admission.look_at_pools()
         assert values_of(one, "moorage_pool_unheard") == {"keep": 1, "free": 1}
-        await admission.renew(gone.id, Proof("me"))
+        await admission.change(LeaseRenew(gone.id, Proof("me")))
         await admission.look_at_pools()
         assert values_of(one, "moorage_pool_unheard") == {"keep": 0, "free": 0}
         assert values_of(one, "moorage_pool_occupied") == {"keep": 2, "free": 1}
@@ -64,19 +65,19 @@ def test_waits_and_holds_are_counted_by_pool(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         admission = one.service.admission
         for name in ("p", "q"):
-            await admission.pool_put(name, spec(1, hold=None), None, TESTER)
+            await pool_put(admission, name, spec(1, hold=None))
         first = (await ask(admission, "first", "p", "q", ttl=600 * SECOND)).lease
         await ask(admission, "second", "p", ttl=600 * SECOND, patience=600 * SECOND)
         gone = (await ask(admission, "gone", "p", patience=600 * SECOND)).lease
         one.clock.at += 50 * SECOND
-        await admission.release(gone.id, Proof("me"))
+        await admission.change(LeaseRelease(gone.id, Proof("me")))
         one.clock.at += 50 * SECOND
-        await admission.release(first.id, Proof("me"))
+        await admission.change(LeaseRelease(first.id, Proof("me")))
         assert histogram_of(one, "moorage_lease_wait_seconds", "p") == (1, 2, 100)
         assert histogram_of(one, "moorage_lease_wait_seconds", "q") == (1, 1, 0)
         for name in ("p", "q"):
             assert histogram_of(one, "moorage_lease_held_seconds", name) == (0, 1, 100)
-        await admission.pool_delete("q", TESTER)
+        await pool_delete(admission, "q")
         waits = samples_of(one, "moorage_lease_wait_seconds")
         assert {sample.labels["pool"] for sample in waits} == {"p"}
 
@@ -88,8 +89,8 @@ def test_ages_of_the_oldest(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(1), None, TESTER)
-        await admission.pool_put("idle", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
+        await pool_put(admission, "idle", spec(1))
         first = (await ask(admission, "first", "p", ttl=600 * SECOND)).lease
         one.clock.at += 20 * SECOND
         await ask(admission, "second", "p", patience=600 * SECOND)
@@ -98,7 +99,7 @@ def test_ages_of_the_oldest(tmp_path: Path) -> None:
         await admission.look_at_pools()
         assert values_of(one, "moorage_pool_oldest_lease_seconds") == {"p": 60, "idle": 0}
         assert values_of(one, "moorage_pool_oldest_ticket_seconds") == {"p": 40, "idle": 0}
-        await admission.release(first.id, Proof("me"))
+        await admission.change(LeaseRelease(first.id, Proof("me")))
         one.clock.at += 5 * SECOND
         await admission.look_at_pools()
         assert values_of(one, "moorage_pool_oldest_lease_seconds") == {"p": 5, "idle": 0}

@@ -12,23 +12,21 @@ from typing import Any
 from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.compat.lease_proxy import names_of
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, Result, Slot
-from moorage.core.admission.requests import NEVER, Ask, Proof, in_order
+from moorage.core.admission.owners import LEASE_PROXY
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, in_order
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, line_cases, pool_cases
-from moorage.service.admission.ending import revoke_cases
-from moorage.service.admission.lease_cases import OnBehalf
-from moorage.service.admission.presence.presence_cases import (
+from moorage.service.admission import ending, lease_cases, pool_cases, slots
+from moorage.service.admission.confirmations import (
     LeasesConfirm,
     LeaseUndelivered,
     TicketsLeft,
 )
-from moorage.service.admission.slotted import slot_cases
+from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases, boskos_strict_cases
 from moorage.service.compat.lease_proxy import GiveBack
@@ -44,7 +42,7 @@ POOLS = (*LIMITED, *SLOTTED, GROWING, NATIVE)
 
 OWN = "-aaaa-7aaa-8aaa-aaaaaaaaaaaa"
 
-OWNERS = ("me", "me", "you", OWNER)
+OWNERS = ("me", "me", "you", LEASE_PROXY)
 CLIENTS = ("ann", "bob")
 STATES = ("free", "free", "dirty")
 
@@ -135,10 +133,10 @@ class Drawing:
     def _ask(self) -> Maker:
         dice, needs = self.dice, self._needs()
         owner = dice.choice(OWNERS)
-        if owner == OWNER:  # the lease proxy's clients name one pool
+        if owner == LEASE_PROXY:  # the lease proxy's clients name one pool
             needs = needs[:1]
-        pull = owner != OWNER and self._chance(0.2)
-        ask = Ask(
+        pull = owner != LEASE_PROXY and self._chance(0.2)
+        ask = LeaseRequest(
             id=self.fresh(),
             owner=owner,
             key=f"k{dice.randrange(30)}",
@@ -156,7 +154,7 @@ class Drawing:
         )
         wait = dice.choice((0, 0, 30 * SECOND))
         by = TESTER if ask.forced else None
-        return partial(lease_cases.LeaseAsk, LeaseId(""), ask=ask, wait=wait, forced_by=by)
+        return partial(lease_cases.LeaseAcquire, LeaseId(""), request=ask, wait=wait, forced_by=by)
 
     def _poll(self) -> Maker:
         lease = self._lease_id("waiting", native=True)
@@ -180,20 +178,20 @@ class Drawing:
         return partial(lease_cases.LeaseRelease, lease, self._proof(lease), by=self._stead())
 
     def _revoke(self) -> Maker:
-        return partial(revoke_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
+        return partial(ending.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
 
     def _gone(self) -> Maker:
         lease = self._lease_id("granted", "ended")
         found = self.facts.leases.get(lease)
         pools = frozenset() if found is None else frozenset(need.pool for need in found.needs)
         by = OnBehalf(TESTER)
-        return partial(revoke_cases.HolderGone, lease, "why", pools, by=by)
+        return partial(ending.HolderGone, lease, "why", pools, by=by)
 
     def _clear(self) -> Maker:
         owner = self.dice.choice(("me", "you"))
-        what = revoke_cases.Clearing(owner, ("waiting", "granted"), "why", TESTER)
+        what = ending.Clearing(owner, ("waiting", "granted"), "why", TESTER)
         found = [one.id for one in self._leases("waiting", "granted")]
-        return partial(revoke_cases.Clear, tuple(found[:3]), what)
+        return partial(ending.Clear, tuple(found[:3]), what)
 
     def _hold(self) -> Maker:
         lease = self._lease_id("granted", "waiting")
@@ -211,8 +209,8 @@ class Drawing:
         requeue = self._chance(0.3)
         if requeue and found is not None and self._chance(0.5):
             key = found.key
-        retry = (fresh, lease, owner, proof, fresh, key, TESTER, requeue)
-        return partial(lease_cases.LeaseRetry, *retry)
+        retry = (lease, owner, proof, key, TESTER, requeue)
+        return partial(lease_cases.LeaseRetry, *retry, fresh=fresh)
 
     def _record(self) -> Maker:
         lease = self._lease_id("granted")
@@ -269,10 +267,10 @@ class Drawing:
 
     def _move(self) -> Maker:
         lease, priority = self._lease_id("waiting"), self.dice.choice((None, None, 0, 2))
-        return partial(line_cases.TicketMove, lease, priority=priority, by=OnBehalf(TESTER))
+        return partial(lease_cases.TicketMove, lease, priority=priority, by=OnBehalf(TESTER))
 
     def _force(self) -> Maker:
-        return partial(line_cases.TicketForce, self._lease_id("waiting"), by=OnBehalf(TESTER))
+        return partial(lease_cases.TicketForce, self._lease_id("waiting"), by=OnBehalf(TESTER))
 
     def _delete(self) -> Maker:
         return partial(pool_cases.PoolDelete, name=self.dice.choice(POOLS), by=TESTER)
@@ -280,7 +278,7 @@ class Drawing:
     def _add(self) -> Maker:
         names = self.dice.sample(NATIVE_NAMES, self.dice.choice((1, 2)))
         labels = self.dice.choice(LABELS)
-        return partial(slot_cases.SlotsAdd, NATIVE, names, labels, TESTER)
+        return partial(slots.SlotsAdd, NATIVE, names, labels, TESTER)
 
     def _chosen(self) -> tuple[str, str, Actor]:
         """Return the pool and the name of a slot, mostly one that exists, and who changes it."""
@@ -290,18 +288,18 @@ class Drawing:
         return slot.pool, slot.name, TESTER
 
     def _label(self) -> Maker:
-        return partial(slot_cases.SlotLabel, *self._chosen(), self.dice.choice(LABELS))
+        return partial(slots.SlotLabel, *self._chosen(), self.dice.choice(LABELS))
 
     def _drain(self) -> Maker:
-        return partial(slot_cases.SlotDrain, *self._chosen(), self._chance(0.5), "why")
+        return partial(slots.SlotDrain, *self._chosen(), self._chance(0.5), "why")
 
     def _resume(self) -> Maker:
         drained = [one for one in self.facts.slots_of(sorted(self.facts.slots)) if one.drain]
         chosen = [(one.pool, one.name, TESTER) for one in drained] or [self._chosen()]
-        return partial(slot_cases.SlotResume, *self.dice.choice(sorted(chosen, key=str)))
+        return partial(slots.SlotResume, *self.dice.choice(sorted(chosen, key=str)))
 
     def _remove(self) -> Maker:
-        return partial(slot_cases.SlotRemove, NATIVE, self.dice.choice(NATIVE_NAMES), TESTER)
+        return partial(slots.SlotRemove, NATIVE, self.dice.choice(NATIVE_NAMES), TESTER)
 
     def _sync(self) -> Maker:
         return self._config(self.dice.choice((FULL, FULL, OTHER)))
@@ -376,6 +374,6 @@ class Drawing:
 
     def _proxy_back(self) -> Maker:
         """Release a unit of a lease of the proxy."""
-        mine = [one for one in self._leases() if one.owner == OWNER]
+        mine = [one for one in self._leases() if one.owner == LEASE_PROXY]
         names = names_of(self.dice.choice(mine)) if mine else []
         return partial(GiveBack, self.dice.choice(names or ["none"]))

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from moorage.core.admission.model import Need, PoolSpec
+from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.access.audit import Actor
+from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut
 from moorage.service.admission.service import Admission
-from moorage.service.admission.views import LeaseView
+from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.app import Service
+from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.clock import SystemClock
 from moorage.store.open import open_engine
 from tests.service.running import (
@@ -38,15 +41,48 @@ def spec(limit: int = 1, **more: Any) -> PoolSpec:
     return PoolSpec(limit=limit, ttl=MINUTE, ttl_max=60 * MINUTE, **more)
 
 
-def wish(key: str, *pools: str, units: int = 1, owner: str = "me", **more: Any) -> LeaseRequest:
+def wish(
+    key: str,
+    *pools: str,
+    units: int = 1,
+    owner: str = "me",
+    allocations: LeaseAllocations | None = None,
+    **more: Any,
+) -> LeaseRequest:
     """A request for `units` units of each of some pools."""
     needs = tuple(Need(pool, units) for pool in sorted(pools))
-    return LeaseRequest(owner=owner, key=key, needs=needs, **more)
+    held = None if allocations is None else text_of(allocations)
+    return LeaseRequest(owner=owner, key=key, needs=needs, allocations=held, **more)
 
 
 async def ask(admission: Admission, key: str, *pools: str, **more: Any) -> LeaseView:
     """Ask without waiting."""
-    return await admission.ask(wish(key, *pools, **more), TESTER)
+    return await admission.acquire(wish(key, *pools, **more), TESTER)
+
+
+async def pool_put(
+    admission: Admission,
+    name: str,
+    spec: PoolSpec,
+    generation: int | None = None,
+    by: Actor = TESTER,
+    *,
+    paced: bool = False,
+) -> PoolView:
+    """Create or change a pool."""
+    return await admission.change_pool(PoolPut(name, by, spec, generation, paced))
+
+
+async def pool_pause(
+    admission: Admission, name: str, paused: bool, by: Actor = TESTER, *, reason: str = ""
+) -> PoolView:
+    """Pause or resume a pool."""
+    return await admission.change_pool(PoolPause(name, by, paused, reason))
+
+
+async def pool_delete(admission: Admission, name: str, by: Actor = TESTER) -> None:
+    """Delete a pool."""
+    await admission._transactor.submit(PoolDelete(name, by))
 
 
 async def pass_time(one: Running, microseconds: int) -> None:

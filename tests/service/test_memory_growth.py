@@ -8,8 +8,9 @@ from functools import _lru_cache_wrapper
 from itertools import pairwise
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
-from tests.service.pools import ask, spec, wish, with_manual_clock
+from moorage.core.admission.requests import Proof
+from moorage.service.admission.lease_cases import LeaseRelease
+from tests.service.pools import ask, pool_delete, pool_put, spec, wish, with_manual_clock
 from tests.service.running import TESTER, Running
 
 POOLS = 150
@@ -53,10 +54,10 @@ def test_deleted_pools_leave_nothing(tmp_path: Path) -> None:
         async def pools(turn: int) -> None:
             for n in range(POOLS):
                 name = f"{NAME}/{turn}-{n}"
-                await admission.pool_put(name, spec(), None, TESTER)
+                await pool_put(admission, name, spec())
                 lease = (await ask(admission, f"{turn}-{n}", name)).lease
-                await admission.release(lease.id, Proof("me"))
-                await admission.pool_delete(name, TESTER)
+                await admission.change(LeaseRelease(lease.id, Proof("me")))
+                await pool_delete(admission, name)
 
         size = await grown(pools)
         assert size < POOLS * len(NAME) // 2, size
@@ -69,17 +70,17 @@ def test_ended_leases_leave_nothing(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
 
         async def leases(turn: int) -> None:
             for n in range(LEASES):
                 first = (await ask(admission, f"{turn}-{n}-1", "p")).lease
                 wanted = wish(f"{turn}-{n}-2", "p")
-                waiting = asyncio.create_task(admission.ask(wanted, TESTER, 60.0))
+                waiting = asyncio.create_task(admission.acquire(wanted, TESTER, 60.0))
                 while not admission.waiting.count:
                     await asyncio.wait([waiting], timeout=0)
-                await admission.release(first.id, Proof("me"))
-                await admission.release((await waiting).lease.id, Proof("me"))
+                await admission.change(LeaseRelease(first.id, Proof("me")))
+                await admission.change(LeaseRelease((await waiting).lease.id, Proof("me")))
 
         size = await grown(leases)
         assert size < LEASES * 60, size

@@ -18,9 +18,9 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.core.service_time import Moment, When
 from moorage.service import searches as module
 from moorage.service.fair_turns import FairTurns
+from moorage.service.feed.followers import RoomFollowers
 from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
-from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.searches import ClientGoneError, Searches
 from moorage.store.open import open_engine
 from tests.core.ledger.search.builder import Builder, group

@@ -8,7 +8,7 @@ from tests.support.seeds import LANES, SHARES, played, portion, take_turn
 
 @pytest.mark.parametrize("turn", range(SHARES))
 def test_nothing_is_left_out(monkeypatch: pytest.MonkeyPatch, turn: int) -> None:
-    """Whatever the turn, the share and the rest are all seeds; requests are drawn anew."""
+    """Whatever the turn, the share and the rest are all seeds; requests are drawn again."""
     chosen: list[int] = []
     for lane in ("share", "rest"):
         monkeypatch.setenv(LANES, f"{lane}:{turn}")

@@ -16,7 +16,7 @@ from time import monotonic
 import pytest
 
 SHARES = 4
-"""`make test` plays one of so many shares."""
+"""`make test` plays one of this many shares."""
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))
@@ -60,7 +60,7 @@ def is_share() -> bool:
 
 
 def portion(count: int) -> int:
-    """Return how many of `count` requests this run sends, if they are drawn anew in each run."""
+    """Return how many of `count` requests this run sends, if they are drawn again in each run."""
     return count // (2 * SHARES) if is_share() else count
 
 

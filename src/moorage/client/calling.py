@@ -65,5 +65,5 @@ def body_of(body: Any) -> Any:
 
 def answer_of(operation: Operation[A], answer: Any) -> A:
     """Return a decoded JSON value as the answer of an operation. Raises UndecodableError."""
-    kind = operation.answer
+    kind = operation.content.answer
     return cast("A", None) if kind is None else decode(kind, answer)

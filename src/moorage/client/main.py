@@ -12,11 +12,12 @@ from typing import Any
 
 from moorage import __version__
 from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
+from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.handles.commands import handle_command
 from moorage.client.run.options import Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Progress
-from moorage.client.run.run import FAILED, run
+from moorage.client.run.run import run
 from moorage.client.run.shell import client_text, trap_text
 from moorage.client.run.variables import nearly
 
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str], us: Sequence[str], rest: str | None = None) -
     try:
         given = vars(_parser(rest).parse_args(words))
     except UsageError as error:
-        code = FAILED if words[:1] == ["run"] else USAGE
+        code = RUN_FAILED if words[:1] == ["run"] else USAGE
         Progress().fail(code, str(error), "usage", "--json" in words)
         return code
     name = given.pop("name", None)
@@ -75,10 +76,10 @@ def carry_out(
         return 128 + signal.SIGINT
     except UsageError as error:
         notices.say(str(error))
-        return FAILED if name == "run" else USAGE
+        return RUN_FAILED if name == "run" else USAGE
     except OSError as error:
         notices.say(str(error))
-        return FAILED if name == "run" else 1
+        return RUN_FAILED if name == "run" else 1
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

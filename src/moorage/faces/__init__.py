@@ -1,7 +1,7 @@
 """One folder per API. A face decodes requests and encodes responses; it makes no decisions.
 
-`placement/` is the OpenStack Placement API, `v1/` Moorage's own, `boskos/` and `leaseproxy/` those
-of CI tools, on top of `golang/`. `dashboard/` has pages for people; it asks the native API as
+`placement/` is the OpenStack Placement API, `v1/` Moorage's own, `boskos.py` and `leaseproxy.py`
+those of CI tools, on top of `golang/`. `dashboard/` has pages for people; it asks the native API as
 `native_api.py` describes. `auth/` identifies callers. `web.py` has what every face needs: callers,
 request ids, bounded bodies, query strings; `path_table.py` finds what has an address;
 `query_strings/` parses those of Placement; `json_decoding.py` decodes JSON strictly.

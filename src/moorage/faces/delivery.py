@@ -5,7 +5,7 @@ A handler names the grants of its answer; before this is sent, the connection is
 
 from moorage.core.ids import LeaseId
 from moorage.faces.web import DELIVERY, Scope
-from moorage.service.admission.presence.confirmations import Confirmations, Told
+from moorage.service.admission.confirmations import Confirmations, Told
 
 CONFIRMS = "moorage-confirms"
 """The header of a request whose client confirms a grant itself, by a renewal: a proxy between them

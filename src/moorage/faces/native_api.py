@@ -1,15 +1,16 @@
-"""The native API for callers inside the process: the same routes, rights and answers as over HTTP.
+"""The native API for callers inside the process: operations, rights and answers as over HTTP.
 
 A face that shows pages asks it as a client would. So authorization, validation and decisions stand
 once, and whatever a page shows a script can request, too.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
 
 from moorage.faces.web import Caller
+from moorage.wire.operations.operation import Operation
 
-Query = Sequence[tuple[str, str]]
+A = TypeVar("A")
 
 
 class RefusedError(Exception):
@@ -27,30 +28,30 @@ class RefusedError(Exception):
 
 
 class NativeApi(Protocol):
-    """Calls routes on behalf of an authenticated caller."""
+    """Calls operations on behalf of an authenticated caller."""
 
-    async def ask(
+    async def call(
         self,
         caller: Caller,
-        method: str,
-        path: str,
-        query: Query = (),
+        operation: Operation[A],
+        *variables: str,
+        query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Return the answer of a route, a value of `wire`; None if the answer has no body.
+    ) -> A:
+        """Return the answer of an operation.
 
         Args:
             caller: as an authenticator has returned it.
-            method: of the request.
-            path: decoded, such as `/v1/pools/install/azure:pause`.
-            query: decoded pairs.
+            operation: whose body is not bulk.
+            variables: the values of the variables in its path, in their order.
+            query: parameters by name; None is omitted.
             body: as decoded JSON; None: no body.
 
         Raises:
-            RefusedError: the route refused, or there is none.
+            RefusedError: the operation was refused.
         """
         ...
 
-    def permits(self, caller: Caller, method: str, path: str) -> bool:
-        """Return whether the caller may call the route at all; it may still refuse."""
+    def permits(self, caller: Caller, operation: Operation[Any]) -> bool:
+        """Return whether the caller may call the operation at all; it may still refuse."""
         ...

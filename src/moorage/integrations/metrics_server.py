@@ -12,6 +12,14 @@ from moorage.integrations.web_server import served
 
 CONNECTIONS_MAX = 100
 
+READY_SECONDS = 60.0
+"""A governor of which no pass has succeeded for longer is not ready. The alert has the same."""
+
+
+def ready_seconds(interval: float) -> float:
+    """Return how old the last pass of a governor that is ready may be."""
+    return max(READY_SECONDS, 3 * interval)
+
 
 @asynccontextmanager
 async def metrics_served(

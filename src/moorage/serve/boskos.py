@@ -11,9 +11,9 @@ from prometheus_client.registry import Collector
 from moorage.config import Settings
 from moorage.config.errors import ConfigError
 from moorage.core.errors import Error
-from moorage.faces.boskos.app import BoskosFace
-from moorage.faces.golang.passwords import Passwords
-from moorage.faces.leaseproxy.app import LeaseProxyFace
+from moorage.faces.boskos import BoskosFace
+from moorage.faces.golang.callers import Passwords
+from moorage.faces.leaseproxy import LeaseProxyFace
 from moorage.faces.web import Limits
 from moorage.serve.app import Application
 from moorage.serve.logs import AccessLog

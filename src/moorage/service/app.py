@@ -14,9 +14,9 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.chores import RETENTION_BY_DEFAULT, Chores, Retention
 from moorage.service.fair_turns import FairTurns
+from moorage.service.feed.followers import RoomFollowers
 from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
-from moorage.service.feed.room_followers import RoomFollowers
 from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet

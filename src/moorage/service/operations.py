@@ -20,10 +20,7 @@ from moorage.store import check as check_store
 from moorage.store import high_water_mark as mark_store
 from moorage.store.access import audit as audit_store
 from moorage.store.api import Engine, Plan
-
-FOUND_MAX = 1_000
-"""Differences of the index that are reported."""
-
+from moorage.store.differences import FOUND_MAX
 
 BACKUP_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{BACKUP_NAME_LENGTH_MAX - 1}}}")
 """Valid names of backups in `backup_directory`: no other folders, no hidden files."""

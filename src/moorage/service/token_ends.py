@@ -12,8 +12,7 @@ from moorage.service import errors
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role
 from moorage.service.access.tokens import AccessTokens
-from moorage.service.admission.ending.clearing import Cleared
-from moorage.service.admission.ending.revoke_cases import Clearing
+from moorage.service.admission.ending import Cleared, Clearing
 from moorage.service.admission.service import Admission
 from moorage.store.access import tokens as access_store
 from moorage.store.access.tokens import AccessToken

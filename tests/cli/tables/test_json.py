@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from moorage.cli.main import cli
-from moorage.client.run.failures import UNREACHABLE, USAGE
+from moorage.client.run.exit_codes import UNREACHABLE, USAGE
 from tests.cli.test_help import examples, leaves
 
 ALL = [*leaves(cli)]

@@ -4,7 +4,7 @@ import pytest
 
 from moorage.client.agent.api_types import Failure, Observation
 from moorage.client.agent.protocol import BEAT_SECONDS_MAX, Machine
-from moorage.client.run.failures import CONFLICT
+from moorage.client.run.exit_codes import CONFLICT
 from moorage.client.transport import UnreachableError
 from tests.client.agent.conversation import BOOT, CLASS, NUMA0, NUMA1, Conversation
 

@@ -13,7 +13,7 @@ import pytest
 from moorage.client.agent.options import COMMANDS
 from moorage.client.agent.run import LOCK_FILE
 from moorage.client.main import _parser
-from moorage.client.run.failures import CONFLICT
+from moorage.client.run.exit_codes import CONFLICT
 from tests.client.single import ROOT
 
 UNIT = ROOT / "contrib/systemd/moorage-agent.service"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moorage.client import Client, Holding, MoorageError
 from moorage.wire.admission import Lease, PoolWanted
+from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import serve
 from tests.support import cluster
 
@@ -49,13 +50,7 @@ def in_thread(holding: Holding) -> tuple[threading.Thread, list[object]]:
 
 def waiting(client: Client, pool: str) -> Lease:
     """Wait until a pool has a ticket; return it."""
-    watch = client.ledger.watch("1.0", ["lease"])
-    for change in watch:
-        if change.value is not None and change.value.state == "waiting":
-            found = client.admission.lease(change.key)
-            if found.state == "waiting" and found.needs[0].pool == pool:
-                return found
-    raise AssertionError("the watch ended")
+    return eventually(lambda: next(iter(leases(client, pool, "waiting")), None))
 
 
 def waited_for(client: Client, pool: str, ticket: str, by_a_program: bool) -> None:

@@ -10,9 +10,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from moorage.client import AsyncClient, Client, Holding, NotGrantedError
+from moorage.client import AsyncClient, Client, Holding, NotGrantedError, UnreachableError
+from moorage.client.run.api_types import LeaseRequest
+from moorage.client.run.lease.api import Leases
+from moorage.client.run.lease.nesting import OwnLeases, check_own
+from moorage.client.transport import Transport
+from moorage.wire.admission import LeaseWanted, NeedWanted
 from tests.client.leasing.pools import in_thread, leases, pool_made, serving, waiting
 from tests.client.single import BARE, ROOT
+from tests.e2e.support.carried import eventually
 
 SECONDS = 30.0
 WAIT = "20s"
@@ -128,11 +134,37 @@ def test_another_thread(client: Client, caplog: pytest.LogCaptureFixture) -> Non
         with client.lease(pool, about=False) as outer:
             thread, results = in_thread(client.lease(pool, about=False))
             waiting(client, pool)
-            told = threading.Event()
-            while f"your own lease {outer.id} holds" not in caplog.text:
-                assert not told.wait(0.05)
+            eventually(lambda: f"your own lease {outer.id} holds" in caplog.text or None)
         thread.join(SECONDS)
     got(results).release()
+
+
+class Failing(Leases):
+    """Calls of which one about a pool gets no answer."""
+
+    failed = False
+
+    def units_of(self, pool: str) -> tuple[int, int | None]:
+        """Fail once."""
+        if not self.failed:
+            self.failed = True
+            raise UnreachableError("timed out")
+        return super().units_of(pool)
+
+
+def test_a_lost_answer(served: tuple[str, str], client: Client) -> None:
+    """The server that did not tell is asked again, before the next wait."""
+    pool = pool_made(client, "own/lost")
+    failing = Failing(Transport(*served))
+    with client.lease(pool) as outer:
+        ticket = client.admission.ask(LeaseWanted(needs=[NeedWanted(pool=pool)], key="lost"))
+        asked = (failing, LeaseRequest(needs=((pool, 1),)), failing.look(ticket.id))
+        own, told = OwnLeases([], [outer.id]), list[str]()
+        assert not check_own(*asked, own, told.append)
+        assert check_own(*asked, own, told.append)
+        (line,) = told
+        assert f"your own lease {outer.id} holds" in line
+        client.admission.release(ticket.id)
 
 
 def test_what_another_thread_releases(client: Client, caplog: pytest.LogCaptureFixture) -> None:
@@ -141,9 +173,7 @@ def test_what_another_thread_releases(client: Client, caplog: pytest.LogCaptureF
     first = client.lease(pool).acquire()
 
     def release() -> None:
-        told = threading.Event()
-        while f"your own lease {first.id} holds" not in caplog.text and not told.wait(0.05):
-            pass
+        eventually(lambda: f"your own lease {first.id} holds" in caplog.text or None)
         first.release()
 
     thread = threading.Thread(target=release, daemon=True)
@@ -206,18 +236,20 @@ def test_a_forked_child(served: tuple[str, str], client: Client) -> None:
     """A child that its block has forked is inside of the block."""
     pool = pool_made(client, "own/fork")
     context = multiprocessing.get_context("fork")
-    said = context.SimpleQueue()
+    ours, theirs = context.Pipe()
 
     def child() -> None:
         try:
             Client(*served).lease(pool, wait=WAIT).acquire()
-        except NotGrantedError as failure:
-            said.put(str(failure))
+        except Exception as failure:
+            theirs.send(f"{type(failure).__name__}: {failure}")
 
     with client.lease(pool) as outer:
         process = context.Process(target=child)
         process.start()
-        assert f"your own lease {outer.id} holds" in said.get()
+        assert ours.poll(SECONDS), "the child says nothing"
+        said = ours.recv()
+        assert f"NestedError: your own lease {outer.id} holds" in said
         process.join(SECONDS)
 
 

@@ -5,10 +5,9 @@ from typing import get_args
 import pytest
 
 from moorage.client.run.api_types import lease_of
-from moorage.client.run.failures import CODES, NOT_GRANTED
+from moorage.client.run.exit_codes import CODES, NOT_GRANTED, RUN_BY_CAUSE
 from moorage.client.run.handles.commands import WHY_CODES
 from moorage.client.run.lease.acquire import NotGrantedError, check_end
-from moorage.client.run.run import EXIT_CODES
 from moorage.wire.enums import Cause
 from tests.client.run.test_words import lease_json
 
@@ -45,7 +44,7 @@ def test_what_the_client_does(cause: str, why: str | None) -> None:
 
 def test_each_reason_has_its_own_exit_code() -> None:
     """Of `moorage run` and of the commands with a file; both differ from all other reasons."""
-    codes = [EXIT_CODES[why] for why in ("withdrawn", "revoked", "refused", "timed_out")]
+    codes = [RUN_BY_CAUSE[why] for why in ("withdrawn", "revoked", "refused", "timed_out")]
     assert len(set(codes)) == 4
     codes = [WHY_CODES[why] for why in ("withdrawn", "revoked")]
     assert len({*codes, NOT_GRANTED}) == 3

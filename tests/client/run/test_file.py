@@ -17,6 +17,7 @@ NO_OLDEST = (
     "not run on Python 3.9, which this machine does not have: make oldest-python provides it"
 )
 NAMES = ("__init__", "commands", "main", "proxies", "tls", "tokens", "transport")
+OPERATIONS = ("__init__", "operation", "leases", "pools", "fleet")
 SUFFIXES = (".py", ".sh")
 
 
@@ -69,14 +70,15 @@ def oldest_python() -> str:
 
 
 def test_contents_of_the_file() -> None:
-    """It has the run client, the agent and the transport, nothing of the server, and is small."""
+    """It has the run client, the agent, the transport and its operations, and is small."""
     with zipfile.ZipFile(built()) as archive:
         names = set(archive.namelist())
     client = ROOT / "src/moorage/client"
     inside = [path for name in ("agent", "run") for path in (client / name).rglob("*")]
     inside += [client / f"{name}.py" for name in NAMES]
     expected = {str(path.relative_to(ROOT / "src")) for path in inside if path.suffix in SUFFIXES}
-    expected |= {"moorage/__init__.py", "__main__.py"}
+    expected |= {"moorage/__init__.py", "__main__.py", "moorage/wire/__init__.py"}
+    expected |= {f"moorage/wire/operations/{name}.py" for name in OPERATIONS}
     assert names == expected
     assert built().stat().st_size < 130_000
 

@@ -7,8 +7,7 @@ from msgspec import structs
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat import boskos, boskos_strict, slots_by_name
 from moorage.core.admission.compat.boskos import AcquireRequest
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import Immediate
+from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import Growth, Lease, Need, Slot
 from moorage.core.admission.pools import new_pool
 from moorage.core.admission.slot_config import SPEC, ResourceType

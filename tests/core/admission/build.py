@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from moorage.core.admission import expiry, leases, pools, retries
+from moorage.core.admission import expiry, leases, lines, pools
 from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
-from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, PoolSpec, Slot, due_of
-from moorage.core.admission.requests import Ask, Proof
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -43,12 +42,12 @@ def spec(limit: int | None = 1, **more: Any) -> PoolSpec:
     return PoolSpec(**({"limit": limit, "ttl": 60 * SECOND, "ttl_max": 3_600 * SECOND} | more))
 
 
-def make_ask(name: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> Ask:
+def make_ask(name: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> LeaseRequest:
     """Return a request for a lease with this id and, unless given in `more`, this key."""
     if isinstance(needs, dict):
         needs = tuple(Need(pool, units) for pool, units in needs.items())
     known = {"id": LeaseId(name), "owner": "me", "key": name, "digest": "d", "needs": needs}
-    return Ask(**(known | more))
+    return LeaseRequest(**(known | more))
 
 
 class World:
@@ -100,7 +99,7 @@ class World:
         """Ask for units, by default one of pool `p` with unlimited patience."""
         polls = frozenset({LeaseId(name)}) if more.get("pull") else frozenset()
         wanted = make_ask(name, needs if needs is not None else {"p": 1}, **more)
-        return self.do(leases.ask(self.facts, self.moment, wanted), polls)
+        return self.do(leases.acquire(self.facts, self.moment, wanted), polls)
 
     def poll(self, key: str, seconds: float = 30) -> LeaseId:
         """Poll a ticket: its owner waits for this many seconds more."""
@@ -136,10 +135,10 @@ class World:
         made = leases.hold(self.facts, self.moment, LeaseId(key), proof, wanted, at_most=at_most)
         return self.do(made)
 
-    def retry(self, key: str, new: Ask, proof: Proof = OPERATOR, **how: Any) -> LeaseId:
+    def retry(self, key: str, new: LeaseRequest, proof: Proof = OPERATOR, **how: Any) -> LeaseId:
         """Release a lease and ask again under a new key."""
-        wish = retries.Retry(new, **how)
-        return self.do(retries.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, wish))
+        wish = leases.Retry(new, **how)
+        return self.do(leases.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, wish))
 
     def move(self, key: str, priority: int | None = None) -> LeaseId:
         """Give a ticket another priority, or make it the first in all its lines."""
@@ -148,11 +147,11 @@ class World:
             for need in ticket.needs if ticket.state == "waiting" else ():
                 place = self.facts.heads.get(need.pool, order(ticket))
                 self.facts.heads[need.pool] = min(place, order(ticket))
-        return self.do(moving.move(self.facts, LeaseId(key), priority))
+        return self.do(lines.move(self.facts, LeaseId(key), priority))
 
     def force(self, key: str) -> LeaseId:
         """Force the grant of a ticket."""
-        return self.do(forcing.force(self.facts, self.moment, LeaseId(key)))
+        return self.do(lines.force(self.facts, self.moment, LeaseId(key)))
 
     def pause(self, name: str, paused: bool = True, reason: str = "") -> Pool:
         """Pause or resume a pool."""

@@ -25,12 +25,12 @@ def test_an_owner_fills_free_units_and_its_part_of_the_line(world: World) -> Non
     """Tickets of one batch for which units are free do not count against the owner's part."""
     world.pool("p", 3, queue_max_per_owner=2)
     for n in range(5):
-        made, _ = leases.ask(world.facts, world.moment, make_ask(f"a{n}", {"p": 1}))
+        made, _ = leases.acquire(world.facts, world.moment, make_ask(f"a{n}", {"p": 1}))
         world.facts.apply(made)
     with Refused(Code.OWNER_QUEUE_FULL) as refused:
-        leases.ask(world.facts, world.moment, make_ask("a5", {"p": 1}))
+        leases.acquire(world.facts, world.moment, make_ask("a5", {"p": 1}))
     assert "'me' has 5 tickets in the line of pool 'p'" in refused.message
-    made, _ = leases.ask(world.facts, world.moment, make_ask("b", {"p": 1}, owner="other"))
+    made, _ = leases.acquire(world.facts, world.moment, make_ask("b", {"p": 1}, owner="other"))
     world.facts.apply(made)
     world.sweep()
     states = {"a0": "g", "a1": "g", "a2": "g", "a3": "w", "a4": "w", "b": "w"}

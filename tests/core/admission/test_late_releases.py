@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from moorage.core.admission import expiry
 from moorage.core.admission.compat import lease_proxy, slots_by_name
-from moorage.core.admission.late_releases import CANDIDATES_MAX, LATE, LATE_MAX, OWNER, owed
+from moorage.core.admission.late_releases import CANDIDATES_MAX, LATE, LATE_MAX, owed
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
@@ -28,7 +29,7 @@ def world() -> World:
 
 def acquire(world: World, key: str) -> None:
     """Acquire through the proxy; the names were read."""
-    world.ask(key, owner=OWNER, attended=True)
+    world.ask(key, owner=LEASE_PROXY, attended=True)
     assert world.states()[key] == "g"
     world.do((expiry.confirm(world.facts, world.moment, LeaseId(key)), None))
 
@@ -82,7 +83,7 @@ def test_no_late_release_after_a_release(world: World) -> None:
 
 def test_no_late_release_of_unreturned_names(world: World) -> None:
     """A caller that left before its names were returned knows no name to release."""
-    world.ask("first", owner=OWNER, attended=True)
+    world.ask("first", owner=LEASE_PROXY, attended=True)
     world.wait(15)
     assert world.states()["first"] == "unconfirmed"
     acquire(world, "second")
@@ -175,7 +176,7 @@ def test_an_unconfirmed_lease_ends_where_leases_are_kept() -> None:
     world = World()
     world.pool("p", None, expire="keep")
     world.slots("p", "s", "t")
-    world.ask("unconfirmed", owner=OWNER, attended=True)
+    world.ask("unconfirmed", owner=LEASE_PROXY, attended=True)
     acquire(world, "confirmed")
     world.ask("native")
     world.ask("waits")
@@ -193,7 +194,9 @@ def test_a_late_release_after_another_release(world: World, way: str) -> None:
     """The caller of the proxy does not learn of the release, so its own is still expected."""
     acquire(world, "first")
     if way == "Boskos":
-        made = slots_by_name.release(world.facts, world.moment, world.wall, "s", "free", OWNER)
+        made = slots_by_name.release(
+            world.facts, world.moment, world.wall, "s", "free", LEASE_PROXY
+        )
         world.do((made, None))
     else:
         world.release("first")
@@ -208,14 +211,14 @@ def test_a_late_release_after_another_release(world: World, way: str) -> None:
 def test_no_late_release_after_a_release_by_the_proxy(world: World) -> None:
     """The proxy releases for callers that left before they got a name to release."""
     acquire(world, "first")
-    world.release("first", Proof(OWNER))
+    world.release("first", Proof(LEASE_PROXY))
     assert world.states()["first"] == "released"
     acquire(world, "second")
     release(world)
     assert world.states()["second"] == "released"
 
 
-@pytest.mark.parametrize("owner", [OWNER, "boskos:x"])
+@pytest.mark.parametrize("owner", [LEASE_PROXY, "boskos:x"])
 def test_leases_of_boskos_and_the_proxy_cannot_be_retried(world: World, owner: str) -> None:
     """Leases of Boskos and the proxy cannot be retried: their clients know slots, not leases."""
     world.ask("first", owner=owner, ttl=NEVER)
@@ -229,7 +232,7 @@ def test_slots_cannot_be_released_by_number(world: World) -> None:
     """Named units cannot be released by lease id and number, since the id is not secret."""
     world.slots("p", "t")
     lease = "6e0f3c52-0000-4000-8000-000000000001"
-    world.ask(lease, {"p": 2}, owner=OWNER, attended=True)
+    world.ask(lease, {"p": 2}, owner=LEASE_PROXY, attended=True)
     world.do((expiry.confirm(world.facts, world.moment, LeaseId(lease)), None))
     for number in range(2):
         with Refused(Code.SLOT_NOT_FOUND):

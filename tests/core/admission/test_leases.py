@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission import leases, retries
+from moorage.core.admission import leases
 from moorage.core.admission.model import Need, Pacing
 from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.clock import SECOND, Instant
@@ -129,10 +129,10 @@ def test_a_batch_fills_free_units_before_the_line(world: World) -> None:
     """Requests of one batch fill the free units and then the line, before any is granted."""
     world.pool("p", 3, queue_max=2, queue_max_per_owner=2, pacing=Pacing(SECOND, 2))
     for n in range(4):
-        made, _ = leases.ask(world.facts, world.moment, make_ask(f"a{n}", {"p": 1}))
+        made, _ = leases.acquire(world.facts, world.moment, make_ask(f"a{n}", {"p": 1}))
         world.facts.apply(made)
     with Refused(Code.QUEUE_FULL):
-        leases.ask(world.facts, world.moment, make_ask("a4", {"p": 1}))
+        leases.acquire(world.facts, world.moment, make_ask("a4", {"p": 1}))
     world.sweep()
     assert world.states() == {"a0": "g", "a1": "g", "a2": "w", "a3": "w"}
 
@@ -359,7 +359,7 @@ def test_a_retry_with_allocations_claims_again(world: World) -> None:
 def test_a_repeated_request_has_the_same_terms(world: World) -> None:
     """`anew` repeats the request of a lease under another key."""
     world.ask("a", {"p": 2}, hold=5 * SECOND, priority=3, labels={"x": "y"})
-    again = retries.ask_again(world.lease("a"), LeaseId("b"), "b")
+    again = leases.request_again(world.lease("a"), LeaseId("b"), "b")
     world.retry("a", again)
     old, new = world.lease("a"), world.lease("b")
     assert (new.needs, new.ttl, new.hold, new.priority, new.labels) == (

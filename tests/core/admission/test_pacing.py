@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from moorage.core.admission.model import Pacing, pacing_default
-from moorage.core.admission.pacing import AHEAD_MAX, jitter, paid, permitted
+from moorage.core.admission.model import Pacing
+from moorage.core.admission.pacing import AHEAD_MAX, jitter, pacing_default, paid, permitted
 from moorage.core.admission.requests import NEVER
 from moorage.core.clock import SECOND, Instant
 from tests.core.admission.build import START, World

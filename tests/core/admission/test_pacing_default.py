@@ -3,7 +3,8 @@
 import pytest
 from msgspec import structs
 
-from moorage.core.admission.model import Pacing, pacing_default
+from moorage.core.admission.model import Pacing
+from moorage.core.admission.pacing import pacing_default
 from moorage.core.admission.slot_config import SlotConfig, sync
 from moorage.core.clock import SECOND
 from tests.core.admission.boskos_pools import (

@@ -15,14 +15,14 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.model import PoolSpec
+from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
-from moorage.service.admission.lease_requests import LeaseRequest
 from moorage.service.batch.ledger_share import LeaseAllocations
 from tests.e2e.support.leasing import NOAUTH
 from tests.e2e.support.load import wish as claim
 from tests.e2e.support.peer import Peer, differences
 from tests.e2e.support.server import Server, serve
-from tests.service.pools import MINUTE, wish
+from tests.service.pools import MINUTE, pool_put, wish
 from tests.service.running import TESTER, consumer_id, provider_id, running
 
 LEASES = 10_000
@@ -52,11 +52,11 @@ async def prepared(path: Path, spec: dict[str, Any], in_ledger: bool) -> None:
         admission = one.service.admission
         await one.provider(1, VCPU=1_000_000)
         free = PoolSpec(limit=1_000_000, ttl=MINUTE, ttl_max=60 * MINUTE)
-        await admission.pool_put("other", free, None, TESTER)
+        await pool_put(admission, "other", free)
         full = structs.replace(free, limit=LEASES, **spec)
-        await admission.pool_put("p", full, None, TESTER)
+        await pool_put(admission, "p", full)
         wishes = [wished(n, in_ledger) for n in range(LEASES + TICKETS)]
-        views = await asyncio.gather(*(admission.ask(one, TESTER) for one in wishes))
+        views = await asyncio.gather(*(admission.acquire(one, TESTER) for one in wishes))
         assert sum(view.lease.state == "granted" for view in views) == LEASES
 
 

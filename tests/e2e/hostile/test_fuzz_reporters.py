@@ -34,8 +34,10 @@ def may(caller: str, what: str, group: str | None) -> bool:
     """Return whether a caller may reach a route, for a group."""
     (operation,) = (one for one in OPERATIONS if f"{one.method} {one.path}" == what)
     if caller in GROUPS:
-        return bool(operation.scopes) and group in (caller, None)
-    return caller not in STRANGERS and RANKS.index(caller) >= RANKS.index(str(operation.role))
+        return bool(operation.access.scopes) and group in (caller, None)
+    return caller not in STRANGERS and RANKS.index(caller) >= RANKS.index(
+        str(operation.access.role)
+    )
 
 
 def complaint(sent: Sent, answer: Answer) -> str:

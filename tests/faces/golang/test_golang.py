@@ -11,8 +11,8 @@ import pytest
 from moorage.core import durations
 from moorage.core.clock import Instant
 from moorage.core.durations import DurationError
-from moorage.faces.golang import decoding, query, texts
-from moorage.faces.golang.decoding import BodyError
+from moorage.faces.golang import bodies, query, responses
+from moorage.faces.golang.bodies import BodyError
 
 QUERIES = {
     b"type=a&type=b": '{"type":"a"}',
@@ -133,19 +133,19 @@ def text(raw: bytes) -> str:
 @pytest.mark.parametrize("raw", QUERIES)
 def test_queries(raw: bytes) -> None:
     """The first value counts; pairs with semicolons or broken escapes are ignored."""
-    assert texts.json_strings(query.query_values(raw)) == QUERIES[raw]
+    assert responses.json_strings(query.query_values(raw)) == QUERIES[raw]
 
 
 @pytest.mark.parametrize("raw", QUOTED)
 def test_quoted(raw: bytes) -> None:
     """Unprintable characters are escaped, bytes that are not UTF-8 one by one."""
-    assert texts.quoted(text(raw)) == QUOTED[raw]
+    assert responses.quoted(text(raw)) == QUOTED[raw]
 
 
 @pytest.mark.parametrize("raw", STRINGS)
 def test_json_strings(raw: bytes) -> None:
     """Characters with a meaning in HTML are escaped, other UTF-8 is not."""
-    assert texts.json_string(text(raw)) == STRINGS[raw]
+    assert responses.json_string(text(raw)) == STRINGS[raw]
 
 
 @pytest.mark.parametrize("raw", DURATIONS)
@@ -161,41 +161,41 @@ def test_durations(raw: bytes) -> None:
 @pytest.mark.parametrize("raw", MAPS)
 def test_maps_of_strings(raw: bytes) -> None:
     """Only the first value of a stream counts."""
-    assert texts.json_strings(decoding.strings_read(raw)) == MAPS[raw]
+    assert responses.json_strings(bodies.strings_read(raw)) == MAPS[raw]
 
 
 @pytest.mark.parametrize("raw", NO_MAPS)
 def test_invalid_maps_of_strings(raw: bytes) -> None:
     """Everything else is refused with a reason."""
     with pytest.raises(BodyError, match=REASON):
-        decoding.strings_read(raw)
+        bodies.strings_read(raw)
 
 
 @pytest.mark.parametrize("raw", NAMES)
 def test_lists_of_names(raw: bytes) -> None:
     """A body must be exactly one value; its field's name is case-insensitive."""
-    assert texts.json_list(map(texts.json_string, decoding.names_read(raw))) == NAMES[raw]
+    assert responses.json_list(map(responses.json_string, bodies.names_read(raw))) == NAMES[raw]
 
 
 @pytest.mark.parametrize("raw", NO_NAMES)
 def test_invalid_lists_of_names(raw: bytes) -> None:
     """Everything else is refused with a reason."""
     with pytest.raises(BodyError, match=REASON):
-        decoding.names_read(raw)
+        bodies.names_read(raw)
 
 
 def test_times() -> None:
     """Times are in UTC and whole seconds; the zero time is in the year 1."""
-    assert texts.json_time(Instant(1_700_000_000_999_999)) == '"2023-11-14T22:13:20Z"'
-    assert texts.json_time(Instant(-62_135_596_800_000_000)) == '"0001-01-01T00:00:00Z"'
+    assert responses.json_time(Instant(1_700_000_000_999_999)) == '"2023-11-14T22:13:20Z"'
+    assert responses.json_time(Instant(-62_135_596_800_000_000)) == '"0001-01-01T00:00:00Z"'
 
 
 def test_newer_short_forms() -> None:
     """Backspace and form feed are written as Go does since 1.22."""
-    assert texts.json_string("\b\f") == '"\\b\\f"'
+    assert responses.json_string("\b\f") == '"\\b\\f"'
 
 
 def test_storable() -> None:
     """Characters that no database accepts are replaced; all others are kept."""
-    assert texts.storable(text(b"a\xff\x00\xc3\xa9")) == "a\ufffd\ufffd\u00e9"
-    assert texts.storable("\ud800 \udc00 \udc80 \udfff") == "\ufffd \ufffd \ufffd \ufffd"
+    assert responses.storable(text(b"a\xff\x00\xc3\xa9")) == "a\ufffd\ufffd\u00e9"
+    assert responses.storable("\ud800 \udc00 \udc80 \udfff") == "\ufffd \ufffd \ufffd \ufffd"

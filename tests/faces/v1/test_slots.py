@@ -7,7 +7,7 @@ import pytest
 
 from moorage.faces.path_table import Table
 from moorage.wire.operations import operations_by_id
-from moorage.wire.operations.operation import Operation
+from moorage.wire.operations.operation import Access, Content, Operation
 from tests.faces.v1.native import Native
 
 POOL = "/v1/pools/clusters/aws"
@@ -127,7 +127,9 @@ def test_slots_below_a_pool_would_hide_other_pools() -> None:
     """The control: with `/v1/pools/NAME/slots`, a pool of that name could not be reached."""
     pools = list(operations_by_id(("pools",)).values())
     below = [
-        Operation(f"{one.method} {one.path.replace('}:slots', '}/slots')}", role=None, summary="")
+        Operation(
+            Access(f"{one.method} {one.path.replace('}:slots', '}/slots')}", None), Content(), ""
+        )
         for one in pools
     ]
     for operations, pool in ((pools, "clusters/slots"), (below, "clusters")):

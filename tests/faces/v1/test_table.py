@@ -19,7 +19,7 @@ from moorage.faces.v1.routes import ROUTES
 from moorage.faces.web import RefusalError
 from moorage.wire.admission import PoolWanted
 from moorage.wire.changes import ChangesAsked
-from moorage.wire.operations.operation import Operation
+from moorage.wire.operations.operation import Access, Content, Operation
 from tests.faces.v1.native import Native
 
 
@@ -201,7 +201,7 @@ def test_variables_with_slashes() -> None:
     (token,) = (one for one in ROUTES if one.path == "/v1/tokens/{id}")
     paths = ("/v1/things/{name+}:stop", "/v1/things/{name+}")
     table = Table(
-        replace(token, operation=Operation(f"GET {path}", role="reader", summary=""))
+        replace(token, operation=Operation(Access(f"GET {path}", "reader"), Content(), ""))
         for path in paths
     )
     for path, template, name in (

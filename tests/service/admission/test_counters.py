@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
+from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease
 from moorage.service.admission.service import Admission
-from tests.service.pools import ask, play, spec
-from tests.service.running import TESTER
+from tests.service.pools import ask, play, pool_put, spec
 
 
 def test_a_lease_ends_once(tmp_path: Path) -> None:
     """An outcome that is reported after the end does not count as another end."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         lease = (await ask(admission, "a", "p")).lease
-        await admission.release(lease.id, Proof("me"))
-        told = await admission.outcome(lease.id, Proof("me", lease.token), "ok", "")
+        await admission.change(LeaseRelease(lease.id, Proof("me")))
+        told = await admission.change(LeaseOutcome(lease.id, Proof("me", lease.token), "ok", ""))
         assert told.lease.outcome == "ok"
         assert admission.tally.granted == {"p": 1}
         assert admission.tally.ended == {("p", "released"): 1}

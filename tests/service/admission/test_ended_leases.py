@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import HOUR
 from moorage.core.ids import LeaseId
 from moorage.service.admission import ended
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.chores import RETENTION_BY_DEFAULT, Retention
-from tests.service.pools import ask, spec
-from tests.service.running import TESTER, Running, running
+from tests.service.pools import ask, pool_put, spec
+from tests.service.running import Running, running
 
 WEEK = 7 * 24 * HOUR
 
@@ -22,7 +23,7 @@ async def end_one(one: Running, key: str) -> LeaseId:
     lease = (await ask(admission, key, "p", ttl=HOUR)).lease
     assert lease.state == "granted"
     one.clock.at += HOUR - 1
-    await admission.release(lease.id, Proof("me"))
+    await admission.change(LeaseRelease(lease.id, Proof("me")))
     return lease.id
 
 
@@ -35,7 +36,7 @@ def test_ended_leases_are_kept_for_the_setting(tmp_path: Path) -> None:
     async def scenario(retention: Retention, folder: Path, kept: bool) -> None:
         async with running(folder, retention=retention) as one:
             admission = one.service.admission
-            await admission.pool_put("p", spec(), None, TESTER)
+            await pool_put(admission, "p", spec())
             first = await end_one(one, "a")
             one.clock.at += 6 * 24 * HOUR
             assert await admission.forget() == (0 if kept else 1)
@@ -61,7 +62,7 @@ def test_ended_leases_are_bounded_in_number(tmp_path: Path) -> None:
         retention = Retention(ended_leases_hours=7 * 24, ended_leases_max=2)
         async with running(tmp_path / "m.sqlite", retention=retention) as one:
             admission = one.service.admission
-            await admission.pool_put("p", spec(limit=9), None, TESTER)
+            await pool_put(admission, "p", spec(limit=9))
             for n in range(4):
                 await end_one(one, f"k{n}")
             assert (await admission.queries.report("p", WEEK)).leases == 4
@@ -72,7 +73,7 @@ def test_ended_leases_are_bounded_in_number(tmp_path: Path) -> None:
             one.clock.at += 2
             for n in range(4):  # within one hour
                 lease = (await ask(admission, f"m{n}", "p")).lease
-                await admission.release(lease.id, Proof("me"))
+                await admission.change(LeaseRelease(lease.id, Proof("me")))
             await admission.forget()
             left, _, _ = await admission.queries.leases(None, 100, "p", "ended")
             assert [view.lease.key for view in left] == ["k3", "m0", "m1", "m2", "m3"]
@@ -95,7 +96,7 @@ def test_a_report_after_a_restart_says_what_it_covers(tmp_path: Path, most: int)
         retention = Retention(ended_leases_hours=7 * 24, ended_leases_max=most)
         path = tmp_path / "m.sqlite"
         async with running(path, retention=retention) as one:
-            await one.service.admission.pool_put("p", spec(limit=9), None, TESTER)
+            await pool_put(one.service.admission, "p", spec(limit=9))
             for n in range(4):
                 await end_one(one, f"k{n}")
             assert await one.service.admission.forget() == (2 if most == 2 else 0)
@@ -118,10 +119,10 @@ async def sized(path: Path, most: int | None, size: int) -> tuple[int, int]:
     retention = Retention(ended_leases_hours=7 * 24, ended_leases_bytes_max=most)
     async with running(path, retention=retention) as one:
         admission = one.service.admission
-        await admission.pool_put("p", spec(limit=9), None, TESTER)
+        await pool_put(admission, "p", spec(limit=9))
         for n in range(12):
             lease = (await ask(admission, f"k{n}", "p", labels={"big": "x" * size})).lease
-            await admission.release(lease.id, Proof("me"))
+            await admission.change(LeaseRelease(lease.id, Proof("me")))
             one.clock.at += 1
         assert await admission.forget() == 0, "those of the last hour stay"
         one.clock.at += HOUR

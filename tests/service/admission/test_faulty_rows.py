@@ -16,8 +16,8 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.sweeps import FaultyError
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger import allocation_cases, provider_cases
-from tests.service.pools import MINUTE, ask, pass_time, spec, with_manual_clock
-from tests.service.running import TESTER, Running, consumer_id, provider_id
+from tests.service.pools import MINUTE, ask, pass_time, pool_put, spec, with_manual_clock
+from tests.service.running import Running, consumer_id, provider_id
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def test_a_broken_ticket_keeps_no_other_from_capacity(tmp_path: Path) -> None:
         taken = ConsumerRequest(taker, {host: {"VCPU": 4}}, "project", "user", "INSTANCE", None)
         await one.submit(allocation_cases.AllocationsReplace([taken]))
         for name in ("healthy", "sick"):
-            await admission.pool_put(name, spec(5), None, TESTER)
+            await pool_put(admission, name, spec(5))
         tickets = []
         for n, name in enumerate(("healthy", "sick")):
             held = LeaseAllocations(
@@ -53,7 +53,7 @@ def test_a_broken_ticket_keeps_no_other_from_capacity(tmp_path: Path) -> None:
             async with asyncio.timeout(10):
                 while (await admission.queries.lease(tickets[0])).lease.state != "granted":
                     pass
-        await admission.pool_put("sick", spec(6), None, TESTER)
+        await pool_put(admission, "sick", spec(6))
         assert (await admission.queries.lease(tickets[1])).lease.state == "granted"
 
     with_manual_clock(tmp_path, scenario)
@@ -63,7 +63,7 @@ def test_a_due_time_without_its_lease_is_reported(tmp_path: Path) -> None:
     """The sweep fails, instead of repeating without a pause."""
 
     async def scenario(one: Running) -> None:
-        await one.service.admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(one.service.admission, "p", spec())
         await ask(one.service.admission, "a", "p")
         with closing(apsw.Connection(str(tmp_path / "m.sqlite"))) as rows:
             rows.execute("INSERT INTO lease_due (lease, heard_until, due) VALUES ('gone', 1, 1)")
@@ -79,9 +79,9 @@ def test_a_sweep_skips_a_broken_lease(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(3), None, TESTER)
+        await pool_put(admission, "p", spec(3))
         paced = Pacing(interval=60 * SECOND, burst=1, jitter=0)
-        await admission.pool_put("paced", spec(2, pacing=paced), None, TESTER)
+        await pool_put(admission, "paced", spec(2, pacing=paced))
         sick, *others = [(await ask(admission, str(n), "p")).lease.id for n in range(3)]
         await ask(admission, "first", "paced")
         second = (await ask(admission, "second", "paced", patience=5 * MINUTE)).lease.id

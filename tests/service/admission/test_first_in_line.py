@@ -4,13 +4,14 @@ import asyncio
 from pathlib import Path
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.service_time import Moment, When
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.positions import SHORT, Positions
 from moorage.service.admission.service import Admission
 from moorage.store.api import Engine, Plan
-from tests.service.pools import Scenario, ask, play, spec, with_manual_clock
-from tests.service.running import TESTER, Running, T, Watched
+from tests.service.pools import Scenario, ask, play, pool_put, spec, with_manual_clock
+from tests.service.running import Running, T, Watched
 
 
 def run_scenario(path: Path, scenario: Scenario) -> None:
@@ -22,7 +23,7 @@ def test_a_gang_that_lacks_a_unit(tmp_path: Path) -> None:
     """It is first, and the reason why it waits is shown, though a single unit is free."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(admission, "p", spec(2))
         await ask(admission, "held", "p")
         assert (await admission.queries.pool("p")).first is None
         wide = await ask(admission, "wide", "p", units=2)
@@ -41,8 +42,8 @@ def test_the_first_may_wait_for_another_pool(tmp_path: Path) -> None:
     """The reason names the other pool and the holder of its unit."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("here", spec(1), None, TESTER)
-        await admission.pool_put("there", spec(1), None, TESTER)
+        await pool_put(admission, "here", spec(1))
+        await pool_put(admission, "there", spec(1))
         await ask(admission, "held", "there", owner="somebody")
         await ask(admission, "both", "here", "there")
         first = (await admission.queries.pool("here")).first
@@ -57,7 +58,7 @@ def test_the_youngest_may_be_first(tmp_path: Path) -> None:
     """The priority decides, however many came before; a list of pools shows the same."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         held = await ask(admission, "held", "p")
         for n in range(130):
             await ask(admission, f"low-{n}", "p")
@@ -65,7 +66,7 @@ def test_the_youngest_may_be_first(tmp_path: Path) -> None:
         (view,), _, _ = await admission.queries.pools(None, 10)
         assert view.first is not None
         assert view.first.lease == high.lease
-        await admission.release(held.lease.id, Proof("me"))
+        await admission.change(LeaseRelease(held.lease.id, Proof("me")))
         first = (await admission.queries.pool("p")).first
         assert first is not None
         assert first.lease.key == "low-0"
@@ -77,7 +78,7 @@ def test_holders_are_counted_in_full(tmp_path: Path) -> None:
     """All units count; holders with the most units come first, of equals the earliest."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(30), None, TESTER)
+        await pool_put(admission, "p", spec(30))
         for n in range(25):
             await ask(admission, f"{n}", "p", owner="early")
         for owner in ("z", "y", "x", "w", "v"):
@@ -111,7 +112,7 @@ def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
     """A caller from before a change is answered, though a later pass was finished first."""
 
     async def scenario(one: Running) -> None:
-        pool = (await one.service.admission.pool_put("p", spec(1), None, TESTER)).pool
+        pool = (await pool_put(one.service.admission, "p", spec(1))).pool
         when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
         engine = FirstLate(one.engine.engine)
         standings = Positions(engine, lambda _: when)
@@ -129,7 +130,7 @@ def test_tickets_of_one_batch_have_different_positions(tmp_path: Path) -> None:
     """All of them wait for the pass over the changed line, not only the caller that began it."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         await ask(admission, "held", "p")
         await ask(admission, "first", "p")
         views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(4)))
@@ -159,7 +160,7 @@ def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        pool = (await admission.pool_put("p", spec(1), None, TESTER)).pool
+        pool = (await pool_put(admission, "p", spec(1))).pool
         views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(SHORT + 2)))
         ticket = views[-1].lease
         when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)

@@ -3,11 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
+from moorage.service.admission.lease_cases import LeaseRelease, LeaseRetry
 from moorage.service.app import Service
 from moorage.store.open import open_engine
-from tests.service.pools import MINUTE, ask, pass_time, spec, with_manual_clock
+from tests.service.pools import MINUTE, ask, pass_time, pool_put, spec, with_manual_clock
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, Running, fatal
 
 
@@ -21,7 +22,7 @@ def test_a_jump_seen_by_a_read_is_remembered(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         service = await started()
-        await service.admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(service.admission, "p", spec(2))
         held = await ask(service.admission, "1", "p", hold=10 * MINUTE)
         clock.jump += 60 * MINUTE
         clock.at += SECOND
@@ -41,12 +42,12 @@ def test_a_new_quota_counts_earlier_leases(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         first = await ask(admission, "1", "p")
         second = await ask(admission, "2", "p")
-        await admission.pool_put("p", spec(3, quota=1), None, TESTER)
+        await pool_put(admission, "p", spec(3, quota=1))
         assert (await admission.queries.lease(second.lease.id)).lease.state == "waiting"
-        await admission.release(first.lease.id, Proof("me"))
+        await admission.change(LeaseRelease(first.lease.id, Proof("me")))
         assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
 
     with_manual_clock(tmp_path, scenario)
@@ -57,10 +58,10 @@ def test_a_requeued_retry_that_is_not_polled_is_withdrawn(tmp_path: Path) -> Non
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(1, on_retry="requeue"), None, TESTER)
+        await pool_put(admission, "p", spec(1, on_retry="requeue"))
         first = await ask(admission, "1", "p")
         waiting = await ask(admission, "2", "p")
-        again = await admission.retry(first.lease.id, Proof("me"), "3", TESTER)
+        again = await admission.change(LeaseRetry(first.lease.id, "me", Proof("me"), "3", TESTER))
         assert again.lease.state == "waiting"
         await pass_time(one, 31 * SECOND)
         assert (await admission.queries.lease(again.lease.id)).lease.cause == "unheard"

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.service.admission import lease_log
-from tests.service.pools import ask, spec
+from moorage.service.admission.ending import LeaseRevoke
+from moorage.service.admission.lease_cases import LeaseRelease, LeaseRenew, OnBehalf
+from tests.service.pools import ask, pool_put, spec
 from tests.service.running import TESTER, running
 from tests.support.virtual_loop import turns
 
@@ -27,18 +29,18 @@ def test_each_grant_and_each_end_has_a_line(
     async def scenario() -> list[str]:
         async with running(tmp_path / "m.sqlite") as one:
             admission = one.service.admission
-            await admission.pool_put("p", spec(limit=1), None, TESTER)
+            await pool_put(admission, "p", spec(limit=1))
             first = (await ask(admission, "a", "p")).lease
             second = (await ask(admission, "b", "p")).lease
             third = (await ask(admission, "c", "p")).lease
             assert second.state == third.state == "waiting"
-            await admission.renew(first.id, Proof("me"))
+            await admission.change(LeaseRenew(first.id, Proof("me")))
             one.clock.at += 2_500_000
-            await admission.release(first.id, Proof("me"))
-            await admission.release(first.id, Proof("me"))
+            await admission.change(LeaseRelease(first.id, Proof("me")))
+            await admission.change(LeaseRelease(first.id, Proof("me")))
             one.clock.at += 1_000_000
-            await admission.release(third.id, Proof("me"))
-            await admission.revoke(second.id, "it is\nstuck", TESTER)
+            await admission.change(LeaseRelease(third.id, Proof("me")))
+            await admission.change(LeaseRevoke(second.id, "it is\nstuck", by=OnBehalf(TESTER)))
             return [first.id, second.id, third.id]
 
     ids = asyncio.run(scenario())
@@ -70,9 +72,9 @@ def test_a_flood_is_counted(
     async def scenario() -> None:
         async with running(tmp_path / "m.sqlite") as one:
             admission = one.service.admission
-            await admission.pool_put("p", spec(limit=9), None, TESTER)
+            await pool_put(admission, "p", spec(limit=9))
             leases = [(await ask(admission, f"k{n}", "p")).lease for n in range(5)]
-            await admission.release(leases[0].id, Proof("me"))
+            await admission.change(LeaseRelease(leases[0].id, Proof("me")))
             await turns()
 
     asyncio.run(scenario())

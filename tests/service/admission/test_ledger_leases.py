@@ -5,8 +5,8 @@ from pathlib import Path
 
 from moorage.core.clock import SECOND
 from moorage.service.batch.ledger_share import LeaseAllocations
-from tests.service.pools import ask, pass_time, spec, with_manual_clock
-from tests.service.running import TESTER, Running, consumer_id, provider_id
+from tests.service.pools import ask, pass_time, pool_put, spec, with_manual_clock
+from tests.service.running import Running, consumer_id, provider_id
 
 MANY = 150
 
@@ -24,11 +24,11 @@ def test_many_wait_for_capacity(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=MANY)
         admission = one.service.admission
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         blocker = await ask(admission, "blocker", "p")
         for n in range(MANY):
             await ask(admission, str(n), "p", allocations=claimed_by(n))
-        await admission.pool_put("p", spec(1_000), None, TESTER)
+        await pool_put(admission, "p", spec(1_000))
         assert (await admission.queries.pool("p")).pool.occupied == 1 + MANY
         assert one.used(host) == MANY
         assert blocker.lease.state == "granted"
@@ -42,7 +42,7 @@ def test_many_end_at_once(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=MANY)
         admission = one.service.admission
-        await admission.pool_put("p", spec(1_000), None, TESTER)
+        await pool_put(admission, "p", spec(1_000))
         asking = [ask(admission, str(n), "p", allocations=claimed_by(n)) for n in range(MANY)]
         await asyncio.gather(*asking)
         assert one.used(host) == MANY

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission.forecast.queue_order import Queue, queue_of
+from moorage.core.admission.forecast.eta import Queue, queue_of
 from moorage.service.admission import positions
 from moorage.service.admission.ended import EndedKept, EndedLeases
 from moorage.service.admission.positions import SHORT
@@ -14,8 +14,8 @@ from moorage.service.admission.queries import AdmissionQueries
 from moorage.service.caller_turns import CallerTurns
 from moorage.store.admission.line_pass import pass_load
 from moorage.store.api import Plan
-from tests.service.pools import ask, spec, with_manual_clock
-from tests.service.running import TESTER, Running, T, Watched
+from tests.service.pools import ask, pool_put, spec, with_manual_clock
+from tests.service.running import Running, T, Watched
 
 TICKETS = 30
 
@@ -43,7 +43,7 @@ def test_one_answer_needs_one_pass(
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         for number in range(TICKETS):
             await ask(admission, str(number), "p")
         engine = Counting(one.engine.engine)
@@ -80,7 +80,7 @@ def test_the_places_of_a_long_line_are_counted_in_a_thread(
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         for number in range(tickets + 1):
             view = await ask(admission, str(number), "p")
         found = await admission.queries.lease(view.lease.id)

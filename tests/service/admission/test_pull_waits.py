@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
-from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.service import Admission
 from tests.service.pools import (
     ask,
     opened,
     pass_time,
+    pool_put,
     refusal,
     spec,
     until_queued,
@@ -61,19 +62,19 @@ def test_a_request_that_waits_is_granted(url: str) -> None:
     """A release grants the ticket for which a request waits, ahead of an earlier absent one."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         held = (await ask(admission, "held", "p")).lease.id
-        assert (await admission.ask(pull("absent", "p"), TESTER)).lease.state == "waiting"
-        waiting = asyncio.create_task(admission.ask(pull("there", "p"), TESTER, 30.0))
+        assert (await admission.acquire(pull("absent", "p"), TESTER)).lease.state == "waiting"
+        waiting = asyncio.create_task(admission.acquire(pull("there", "p"), TESTER, 30.0))
         await until_queued(admission, "p", 2)
-        await admission.release(held, ME)
+        await admission.change(LeaseRelease(held, ME))
         async with asyncio.timeout(PROMPT_SECONDS):
             granted = (await waiting).lease
         assert granted.state == "granted"
         assert await state(admission, "absent") == "waiting"
-        await admission.release(granted.id, ME)
+        await admission.change(LeaseRelease(granted.id, ME))
         assert await state(admission, "absent") == "waiting"
-        assert (await admission.ask(pull("absent", "p"), TESTER)).lease.state == "granted"
+        assert (await admission.acquire(pull("absent", "p"), TESTER)).lease.state == "granted"
 
     play(url, scenario)
 
@@ -82,10 +83,10 @@ def test_a_poll_without_a_wait_is_granted_in_its_turn(url: str) -> None:
     """By its id or by its key, in the batch of the poll."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         held = (await ask(admission, "held", "p")).lease.id
-        ticket = (await admission.ask(pull("a", "p"), TESTER)).lease.id
-        await admission.release(held, ME)
+        ticket = (await admission.acquire(pull("a", "p"), TESTER)).lease.id
+        await admission.change(LeaseRelease(held, ME))
         assert await state(admission, "a") == "waiting"
         assert (await admission.waited(ticket, 0.0, scan=True)).lease.state == "granted"
 
@@ -96,23 +97,23 @@ def test_a_client_that_leaves_is_absent(url: str) -> None:
     """Its ticket is not granted later, and units that were set aside for it go to others."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(admission, "p", spec(2))
         held = (await ask(admission, "held", "p")).lease.id
         leaving = asyncio.Event()
         large = pull("large", "p", units=2)
-        asking = asyncio.create_task(admission.ask(large, TESTER, 60.0, leaving.wait))
+        asking = asyncio.create_task(admission.acquire(large, TESTER, 60.0, leaving.wait))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
-        other = asyncio.create_task(admission.ask(wish("other", "p"), TESTER, 60.0))
+        other = asyncio.create_task(admission.acquire(wish("other", "p"), TESTER, 60.0))
         await until_queued(admission, "p", 2)
         assert not other.done()
         leaving.set()
         await asking
         async with asyncio.timeout(PROMPT_SECONDS):
             assert (await other).lease.state == "granted"
-        await admission.release(held, ME)
-        await admission.release((await other).lease.id, ME)
+        await admission.change(LeaseRelease(held, ME))
+        await admission.change(LeaseRelease((await other).lease.id, ME))
         assert await state(admission, "large") == "waiting"
 
     play(url, scenario)
@@ -122,11 +123,11 @@ def test_when_the_wait_ends_others_are_considered(url: str) -> None:
     """No event is needed: the sweeper looks when nobody waits any more."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(admission, "p", spec(2))
         await ask(admission, "held", "p")
-        asking = asyncio.create_task(admission.ask(pull("large", "p", units=2), TESTER, 0.3))
+        asking = asyncio.create_task(admission.acquire(pull("large", "p", units=2), TESTER, 0.3))
         await until_queued(admission, "p")
-        other = asyncio.create_task(admission.ask(wish("other", "p"), TESTER, 60.0))
+        other = asyncio.create_task(admission.acquire(wish("other", "p"), TESTER, 60.0))
         async with asyncio.timeout(PROMPT_SECONDS):
             assert (await asking).lease.state == "waiting"
             assert (await other).lease.state == "granted"
@@ -139,27 +140,27 @@ def test_one_of_two_clients_leaves(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         held = (await ask(admission, "held", "p", ttl=300 * SECOND)).lease.id
         leaving = asyncio.Event()
-        first = asyncio.create_task(admission.ask(pull("a", "p"), TESTER, 60.0, leaving.wait))
+        first = asyncio.create_task(admission.acquire(pull("a", "p"), TESTER, 60.0, leaving.wait))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
-        assert (await admission.ask(pull("a", "p"), TESTER)).lease.state == "waiting"
+        assert (await admission.acquire(pull("a", "p"), TESTER)).lease.state == "waiting"
         await pass_time(one, 30 * SECOND)
-        await admission.release(held, ME)
+        await admission.change(LeaseRelease(held, ME))
         assert (await first).lease.state == "granted", "a short poll did not end its wait"
-        await admission.release((await first).lease.id, ME)
+        await admission.change(LeaseRelease((await first).lease.id, ME))
         held = (await ask(admission, "held again", "p", ttl=300 * SECOND)).lease.id
-        longer = asyncio.create_task(admission.ask(pull("b", "p"), TESTER, 60.0, leaving.wait))
+        longer = asyncio.create_task(admission.acquire(pull("b", "p"), TESTER, 60.0, leaving.wait))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
         leaving.set()
         await longer
         await pass_time(one, SECOND)
-        await admission.release(held, ME)
+        await admission.change(LeaseRelease(held, ME))
         assert await state(admission, "b") == "waiting"
 
     with_manual_clock(tmp_path, scenario)
@@ -170,16 +171,16 @@ def test_the_end_of_the_service_ends_waits(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         held = (await ask(admission, "held", "p", ttl=300 * SECOND)).lease.id
-        waiting = asyncio.create_task(admission.ask(pull("a", "p"), TESTER, 60.0))
+        waiting = asyncio.create_task(admission.acquire(pull("a", "p"), TESTER, 60.0))
         await until_queued(admission, "p")
         while not admission.waiting.count:
             await admission.queries.pool("p")
         admission.waiting.close()
         assert (await waiting).lease.state == "waiting"
         await pass_time(one, SECOND)
-        await admission.release(held, ME)
+        await admission.change(LeaseRelease(held, ME))
         assert await state(admission, "a") == "waiting"
 
     with_manual_clock(tmp_path, scenario)
@@ -192,12 +193,12 @@ def test_a_wait_at_one_process_counts_at_the_other() -> None:
         shared = cluster.fresh()
         async with opened(shared) as here, opened(shared) as there:
             one, other = here.admission, there.admission
-            await one.pool_put("p", spec(), None, TESTER)
+            await pool_put(one, "p", spec())
             holder = (await ask(one, "0", "p")).lease
             for n in range(1, 10):
-                waiting = asyncio.create_task(other.ask(pull(str(n), "p"), TESTER, 30.0))
+                waiting = asyncio.create_task(other.acquire(pull(str(n), "p"), TESTER, 30.0))
                 await until_queued(one, "p")
-                await one.release(holder.id, ME)
+                await one.change(LeaseRelease(holder.id, ME))
                 async with asyncio.timeout(PROMPT_SECONDS):
                     holder = (await waiting).lease
                 assert holder.state == "granted"
@@ -209,14 +210,14 @@ def test_a_long_line_of_absent_clients(url: str) -> None:
     """Those behind them are granted: their tickets are read, too."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         held = (await ask(admission, "held", "p")).lease.id
         for n in range(50):
-            await admission.ask(pull(f"absent-{n}", "p"), TESTER)
-        waiting = asyncio.create_task(admission.ask(pull("there", "p"), TESTER, 30.0))
+            await admission.acquire(pull(f"absent-{n}", "p"), TESTER)
+        waiting = asyncio.create_task(admission.acquire(pull("there", "p"), TESTER, 30.0))
         await until_queued(admission, "p", 51)
         assert (await admission.queries.pool("p")).first is not None
-        await admission.release(held, ME)
+        await admission.change(LeaseRelease(held, ME))
         async with asyncio.timeout(PROMPT_SECONDS):
             granted = (await waiting).lease
         assert granted.state == "granted"
@@ -228,9 +229,9 @@ def test_positions_do_not_count_absent_clients(url: str) -> None:
     """A ticket behind an absent one is the first; the reason of the absent one says so."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         await ask(admission, "held", "p")
-        absent = (await admission.ask(pull("absent", "p"), TESTER)).lease
+        absent = (await admission.acquire(pull("absent", "p"), TESTER)).lease
         after = await ask(admission, "after", "p")
         assert after.standing is not None
         assert after.standing.position == 1
@@ -246,8 +247,8 @@ def test_keys_by_prefix(url: str) -> None:
 
     async def scenario(admission: Admission) -> None:
         queries = admission.queries
-        await admission.pool_put("p", spec(20), None, TESTER)
-        await admission.pool_put("q", spec(20), None, TESTER)
+        await pool_put(admission, "p", spec(20))
+        await pool_put(admission, "q", spec(20))
         for key in ("a", "a/1", "a/2", "a0", "b", "a\ud7ff", "a\ue000", "\U0010fffe"):
             await ask(admission, key, "q" if key == "a/2" else "p")
             await ask(admission, key, "p", owner="you")
@@ -280,11 +281,11 @@ def test_a_digest_is_as_before(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(9), None, TESTER)
+        await pool_put(admission, "p", spec(9))
         view = await ask(admission, "a", "p", labels={"x": "y"})
         digest = "076ca06a21a74b680f5ce6bbc38b87342abc681755a24c5c9797843a275b9214"
         assert view.lease.digest == digest
-        assert await refusal(admission.ask(pull("a", "p", labels={"x": "y"}), TESTER)) == (
+        assert await refusal(admission.acquire(pull("a", "p", labels={"x": "y"}), TESTER)) == (
             Code.KEY_REUSED
         )
         again = await ask(admission, "a", "p", labels={"x": "y"}, reopen=True)
@@ -301,9 +302,9 @@ def test_a_client_of_another_process_does_not_end_a_wait(how: str) -> None:
         url = cluster.fresh()
         async with opened(url) as first, opened(url) as second:
             one, other = first.admission, second.admission
-            await one.pool_put("p", spec(), None, TESTER)
-            held = (await one.ask(pull("held", "p"), TESTER, 1.0)).lease.id
-            waiting = asyncio.create_task(one.ask(pull("there", "p"), TESTER, 30.0))
+            await pool_put(one, "p", spec())
+            held = (await one.acquire(pull("held", "p"), TESTER, 1.0)).lease.id
+            waiting = asyncio.create_task(one.acquire(pull("there", "p"), TESTER, 30.0))
             await until_queued(one, "p", 1)
             if how == "leaves":
                 entered = asyncio.Event()
@@ -311,13 +312,13 @@ def test_a_client_of_another_process_does_not_end_a_wait(how: str) -> None:
                 async def gone() -> None:
                     entered.set()
 
-                view = await other.ask(pull("there", "p"), TESTER, 60.0, gone)
+                view = await other.acquire(pull("there", "p"), TESTER, 60.0, gone)
                 assert entered.is_set()
             else:
                 seconds = 0.1 if how == "asks for a moment" else 0.0
-                view = await other.ask(pull("there", "p"), TESTER, seconds)
+                view = await other.acquire(pull("there", "p"), TESTER, seconds)
             assert view.lease.state == "waiting"
-            await one.release(held, ME)
+            await one.change(LeaseRelease(held, ME))
             async with asyncio.timeout(PROMPT_SECONDS):
                 assert (await waiting).lease.state == "granted"
 

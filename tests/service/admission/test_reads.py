@@ -11,8 +11,8 @@ from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Slot
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
@@ -24,7 +24,16 @@ from moorage.service.compat.boskos_cases import Acquire, Release, Reset, Update
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import load
 from moorage.store.api import Plan
-from tests.service.pools import ask, opened, pass_time, refusal, spec, wish, with_manual_clock
+from tests.service.pools import (
+    ask,
+    opened,
+    pass_time,
+    pool_put,
+    refusal,
+    spec,
+    wish,
+    with_manual_clock,
+)
 from tests.service.running import TESTER, Running
 from tests.support import cluster
 
@@ -66,7 +75,7 @@ async def furnished(one: Running) -> None:
     """Create a pool with slots and pools with a gang, with a unit of each occupied."""
     admission, transactor = one.service.admission, one.service.transactor
     for name in ("p", "q", "r"):
-        await admission.pool_put(name, spec(), None, TESTER)
+        await pool_put(admission, name, spec())
     await transactor.submit(Made())
     for name in ("p", "q", "r"):
         await ask(admission, f"held-{name}", name)
@@ -93,7 +102,7 @@ def test_signs_of_life_read_one_row(tmp_path: Path) -> None:
         assert (list(facts.leases), facts.pools) == ([held.id], {})
         assert [slot.name for slot in facts.slots["s"].values()] == ["slot-0"]
         one.clock.at += 10 * SECOND
-        renewed = await one.service.admission.renew(held.id, Proof("me"))
+        renewed = await one.service.admission.change(LeaseRenew(held.id, Proof("me")))
         assert renewed.lease.heard_until == (held.heard_until or 0) + 10 * SECOND
 
     with_manual_clock(tmp_path, scenario)
@@ -127,7 +136,7 @@ def test_most_polls_are_not_written(tmp_path: Path, patience: int) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         await ask(admission, "a", "p", ttl=3_000 * SECOND)
         ticket = (await ask(admission, "b", "p", patience=patience * SECOND)).lease.id
         deadlines = set()
@@ -163,10 +172,10 @@ def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         admission = one.service.admission
         for name in ("p", "q"):
-            await admission.pool_put(name, spec(), None, TESTER)
+            await pool_put(admission, name, spec())
             await ask(admission, f"held-{name}", name)
         for n in range(WAITING):
-            await admission.ask(wish(f"{n}", "p"), TESTER)
+            await admission.acquire(wish(f"{n}", "p"), TESTER)
         lines: list[int] = []
         real = one.engine.read_aside
 
@@ -192,7 +201,7 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
     async def scenario(url: str) -> None:
         async with opened(url) as service:
             admission, transactor = service.admission, service.transactor
-            await admission.pool_put("p", spec(), None, TESTER)
+            await pool_put(admission, "p", spec())
             await transactor.submit(Made())
             held = []
             for _ in range(3):

@@ -23,14 +23,15 @@ from moorage.core.admission.forecast.simulate import (
     summary,
 )
 from moorage.core.admission.forecast.statistics import percentiles
-from moorage.core.admission.leases import Proof
-from moorage.core.admission.model import Need, Pacing, PoolSpec, pacing_default
+from moorage.core.admission.model import Need, Pacing, PoolSpec
+from moorage.core.admission.pacing import pacing_default
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import DAY, HOUR, SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.service.admission.lease_requests import LeaseRequest
-from moorage.service.native import leases, pools
-from tests.service.pools import with_manual_clock
+from moorage.faces.v1.admission import leases, pools
+from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease
+from tests.service.pools import pool_put, with_manual_clock
 from tests.service.running import TESTER, Running
 
 PLAIN = PoolSpec(limit=4, ttl=DAY, ttl_max=DAY)
@@ -89,7 +90,7 @@ class Recording:
             await self._admission.sweeper.sweep()
             while self._ends and self._ends[0][0] <= at:
                 _, n, lease = heappop(self._ends)
-                await self._admission.release(lease, Proof(self._jobs[n].owner))
+                await self._admission.change(LeaseRelease(lease, Proof(self._jobs[n].owner)))
             while self._coming and self._began + self._jobs[self._coming[-1]].arrives <= at:
                 await self._ask(self._coming.pop())
             await self._look()
@@ -116,7 +117,7 @@ class Recording:
             patience=HOUR,
         )
         try:
-            await self._admission.ask(wanted, TESTER)
+            await self._admission.acquire(wanted, TESTER)
         except Error as refusal:
             assert refusal.code is Code.UNITS_ABOVE_LIMIT
 
@@ -131,7 +132,7 @@ class Recording:
             assert since is not None
             self._live.add(lease.id)
             heappush(self._ends, (since + (self._jobs[n].duration or 0), n, lease.id))
-            await self._admission.outcome(lease.id, Proof(lease.owner), "ok", "")
+            await self._admission.change(LeaseOutcome(lease.id, Proof(lease.owner), "ok", ""))
 
 
 def seconds(durations: Any) -> list[float]:
@@ -151,7 +152,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec, None, TESTER)
+        await pool_put(admission, "p", spec)
         seen = await Recording(one, jobs).play()
         report = pools.report_shown(await admission.queries.report("p"))
         assert report.leases == told.jobs - told.never == len(started)
@@ -164,7 +165,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         assert lines == Counter(rates[stay.started or 0] for stay in started)
         assert max(rate or 0 for rate in lines) == told.starts_per_minute
         ended, _, _ = await admission.queries.leases(None, 1_000, "p", "ended")
-        _, past = history("p", [leases.shown(view, mine=False) for view in ended])
+        _, past = history("p", [leases.lease_shown(view, mine=False) for view in ended])
         first = min(stay.arrived for stay in started)
         assert past == [moved(stay, -first) for stay in sorted(started, key=arrival)]
         again = summary(past)

@@ -5,14 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
+from moorage.service.admission.ending import LeaseRevoke
+from moorage.service.admission.lease_cases import (
+    LeaseRelease,
+    LeaseRenew,
+    LeaseRetry,
+    OnBehalf,
+    TicketMove,
+)
 from moorage.service.admission.service import Admission
 from tests.service.pools import (
     ask,
     opened,
     play,
+    pool_delete,
+    pool_pause,
+    pool_put,
     refusal,
     spec,
     until_queued,
@@ -32,7 +43,7 @@ def test_granted_at_once_and_the_next_waits(url: str) -> None:
     """The first gets the unit and a token; the next gets its position and why it waits."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("install/azure", spec(), None, TESTER)
+        await pool_put(admission, "install/azure", spec())
         first = await ask(admission, "a", "install/azure")
         second = await ask(admission, "b", "install/azure")
         assert (first.lease.state, second.lease.state) == ("granted", "waiting")
@@ -51,7 +62,7 @@ def test_the_same_key_is_the_same_lease(url: str) -> None:
     """A repeated request returns and renews its lease; a different one with its key is refused."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(5), None, TESTER)
+        await pool_put(admission, "p", spec(5))
         first = await ask(admission, "k", "p")
         again = await ask(admission, "k", "p")
         assert (again.lease.id, again.lease.token) == (first.lease.id, first.lease.token)
@@ -70,11 +81,11 @@ def test_a_release_wakes_the_next(url: str) -> None:
     """A waiting caller is answered as soon as the unit is free, with a higher token."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         first = await ask(admission, "a", "p")
-        waiting = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 30.0))
+        waiting = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 30.0))
         await until_queued(admission, "p")
-        released = await admission.release(first.lease.id, Proof("me"))
+        released = await admission.change(LeaseRelease(first.lease.id, Proof("me")))
         assert (released.lease.state, released.lease.cause) == ("ended", "released")
         second = (await waiting).lease
         assert second.state == "granted"
@@ -89,12 +100,15 @@ def test_lowered_and_made_first_at_the_same_moment(url: str) -> None:
     """Two moves in one batch: the later one holds, also for the ticket that was first."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         held = await ask(admission, "held", "p")
         first = (await ask(admission, "first", "p")).lease.id
         await ask(admission, "second", "p")
-        await asyncio.gather(admission.move(first, -1, TESTER), admission.move(first, None, TESTER))
-        await admission.release(held.lease.id, Proof("me"))
+        await asyncio.gather(
+            admission.change(TicketMove(first, -1, by=OnBehalf(TESTER))),
+            admission.change(TicketMove(first, None, by=OnBehalf(TESTER))),
+        )
+        await admission.change(LeaseRelease(held.lease.id, Proof("me")))
         assert (await admission.queries.lease(first)).lease.state == "granted"
 
     play(url, scenario)
@@ -104,13 +118,13 @@ def test_two_gangs_on_two_units(url: str) -> None:
     """Two tickets that need both units get them one after the other, never one each."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(admission, "p", spec(2))
         one, other = await asyncio.gather(
             ask(admission, "a", "p", units=2), ask(admission, "b", "p", units=2)
         )
         assert sorted((one.lease.state, other.lease.state)) == ["granted", "waiting"]
         holder, waiter = (one, other) if one.lease.state == "granted" else (other, one)
-        await admission.release(holder.lease.id, Proof("me"))
+        await admission.change(LeaseRelease(holder.lease.id, Proof("me")))
         assert (await admission.queries.lease(waiter.lease.id)).lease.state == "granted"
 
     play(url, scenario)
@@ -121,7 +135,7 @@ def test_gangs_over_pools_never_lock_each_other(url: str) -> None:
 
     async def scenario(admission: Admission) -> None:
         for name in ("a", "b", "c"):
-            await admission.pool_put(name, spec(), None, TESTER)
+            await pool_put(admission, name, spec())
         pairs = [("a", "b"), ("b", "c"), ("a", "c")] * 4
         asked = [await ask(admission, str(n), *pair) for n, pair in enumerate(pairs)]
         for _ in pairs:
@@ -130,7 +144,7 @@ def test_gangs_over_pools_never_lock_each_other(url: str) -> None:
             if not granted:
                 break
             for lease in granted:
-                await admission.release(lease.id, Proof("me"))
+                await admission.change(LeaseRelease(lease.id, Proof("me")))
         ended = [(await admission.queries.lease(one.lease.id)).lease.cause for one in asked]
         assert ended == ["released"] * len(pairs)
 
@@ -141,7 +155,7 @@ def test_many_at_once_never_go_over_the_limit(url: str) -> None:
     """Of a hundred simultaneous requests exactly as many are granted as there are units."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(7), None, TESTER)
+        await pool_put(admission, "p", spec(7))
         views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(100)))
         granted = [view.lease for view in views if view.lease.state == "granted"]
         assert len(granted) == 7
@@ -155,11 +169,11 @@ def test_a_release_can_be_repeated(url: str) -> None:
     """A second release reports the same end; it does not free the unit of the next holder."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         first = await ask(admission, "a", "p")
         second = await ask(admission, "b", "p")
         for _ in range(2):
-            view = await admission.release(first.lease.id, Proof("me"))
+            view = await admission.change(LeaseRelease(first.lease.id, Proof("me")))
             assert view.lease.cause == "released"
         assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
         assert (await admission.queries.pool("p")).pool.occupied == 1
@@ -171,17 +185,25 @@ def test_only_its_holder_changes_a_lease(url: str) -> None:
     """Only its owner can end a lease, and an outdated token is refused."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         lease = (await ask(admission, "a", "p")).lease
-        assert await refusal(admission.release(lease.id, Proof("thief"))) is Code.HOLDER_MISMATCH
-        assert await refusal(admission.renew(lease.id, Proof("me", "1.1.9"))) is Code.TOKEN_STALE
+        assert (
+            await refusal(admission.change(LeaseRelease(lease.id, Proof("thief"))))
+            is Code.HOLDER_MISMATCH
+        )
+        assert (
+            await refusal(admission.change(LeaseRenew(lease.id, Proof("me", "1.1.9"))))
+            is Code.TOKEN_STALE
+        )
         assert (await admission.queries.lease(lease.id)).lease.state == "granted"
         held = await admission.queries.holder("p", str(lease.token))
         assert held is not None
         assert held.lease.id == lease.id
-        await admission.release(lease.id, Proof("me"))
+        await admission.change(LeaseRelease(lease.id, Proof("me")))
         assert await admission.queries.holder("p", str(lease.token)) is None
-        assert await refusal(admission.renew(lease.id, Proof("me"))) is Code.LEASE_ENDED
+        assert (
+            await refusal(admission.change(LeaseRenew(lease.id, Proof("me")))) is Code.LEASE_ENDED
+        )
 
     play(url, scenario)
 
@@ -190,7 +212,7 @@ def test_what_can_never_be_granted_is_refused(url: str) -> None:
     """More units than the limit, an unknown pool, a full line: refused at once."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(2, queue_max=1), None, TESTER)
+        await pool_put(admission, "p", spec(2, queue_max=1))
         assert await refusal(ask(admission, "a", "p", units=3)) is Code.UNITS_ABOVE_LIMIT
         assert await refusal(ask(admission, "a", "nowhere")) is Code.POOL_UNKNOWN
         assert await refusal(admission.queries.lease(LeaseId("nobody"))) is Code.LEASE_NOT_FOUND
@@ -205,15 +227,15 @@ def test_a_lower_limit_revokes_no_lease(url: str) -> None:
     """A pool over its limit shows that and grants nothing until it is below the limit again."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(3), None, TESTER)
+        await pool_put(admission, "p", spec(3))
         held = [(await ask(admission, str(n), "p")).lease for n in range(3)]
         big = (await ask(admission, "big", "p", units=3)).lease
         small = (await ask(admission, "small", "p")).lease
-        await admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(admission, "p", spec(2))
         assert (await admission.queries.pool("p")).figures.free == -1
-        await admission.release(held[0].id, Proof("me"))
+        await admission.change(LeaseRelease(held[0].id, Proof("me")))
         assert (await admission.queries.lease(small.id)).lease.state == "waiting"
-        await admission.release(held[1].id, Proof("me"))
+        await admission.change(LeaseRelease(held[1].id, Proof("me")))
         assert (await admission.queries.lease(small.id)).lease.state == "granted"
         told = await admission.queries.lease(big.id)
         assert told.lease.state == "waiting"
@@ -227,13 +249,13 @@ def test_paused_pools_grant_nothing(url: str) -> None:
     """While a pool is paused everything except granting works; resuming grants."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(admission, "p", spec(2))
         first = await ask(admission, "a", "p")
-        await admission.pool_pause("p", True, TESTER)
+        await pool_pause(admission, "p", True)
         second = await ask(admission, "b", "p")
         assert second.lease.state == "waiting"
-        await admission.renew(first.lease.id, Proof("me"))
-        await admission.pool_pause("p", False, TESTER)
+        await admission.change(LeaseRenew(first.lease.id, Proof("me")))
+        await pool_pause(admission, "p", False)
         assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
 
     play(url, scenario)
@@ -243,11 +265,15 @@ def test_a_retry_is_one_step(url: str) -> None:
     """The caller keeps its unit under a new key; to repeat the retry returns the same lease."""
 
     async def scenario(admission: Admission) -> None:
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         first = (await ask(admission, "try-1", "p")).lease
         waiter = (await ask(admission, "other", "p")).lease
-        second = (await admission.retry(first.id, Proof("me"), "try-2", TESTER)).lease
-        again = (await admission.retry(first.id, Proof("me"), "try-2", TESTER)).lease
+        second = (
+            await admission.change(LeaseRetry(first.id, "me", Proof("me"), "try-2", TESTER))
+        ).lease
+        again = (
+            await admission.change(LeaseRetry(first.id, "me", Proof("me"), "try-2", TESTER))
+        ).lease
         asked = (await ask(admission, "try-2", "p")).lease
         assert second == again
         assert (asked.id, asked.token) == (second.id, second.token)
@@ -264,15 +290,17 @@ def test_operations_of_operators_are_audited(url: str) -> None:
     async def run() -> None:
         async with opened(url) as service:
             admission = service.admission
-            await admission.pool_put("p", spec(), None, TESTER)
-            await admission.pool_put("p", spec(2), 1, TESTER)
-            await admission.pool_put("p", spec(2), None, TESTER)
-            forced = (await ask(admission, "f", "p", units=2, force=True)).lease
-            assert await refusal(admission.pool_delete("p", TESTER)) is Code.POOL_IN_USE
+            await pool_put(admission, "p", spec())
+            await pool_put(admission, "p", spec(2), 1)
+            await pool_put(admission, "p", spec(2))
+            forced = (await ask(admission, "f", "p", units=2, forced=True)).lease
+            assert await refusal(pool_delete(admission, "p")) is Code.POOL_IN_USE
             for _ in range(2):
-                anew = (await admission.retry(forced.id, Proof("me"), "f2", TESTER)).lease
-            await admission.revoke(anew.id, "it is in the way", TESTER)
-            await admission.pool_delete("p", TESTER)
+                anew = (
+                    await admission.change(LeaseRetry(forced.id, "me", Proof("me"), "f2", TESTER))
+                ).lease
+            await admission.change(LeaseRevoke(anew.id, "it is in the way", by=OnBehalf(TESTER)))
+            await pool_delete(admission, "p")
             rows, _ = await service.audit.page(None, 100)
             assert [row.action for row in reversed(rows)] == [
                 "pool.put",

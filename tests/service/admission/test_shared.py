@@ -8,19 +8,31 @@ from typing import Any
 import psycopg
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Pacing
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.service_time import When
+from moorage.service.admission.ending import LeaseRevoke
+from moorage.service.admission.lease_cases import LeaseRelease, OnBehalf, TicketMove
 from moorage.service.admission.service import Admission
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger.allocation_cases import AllocationsReplace
 from tests.service.batch.test_shared import Pair, claim
 from tests.service.batch.test_shared import play as play_pair
-from tests.service.pools import MINUTE, ask, opened, refusal, spec, until_queued, wish
+from tests.service.pools import (
+    MINUTE,
+    ask,
+    opened,
+    pool_delete,
+    pool_put,
+    refusal,
+    spec,
+    until_queued,
+    wish,
+)
 from tests.service.running import TESTER, consumer_id
 from tests.support import cluster
 
@@ -42,7 +54,7 @@ def test_the_limit_is_shared() -> None:
     """However many ask at both services at once, exactly as many are granted as there are units."""
 
     async def scenario(one: Admission, other: Admission) -> None:
-        await one.pool_put("p", spec(5), None, TESTER)
+        await pool_put(one, "p", spec(5))
         both = [one, other]
         views = await asyncio.gather(*(ask(both[n % 2], str(n), "p") for n in range(60)))
         granted = [view.lease for view in views if view.lease.state == "granted"]
@@ -60,12 +72,12 @@ def test_a_release_at_one_wakes_waiting_callers_at_the_other() -> None:
     """A waiting caller is answered by its process, whichever process made the grant."""
 
     async def scenario(one: Admission, other: Admission) -> None:
-        await one.pool_put("p", spec(), None, TESTER)
+        await pool_put(one, "p", spec())
         holder = (await ask(one, "0", "p")).lease
         for n in range(1, 20):
-            waiting = asyncio.create_task(other.ask(wish(str(n), "p"), TESTER, 30.0))
+            waiting = asyncio.create_task(other.acquire(wish(str(n), "p"), TESTER, 30.0))
             await until_queued(one, "p")
-            await one.release(holder.id, Proof("me"))
+            await one.change(LeaseRelease(holder.id, Proof("me")))
             holder = (await waiting).lease
             assert holder.state == "granted"
 
@@ -76,14 +88,14 @@ def test_the_line_is_shared() -> None:
     """Tickets of both services are granted in the order of their arrival."""
 
     async def scenario(one: Admission, other: Admission) -> None:
-        await one.pool_put("p", spec(), None, TESTER)
+        await pool_put(one, "p", spec())
         both = [one, other]
         asked: list[LeaseId] = [
             (await ask(both[n % 2], str(n), "p", **PATIENT)).lease.id for n in range(30)
         ]
         for n, lease in enumerate(asked):
             assert (await both[n % 2].queries.lease(lease)).lease.state == "granted"
-            await both[(n + 1) % 2].release(lease, Proof("me"))
+            await both[(n + 1) % 2].change(LeaseRelease(lease, Proof("me")))
 
     play(scenario)
 
@@ -93,10 +105,10 @@ def test_pacing_is_shared() -> None:
 
     async def scenario(one: Admission, other: Admission) -> None:
         paced = spec(50, pacing=Pacing(interval=SECOND // 5))
-        await one.pool_put("p", paced, None, TESTER)
+        await pool_put(one, "p", paced)
         both = [one, other]
         views = await asyncio.gather(
-            *(both[n % 2].ask(wish(str(n), "p"), TESTER, 30.0) for n in range(10))
+            *(both[n % 2].acquire(wish(str(n), "p"), TESTER, 30.0) for n in range(10))
         )
         times = sorted(view.lease.granted_at or 0 for view in views)
         gaps = [later - earlier for earlier, later in pairwise(times)]
@@ -109,18 +121,18 @@ def test_missed_changes_are_caught_up() -> None:
     """A process that missed changes still wakes its waiting callers, and its metrics are right."""
 
     async def scenario(one: Admission, other: Admission, url: str) -> None:
-        await one.pool_put("p", spec(), None, TESTER)
+        await pool_put(one, "p", spec())
         holder = (await ask(one, "holder", "p")).lease
-        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 30.0))
+        waiting = asyncio.create_task(other.acquire(wish("next", "p"), TESTER, 30.0))
         await until_queued(one, "p")
         with psycopg.connect(url, autocommit=True) as rows:
-            await one.pool_put("gone", spec(), None, TESTER)
+            await pool_put(one, "gone", spec())
             async with asyncio.timeout(10):
                 while "gone" not in other.tally.pools:
                     await one.queries.pool("p")
-            await one.pool_delete("gone", TESTER)
-            await one.pool_put("new", spec(), None, TESTER)
-            await one.release(holder.id, Proof("me"))
+            await pool_delete(one, "gone")
+            await pool_put(one, "new", spec())
+            await one.change(LeaseRelease(holder.id, Proof("me")))
             # In the same step of the loop: the other service has not read the change rows yet.
             rows.execute("DELETE FROM change")
             rows.execute("UPDATE clock SET compacted = revision")
@@ -153,9 +165,9 @@ def test_waiters_are_woken_although_a_follower_fails() -> None:
     """
 
     async def scenario(one: Admission, other: Admission) -> None:
-        await one.pool_put("p", spec(), None, TESTER)
+        await pool_put(one, "p", spec())
         holder = (await ask(one, "holder", "p")).lease
-        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 60.0))
+        waiting = asyncio.create_task(other.acquire(wish("next", "p"), TESTER, 60.0))
         await until_queued(one, "p")
         await first_reading(other)
         queries: Any = other.queries
@@ -176,7 +188,7 @@ def test_waiters_are_woken_although_a_follower_fails() -> None:
 
         followers = other._followers._followers
         followers[followers.index(note)] = faulty
-        await one.release(holder.id, Proof("me"))
+        await one.change(LeaseRelease(holder.id, Proof("me")))
         async with asyncio.timeout(20):
             assert (await waiting).lease.state == "granted"
         assert failed == ["note", "now"]
@@ -190,7 +202,7 @@ def test_a_ticket_that_was_missed_is_tried_without_another_change() -> None:
     async def scene(pair: Pair) -> None:
         one, other = pair.services
         host = await pair.provider(VCPU=1)
-        await one.admission.pool_put("p", spec(9), None, TESTER)
+        await pool_put(one.admission, "p", spec(9))
         wanted = LeaseAllocations(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", None)
         blocker = claim({host: {"VCPU": 1}})
         await one.transactor.submit(blocker)
@@ -224,7 +236,7 @@ def test_callers_do_not_wait_for_a_lease_that_a_restore_has_undone() -> None:
 
     async def scene(pair: Pair) -> None:
         one, other = pair.services
-        await one.admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(one.admission, "p", spec())
         await other.index.current()
         with psycopg.connect(pair.url, autocommit=True) as rows:
             rows.execute("SET session_replication_role = replica")  # in any order
@@ -234,7 +246,7 @@ def test_callers_do_not_wait_for_a_lease_that_a_restore_has_undone() -> None:
                 rows.execute(f"CREATE TABLE kept_{table} AS TABLE {table}".encode())
             holder = (await ask(one.admission, "a", "p")).lease
             waits = [
-                asyncio.create_task(other.admission.ask(wish("b", "p"), TESTER, 60.0)),
+                asyncio.create_task(other.admission.acquire(wish("b", "p"), TESTER, 60.0)),
                 asyncio.create_task(other.admission.until_ended(holder.id, 60.0)),
             ]
             async with asyncio.timeout(20):
@@ -258,13 +270,13 @@ def test_an_end_at_one_wakes_watchers_at_the_other() -> None:
     """A caller that waits for the end of a lease is answered, whichever process ended it."""
 
     async def scenario(one: Admission, other: Admission) -> None:
-        await one.pool_put("p", spec(), None, TESTER)
+        await pool_put(one, "p", spec())
         lease = (await ask(one, "a", "p")).lease.id
         watching = asyncio.create_task(other.until_ended(lease, 30.0))
         while not other.waiting.count:
             await other.queries.report("p")
         begun = asyncio.get_running_loop().time()
-        await one.revoke(lease, "why", TESTER)
+        await one.change(LeaseRevoke(lease, "why", by=OnBehalf(TESTER)))
         assert (await watching).lease.cause == "revoked"
         assert asyncio.get_running_loop().time() - begun < 5.0
 
@@ -275,16 +287,19 @@ def test_moves_are_shared() -> None:
     """Operators at both services move and force tickets while leases end: one order for both."""
 
     async def scenario(one: Admission, other: Admission) -> None:
-        await one.pool_put("p", spec(), None, TESTER)
+        await pool_put(one, "p", spec())
         both = [one, other]
         held = (await ask(one, "held", "p", **PATIENT)).lease.id
         tickets = [(await ask(both[n % 2], str(n), "p", **PATIENT)).lease.id for n in range(8)]
-        await other.move(tickets[5], None, TESTER)
+        await other.change(TicketMove(tickets[5], None, by=OnBehalf(TESTER)))
         assert (await one.queries.lease(tickets[5])).lease.priority == 1
         await asyncio.gather(
-            one.release(held, Proof("me")),
-            other.move(tickets[5], -1, TESTER),
-            *(both[n % 2].move(tickets[n], None, TESTER) for n in (7, 6)),
+            one.change(LeaseRelease(held, Proof("me"))),
+            other.change(TicketMove(tickets[5], -1, by=OnBehalf(TESTER))),
+            *(
+                both[n % 2].change(TicketMove(tickets[n], None, by=OnBehalf(TESTER)))
+                for n in (7, 6)
+            ),
             return_exceptions=True,
         )
         granted = set()
@@ -297,8 +312,12 @@ def test_moves_are_shared() -> None:
             granted.add(now.id)
             moved = [ticket.id for ticket in waiting[:1]]
             await asyncio.gather(
-                both[len(granted) % 2].release(now.id, Proof("me")),
-                *(both[n].move(key, -2 - n, TESTER) for key in moved for n in (0, 1)),
+                both[len(granted) % 2].change(LeaseRelease(now.id, Proof("me"))),
+                *(
+                    both[n].change(TicketMove(key, -2 - n, by=OnBehalf(TESTER)))
+                    for key in moved
+                    for n in (0, 1)
+                ),
                 return_exceptions=True,
             )
         assert granted == {*tickets}

@@ -4,11 +4,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.service.admission.lease_cases import LeaseRelease, LeaseRenew
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger import allocation_cases
 from tests.service.pools import (
@@ -16,6 +17,7 @@ from tests.service.pools import (
     ask,
     opened,
     pass_time,
+    pool_put,
     spec,
     until_queued,
     wish,
@@ -30,7 +32,7 @@ def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
 
     async def before() -> list[LeaseId]:
         async with opened(url) as service:
-            await service.admission.pool_put("p", spec(1), None, TESTER)
+            await pool_put(service.admission, "p", spec(1))
             return [(await ask(service.admission, str(n), "p")).lease.id for n in range(250)]
 
     async def after(leases: list[LeaseId]) -> None:
@@ -38,7 +40,7 @@ def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
             for lease in leases:
                 view = await service.admission.queries.lease(lease)
                 assert view.lease.state == "granted", f"{lease} was not next"
-                await service.admission.release(lease, Proof("me"))
+                await service.admission.change(LeaseRelease(lease, Proof("me")))
 
     asyncio.run(after(asyncio.run(before())))
 
@@ -51,14 +53,14 @@ def test_a_restart_does_not_shorten_a_ttl(tmp_path: Path) -> None:
     async def before() -> LeaseId:
         async with running(path, clock=clock) as one:
             short = PoolSpec(limit=1, ttl=3 * SECOND, ttl_max=MINUTE)
-            await one.service.admission.pool_put("p", short, None, TESTER)
+            await pool_put(one.service.admission, "p", short)
             return (await ask(one.service.admission, "a", "p")).lease.id
 
     async def after(lease: LeaseId) -> None:
         async with running(path, clock=clock) as one:
             admission = one.service.admission
             await admission.sweeper.sweep()
-            await admission.renew(lease, Proof("me"))
+            await admission.change(LeaseRenew(lease, Proof("me")))
             clock.at += 4 * SECOND
             await admission.sweeper.sweep()
             assert (await admission.queries.lease(lease)).lease.cause == "ttl_over"
@@ -75,7 +77,7 @@ def test_time_continues_after_a_start_with_a_clock_that_is_behind(tmp_path: Path
 
     async def before() -> LeaseId:
         async with running(path, clock=clock) as one:
-            await one.service.admission.pool_put("p", spec(), None, TESTER)
+            await pool_put(one.service.admission, "p", spec())
             return (await ask(one.service.admission, "a", "p")).lease.id
 
     async def after(lease: LeaseId) -> None:
@@ -95,7 +97,7 @@ def test_allocations_are_taken_and_freed_with_their_lease(tmp_path: Path) -> Non
     async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=1)
         admission = one.service.admission
-        await admission.pool_put("p", spec(5), None, TESTER)
+        await pool_put(admission, "p", spec(5))
         holdings = [
             LeaseAllocations(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
             for n in range(2)
@@ -109,7 +111,7 @@ def test_allocations_are_taken_and_freed_with_their_lease(tmp_path: Path) -> Non
         waiting = await admission.queries.lease(second.id)
         assert waiting.standing is not None
         assert waiting.standing.code == "capacity"
-        await admission.release(first.id, Proof("me"))
+        await admission.change(LeaseRelease(first.id, Proof("me")))
         assert (await admission.queries.lease(second.id)).lease.state == "granted"
         assert one.used(host) == 1
         await pass_time(one, 61 * SECOND)
@@ -126,9 +128,11 @@ def test_freed_capacity_is_noticed(tmp_path: Path) -> None:
         host = await one.provider(1, VCPU=1)
         await one.submit(_claimed(9, host))
         admission = one.service.admission
-        await admission.pool_put("p", spec(5), None, TESTER)
+        await pool_put(admission, "p", spec(5))
         held = LeaseAllocations(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
-        waiting = asyncio.create_task(admission.ask(wish("a", "p", allocations=held), TESTER, 30.0))
+        waiting = asyncio.create_task(
+            admission.acquire(wish("a", "p", allocations=held), TESTER, 30.0)
+        )
         await until_queued(admission, "p")
         await one.submit(allocation_cases.AllocationsDelete(consumer_id(9)))
         assert (await waiting).lease.state == "granted"
@@ -148,11 +152,11 @@ def test_leases_that_are_not_renewed_expire(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         lease = (await ask(admission, "a", "p")).lease
         for _ in range(5):
             await pass_time(one, 40 * SECOND)
-            await admission.renew(lease.id, Proof("me"))
+            await admission.change(LeaseRenew(lease.id, Proof("me")))
             await one.service.admission.sweeper.sweep()
             assert (await admission.queries.lease(lease.id)).lease.state == "granted"
         await pass_time(one, 61 * SECOND)
@@ -167,7 +171,7 @@ def test_a_lease_that_comes_due_during_a_sweep_ends_with_the_next(tmp_path: Path
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         lease = (await ask(admission, "a", "p")).lease
         await admission.sweeper.stop()
         await pass_time(one, 52 * SECOND)
@@ -190,7 +194,7 @@ def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> N
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(expire="keep"), None, TESTER)
+        await pool_put(admission, "p", spec(expire="keep"))
         lease = (await ask(admission, "a", "p")).lease
         await pass_time(one, 56 * SECOND)
         assert (await admission.queries.pool("p")).unheard == 0
@@ -198,7 +202,7 @@ def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> N
         assert (await admission.queries.lease(lease.id)).unheard
         assert (await admission.queries.pool("p")).unheard == 1
         assert [view.unheard for view in (await admission.queries.pools(None, 10))[0]] == [1]
-        await admission.pool_put("q", spec(), None, TESTER)
+        await pool_put(admission, "q", spec())
         assert (await admission.queries.lease(lease.id)).unheard
         assert (await admission.queries.pool("p")).pool.occupied == 1
 
@@ -210,12 +214,12 @@ def test_ghosts_do_not_keep_a_unit_idle(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         holder = (await ask(admission, "a", "p")).lease
         ghost = (await ask(admission, "b", "p")).lease
         alive = (await ask(admission, "c", "p", patience=300 * SECOND)).lease
         await pass_time(one, 31 * SECOND)
-        await admission.release(holder.id, Proof("me"))
+        await admission.change(LeaseRelease(holder.id, Proof("me")))
         assert (await admission.queries.lease(ghost.id)).lease.cause == "unheard"
         assert (await admission.queries.lease(alive.id)).lease.state == "granted"
 
@@ -227,14 +231,14 @@ def test_a_ticket_whose_caller_left_is_withdrawn_after_its_patience(tmp_path: Pa
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         await ask(admission, "a", "p")
         leaving = asyncio.Event()
 
         async def gone() -> None:
             await leaving.wait()
 
-        polling = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
+        polling = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 60.0, gone))
         await until_queued(admission, "p")
         leaving.set()
         ghost = (await polling).lease
@@ -250,7 +254,7 @@ def test_holds_end_by_themselves(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         admission = one.service.admission
         paced = spec(2, hold=10 * MINUTE, pacing=Pacing(interval=5 * MINUTE))
-        await admission.pool_put("p", paced, None, TESTER)
+        await pool_put(admission, "p", paced)
         first = (await ask(admission, "a", "p", ttl=60 * MINUTE)).lease
         second = (await ask(admission, "b", "p", patience=60 * MINUTE)).lease
         assert second.state == "waiting"
@@ -267,7 +271,7 @@ def test_a_jump_of_the_wall_clock_ends_nothing(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         lease = (await ask(admission, "a", "p")).lease
         for jump in (3600 * SECOND, -7200 * SECOND):
             one.clock.jump += jump
@@ -284,9 +288,9 @@ def test_keys_are_forgotten_after_a_day(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         first = (await ask(admission, "host-1", "p")).lease
-        await admission.release(first.id, Proof("me"))
+        await admission.change(LeaseRelease(first.id, Proof("me")))
         assert await admission.forget() == 0
         assert (await ask(admission, "host-1", "p")).lease.id == first.id
         one.clock.at += 7 * 24 * 60 * MINUTE

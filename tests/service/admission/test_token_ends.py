@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from moorage.core.admission.model import Need
+from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.service.access.audit import Actor
-from moorage.service.admission.ending.clearing import AT_ONCE
-from moorage.service.admission.ending.revoke_cases import Clearing
-from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.admission.ending import AT_ONCE, Clearing
 from moorage.service.app import Service
 from moorage.service.token_ends import TICKETS
 from moorage.store.open import open_engine
 from tests.core.admission.build import spec
+from tests.service.pools import pool_put
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, Watched, fatal
 from tests.support import cluster
 
@@ -37,7 +37,7 @@ async def served(url: str, clock: ManualClock) -> AsyncIterator[tuple[Service, W
     engine = Watched(open_engine(url))
     service = await Service.start(engine, clock, CLASSES, TRAITS, on_fatal=fatal)
     try:
-        await service.admission.pool_put("p", spec(1, ttl_max=9 * HOUR), None, TESTER)
+        await pool_put(service.admission, "p", spec(1, ttl_max=9 * HOUR))
         await ask(service, "holder", "shop/other", ttl=9 * HOUR)
         yield service, engine
         assert await service.operations.check() == []
@@ -48,7 +48,7 @@ async def served(url: str, clock: ManualClock) -> AsyncIterator[tuple[Service, W
 async def ask(service: Service, key: str, owner: str, ttl: int | None = None) -> LeaseId:
     """Ask for the unit, with the longest patience."""
     wanted = LeaseRequest(owner=owner, key=key, needs=(Need("p", 1),), patience=HOUR, ttl=ttl)
-    return (await service.admission.ask(wanted, USER)).lease.id
+    return (await service.admission.acquire(wanted, USER)).lease.id
 
 
 async def causes(service: Service, *leases: LeaseId) -> list[str]:

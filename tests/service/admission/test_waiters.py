@@ -3,12 +3,23 @@
 import asyncio
 from pathlib import Path
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
+from moorage.service.admission.ending import LeaseRevoke
+from moorage.service.admission.lease_cases import LeaseRelease, LeaseRenew, OnBehalf
 from moorage.service.admission.service import Admission
 from moorage.service.admission.waiters import Waiters
-from tests.service.pools import ask, opened, pass_time, spec, until_queued, wish, with_manual_clock
+from tests.service.pools import (
+    ask,
+    opened,
+    pass_time,
+    pool_put,
+    spec,
+    until_queued,
+    wish,
+    with_manual_clock,
+)
 from tests.service.running import TESTER, Running
 
 
@@ -23,11 +34,11 @@ def test_a_repeated_request_counts_as_a_poll(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         await ask(admission, "a", "p", ttl=300 * SECOND)
         await ask(admission, "b", "p")
         await pass_time(one, 20 * SECOND)
-        again = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0))
+        again = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 60.0))
         await until_waiting(admission)
         await pass_time(one, 40 * SECOND)
         admission.waiting.close()
@@ -42,7 +53,7 @@ def test_the_sweeper_ends_an_abandoned_ticket_when_its_patience_is_over(tmp_path
     async def scenario() -> None:
         async with opened(f"sqlite:///{tmp_path}/m.sqlite") as service:
             admission = service.admission
-            await admission.pool_put("p", spec(), None, TESTER)
+            await pool_put(admission, "p", spec())
             await ask(admission, "a", "p")
             leaving = asyncio.Event()
 
@@ -50,7 +61,7 @@ def test_the_sweeper_ends_an_abandoned_ticket_when_its_patience_is_over(tmp_path
                 await leaving.wait()
 
             wanted = wish("b", "p", patience=SECOND // 10)
-            asking = asyncio.create_task(admission.ask(wanted, TESTER, 60.0, gone))
+            asking = asyncio.create_task(admission.acquire(wanted, TESTER, 60.0, gone))
             await until_waiting(admission)
             ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id
             await admission.waited(ticket, 0.2)  # now the sweeper waits for the next due time
@@ -68,14 +79,14 @@ def test_a_broken_connection_does_not_end_a_newer_poll(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         await ask(admission, "a", "p", ttl=300 * SECOND)
         leaving = asyncio.Event()
 
         async def gone() -> None:
             await leaving.wait()
 
-        broken = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
+        broken = asyncio.create_task(admission.acquire(wish("b", "p"), TESTER, 60.0, gone))
         await until_queued(admission, "p")
         await until_waiting(admission)
         ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id
@@ -96,7 +107,7 @@ def test_a_ticket_whose_two_connections_break_is_withdrawn(tmp_path: Path) -> No
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         await ask(admission, "a", "p", ttl=300 * SECOND)
         ticket = (await ask(admission, "b", "p", patience=5 * SECOND)).lease.id
         breaks = [asyncio.Event(), asyncio.Event()]
@@ -122,18 +133,18 @@ def test_callers_that_wait_for_the_end_are_woken(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         for cause in ("revoked", "released", "ttl_over", "hold_over"):
             hold = 20 * SECOND if cause == "hold_over" else None
             lease = (await ask(admission, cause, "p", hold=hold)).lease.id
             watching = asyncio.create_task(admission.until_ended(lease, 60.0))
             await until_waiting(admission)
-            await admission.renew(lease, Proof("me"))
+            await admission.change(LeaseRenew(lease, Proof("me")))
             assert not watching.done()
             if cause == "revoked":
-                await admission.revoke(lease, "why", TESTER)
+                await admission.change(LeaseRevoke(lease, "why", by=OnBehalf(TESTER)))
             elif cause == "released":
-                await admission.release(lease, Proof("me"))
+                await admission.change(LeaseRelease(lease, Proof("me")))
             else:
                 await pass_time(one, 64 * SECOND)
             async with asyncio.timeout(5):
@@ -148,7 +159,7 @@ def test_waiting_for_the_end_does_not_renew(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         lease = (await ask(admission, "a", "p")).lease.id
         ticket = (await ask(admission, "b", "p")).lease.id
         before = one.service.index.revision
@@ -172,7 +183,7 @@ def test_a_wait_for_the_end_has_an_end(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         lease = (await ask(admission, "a", "p")).lease.id
         assert (await admission.until_ended(lease, 0.01)).lease.state == "granted"
         leaving = asyncio.Event()

@@ -13,8 +13,7 @@ from moorage.service.app import Service
 from moorage.service.feed.watch import ChangesGoneError, Cursor
 from moorage.service.ledger import vocabulary_cases
 from moorage.store.changelog import ChangeRow
-from tests.service.pools import ask, spec
-from tests.service.running import TESTER
+from tests.service.pools import ask, pool_put, spec
 
 POOL = "p"
 
@@ -118,7 +117,7 @@ async def traits_of(service: Service) -> frozenset[str]:
 async def run_steps(world: World, seed: int, steps: int) -> Book:
     """Execute `steps` random steps on a ledger."""
     book = Book(Random(seed))
-    await world.services[0].admission.pool_put(POOL, spec(limit=10_000), None, TESTER)
+    await pool_put(world.services[0].admission, POOL, spec(limit=10_000))
     snapshots = 0
     acts: list[Callable[[Service], Awaitable[None]]] = [
         *(book.change, book.change, book.change),

@@ -11,7 +11,9 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.search import Catalog
 from moorage.core.service_time import When
-from tests.service.pools import ask, spec, wish, with_manual_clock
+from moorage.service.admission.ending import LeaseRevoke
+from moorage.service.admission.lease_cases import OnBehalf
+from tests.service.pools import ask, pool_put, spec, wish, with_manual_clock
 from tests.service.running import CLASSES, TESTER, TRAITS, Running, claim
 
 
@@ -38,12 +40,14 @@ def test_an_exception_of_a_follower_reaches_no_caller(
 
         one.service.transactor.follow(faulty)
         one.service.transactor.follow(sound)
-        await admission.pool_put("p", spec(), None, TESTER)
+        await pool_put(admission, "p", spec())
         holder = (await ask(admission, "1", "p")).lease
-        waiting = asyncio.create_task(admission.ask(wish("2", "p"), TESTER, 5.0))
+        waiting = asyncio.create_task(admission.acquire(wish("2", "p"), TESTER, 5.0))
         while not one.service.admission.waiting.count:
             await asyncio.wait([waiting], timeout=0)
-        assert (await admission.revoke(holder.id, "a test", TESTER)).lease.cause == "revoked"
+        assert (
+            await admission.change(LeaseRevoke(holder.id, "a test", by=OnBehalf(TESTER)))
+        ).lease.cause == "revoked"
         second = (await waiting).lease
         assert second.state == "granted"
         assert heard == {holder.id, second.id}

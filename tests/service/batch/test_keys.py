@@ -20,17 +20,17 @@ from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import When
+from moorage.service.admission.confirmations import LeasesConfirm, LeaseUndelivered
 from moorage.service.admission.lease_cases import (
-    LeaseAsk,
-    LeaseAt,
+    LeaseAcquire,
     LeaseRelease,
     LeaseRenew,
     LeaseRetry,
     Sweep,
 )
-from moorage.service.admission.presence.presence_cases import LeasesConfirm, LeaseUndelivered
 from moorage.service.admission.queries import pools_all
-from moorage.service.admission.slotted.slot_cases import SlotDrain, SlotsAdd
+from moorage.service.admission.slots import SlotDrain, SlotsAdd
+from moorage.service.admission.views import LeaseView
 from moorage.service.batch.batch import Batches, Item, Made
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
@@ -255,7 +255,7 @@ class Twice:
 
 def _answer(item: Item) -> object:
     refusal = item.refusal
-    if isinstance(item.answer, LeaseAt) and refusal is None:
+    if isinstance(item.answer, LeaseView) and refusal is None:
         return (item.answer.lease, item.answer.when.moment)  # each batch has its own stamps
     if refusal is None:
         return item.answer
@@ -305,7 +305,7 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
 @pytest.mark.parametrize(
     ("kind", "part"),
     [
-        (LeaseAsk, "asked"),
+        (LeaseAcquire, "asked"),
         (LeaseRenew, "heard"),
         (LeaseRelease, "leases"),
         (LeaseRetry, "asked"),

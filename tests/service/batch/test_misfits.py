@@ -10,21 +10,22 @@ from threading import Event
 import pytest
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import Moment, When
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
 from moorage.service.batch.extra_loads import CLAIMS_MAX
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.batch.misfits import Misfits, Obstacle
 from moorage.service.ledger import allocation_cases, provider_cases
-from tests.service.pools import MINUTE, ask, opened, spec
-from tests.service.running import TESTER, consumer_id, provider_id
+from tests.service.pools import MINUTE, ask, opened, pool_put, spec
+from tests.service.running import consumer_id, provider_id
 from tests.store.admission.grants import ticket
 from tests.support import cluster
 
@@ -52,7 +53,7 @@ def play(url: str, scenario: Callable[[Service], Awaitable[None]]) -> None:
                 offer = provider_cases.InventoryCreate(host, "VCPU", InventorySpec(4))
                 await service.transactor.submit(offer)
             await take(service, OTHER, HOST, 4)
-            await service.admission.pool_put("p", spec(1_000, queue_max=1_000), None, TESTER)
+            await pool_put(service.admission, "p", spec(1_000, queue_max=1_000))
             await scenario(service)
 
     asyncio.run(run())
@@ -134,11 +135,11 @@ def test_tickets_that_a_peer_ends_are_forgotten() -> None:
         url = cluster.fresh()
         async with opened(url) as one, opened(url) as other:
             await one.transactor.submit(provider_cases.ProviderCreate(HOST, HOST))
-            await one.admission.pool_put("p", spec(9), None, TESTER)
+            await pool_put(one.admission, "p", spec(9))
             ticket = (await wanting(one, 1, HOST)).lease.id
             known = one.transactor.misfits
             assert len(known) == 1
-            await other.admission.release(ticket, Proof("me"))
+            await other.admission.change(LeaseRelease(ticket, Proof("me")))
             async with asyncio.timeout(20):
                 while len(known):
                     await one.admission.queries.pool("p")
@@ -200,7 +201,7 @@ def test_capacity_that_a_lease_frees_is_granted_in_the_same_batch(url: str) -> N
         holder = await wanting(service, 500, SIBLING, 4)
         assert holder.lease.state == "granted"
         await crowded(service, SIBLING)
-        await service.admission.release(holder.lease.id, Proof("me"))
+        await service.admission.change(LeaseRelease(holder.lease.id, Proof("me")))
         assert await granted(service) == ["0", "1", "2", "3", "plain"]
         assert held_by(service, SIBLING) == 4
 
@@ -214,7 +215,7 @@ def test_the_end_of_a_lease_keeps_a_recreated_consumer(url: str) -> None:
         holder = await wanting(service, 1, SIBLING, 3)
         await service.transactor.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
         await take(service, consumer_id(1), SIBLING, 2)
-        ended = await service.admission.release(holder.lease.id, Proof("me"))
+        ended = await service.admission.change(LeaseRelease(holder.lease.id, Proof("me")))
         assert ended.lease.state == "ended"
         assert held_by(service, SIBLING) == 2
 
@@ -230,7 +231,7 @@ def test_the_end_of_a_lease_deletes_a_resized_consumer(url: str) -> None:
         request = ConsumerRequest(consumer_id(1), smaller, "project", "user", "INSTANCE", 1)
         await service.transactor.submit(allocation_cases.AllocationsReplace([request]))
         assert held_by(service, SIBLING) == 1
-        await service.admission.release(holder.lease.id, Proof("me"))
+        await service.admission.change(LeaseRelease(holder.lease.id, Proof("me")))
         assert held_by(service, SIBLING) == 0
 
     play(url, scenario)
@@ -241,12 +242,12 @@ def test_an_owner_at_its_quota_is_passed_over_until_it_releases(url: str) -> Non
 
     async def scenario(service: Service) -> None:
         admission = service.admission
-        await admission.pool_put("q", spec(100, quota=2, queue_max=1_000), None, TESTER)
+        await pool_put(admission, "q", spec(100, quota=2, queue_max=1_000))
         views = [await ask(admission, str(n), "q", patience=PATIENCE) for n in range(WAITING)]
         assert [view.lease.state for view in views[:3]] == ["granted", "granted", "waiting"]
         other = await ask(admission, "other", "q", owner="other")
         assert other.lease.state == "granted"
-        await admission.release(views[0].lease.id, Proof("me"))
+        await admission.change(LeaseRelease(views[0].lease.id, Proof("me")))
         keys = [
             view.lease.key for view in (await admission.queries.leases(None, 9, "q", "granted"))[0]
         ]

@@ -15,7 +15,7 @@ from moorage.store.api import Engine
 from moorage.store.high_water_mark import Mark
 from moorage.store.open import open_engine, restore
 from tests.service.batch.put_back import POOL, Book, run_steps
-from tests.service.pools import spec
+from tests.service.pools import pool_put, spec
 from tests.service.running import CLASSES, TESTER, TRAITS, fatal
 from tests.support import cluster
 
@@ -184,7 +184,7 @@ def test_a_restored_snapshot_of_the_volume_is_noticed(tmp_path: Path) -> None:
         with cluster.Cluster() as server:
             url = server.create("ledger")
             one, other = [await started(open_engine(url)) for _ in range(2)]
-            await one.admission.pool_put(POOL, spec(limit=100), None, TESTER)
+            await pool_put(one.admission, POOL, spec(limit=100))
             await asyncio.to_thread(server.stop)
             kept = tmp_path / "kept"
             await asyncio.to_thread(copied, server.data, kept)

@@ -11,7 +11,7 @@ from moorage.core.errors import Code, Error
 from moorage.service.app import Service
 from moorage.service.ledger import vocabulary_cases
 from moorage.store.api import Unavailable
-from tests.service.pools import ask, opened, spec
+from tests.service.pools import ask, opened, pool_put, spec
 from tests.service.running import TESTER, consumer_id
 from tests.support import cluster
 
@@ -41,7 +41,7 @@ NEEDS_THE_CLOCK: dict[str, Asked] = {
     "watch": lambda service: service.watch.now(),
     "authenticate": lambda service: service.access.find("moorage_nobody"),
     "change": lambda service: service.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_A")),
-    "change a pool": lambda service: service.admission.pool_put(POOL, spec(), None, TESTER),
+    "change a pool": lambda service: pool_put(service.admission, POOL, spec()),
     "ask": lambda service: ask(service.admission, "key", POOL),
     "begin an epoch": lambda service: service.operations.epoch_raise(by=TESTER),
 }

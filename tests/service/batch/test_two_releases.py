@@ -20,6 +20,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Goal
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from moorage.service.ledger import provider_cases, vocabulary_cases
@@ -27,7 +28,7 @@ from moorage.store.api import StoreError
 from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import PAGES, agent_id, ready, report
-from tests.service.pools import ask, spec
+from tests.service.pools import ask, pool_put, spec
 from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
 from tests.support import cluster
 
@@ -78,7 +79,7 @@ async def store_values(service: Service) -> ProviderId:
     await service.transactor.submit(
         provider_cases.InventoriesReplace(uuid, 0, {"VCPU": InventorySpec(8)})
     )
-    await service.admission.pool_put("units", spec(limit=5), None, TESTER)
+    await pool_put(service.admission, "units", spec(limit=5))
     for n in range(2):
         await ask(service.admission, f"first-{n}", "units", units=2)
     await ready(service.fleet, 1)
@@ -91,7 +92,7 @@ async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     await service.transactor.submit(claim(1, uuid, VCPU=3))
     leases, _, _ = await service.admission.queries.leases(None, 10, "units", None)
     for view in leases:
-        await service.admission.release(view.lease.id, Proof())
+        await service.admission.change(LeaseRelease(view.lease.id, Proof()))
     await service.fleet.report(agent_id(1), report(1, 2, 70), TESTER)
     await service.fleet.group_put("default", {PAGES: Goal(amount=60)}, TESTER)
 

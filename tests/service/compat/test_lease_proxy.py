@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from moorage.service.admission.lease_cases import LeaseAsk, LeaseRelease
+from moorage.service.admission.lease_cases import LeaseAcquire, LeaseRelease
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy
 from moorage.store.api import Unavailable
-from tests.service.pools import spec, with_manual_clock
-from tests.service.running import TESTER, Running
+from tests.service.pools import pool_put, spec, with_manual_clock
+from tests.service.running import Running
 
 
 class Leaving:
@@ -29,7 +29,7 @@ class Leaving:
         if isinstance(case, LeaseRelease) and self._failures:
             self._one.engine.failures.append(self._failures.popleft())
         answer = await self._real(case)
-        if isinstance(case, LeaseAsk):
+        if isinstance(case, LeaseAcquire):
             self.away.set()
             await asyncio.wait([asyncio.ensure_future(self.away.wait())])
         return answer
@@ -41,7 +41,7 @@ def test_a_caller_that_left_keeps_no_lease(tmp_path: Path, failures: int) -> Non
 
     async def scenario(one: Running) -> None:
         admission, transactor = one.service.admission, one.service.transactor
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         leaving = Leaving(one, failures)
         transactor.submit = leaving.submit  # type: ignore[method-assign]  # it passes on
         proxy = LeaseProxy(admission, transactor)

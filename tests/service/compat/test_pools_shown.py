@@ -7,11 +7,11 @@ from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.model import Growth, PoolSpec
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import DAY, SECOND
+from moorage.faces.v1.admission.pools import pool_shown
 from moorage.service.compat.boskos_cases import Acquire, Release, Sync
 from moorage.service.ids import lease_id_new
-from moorage.service.native.pools import shown
 from moorage.wire import admission as wire
-from tests.service.pools import MINUTE, spec, with_manual_clock
+from tests.service.pools import MINUTE, pool_put, spec, with_manual_clock
 from tests.service.running import TESTER, Running
 
 NAMED = SlotConfig((ResourceType("t", names=("a", "b", "c")),))
@@ -31,7 +31,7 @@ async def acquired(one: Running, dest: str) -> str:
 
 async def pool(one: Running, name: str = "t") -> wire.Pool:
     """Return a pool as clients see it now."""
-    return shown(await one.service.admission.queries.pool(name))
+    return pool_shown(await one.service.admission.queries.pool(name))
 
 
 def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
@@ -39,9 +39,9 @@ def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("before", spec(), None, TESTER)
+        await pool_put(admission, "before", spec())
         one.clock.jump = -DAY
-        await admission.pool_put("made", spec(), None, TESTER)
+        await pool_put(admission, "made", spec())
         await synced(one, NAMED)
         made, configured = await pool(one, "made"), await pool(one)
         assert configured.created_at == configured.updated_at == made.created_at
@@ -70,7 +70,7 @@ def test_cooldowns_of_slots_are_counted_by_slot(tmp_path: Path) -> None:
         admission = one.service.admission
         await synced(one, NAMED)
         cool = PoolSpec(limit=None, ttl=MINUTE, ttl_max=DAY, cooldown=MINUTE)
-        await admission.pool_put("t", cool, None, TESTER)
+        await pool_put(admission, "t", cool)
         names = [await acquired(one, "busy") for _ in range(2)]
         for name in names:
             done = Release(name, "me", False, "free", TESTER)
@@ -95,12 +95,12 @@ def test_the_pacing_of_a_growing_pool_keeps_following_its_units(tmp_path: Path) 
         admission = one.service.admission
         await synced(one, GROWING)
         paced = PoolSpec(limit=None, ttl=MINUTE, ttl_max=DAY, hold=10 * MINUTE)
-        await admission.pool_put("t", paced, None, TESTER, paced=True)
+        await pool_put(admission, "t", paced, paced=True)
         told = await pool(one)
         assert (told.units, told.slots) == (10, {})
         assert told.pacing == wire.Pacing(interval=60, burst=1)
         assert changed_of(told, {"quota": 3}).pacing == "auto"
-        unpaced = await admission.pool_put("t", paced, None, TESTER)
-        assert changed_of(shown(unpaced), {"quota": 3}).pacing is None
+        unpaced = await pool_put(admission, "t", paced)
+        assert changed_of(pool_shown(unpaced), {"quota": 3}).pacing is None
 
     with_manual_clock(tmp_path, scenario)

@@ -8,6 +8,7 @@ from pathlib import Path
 from moorage.core.ids import LeaseId
 from moorage.service.admission.service import Admission
 from moorage.service.compat.boskos import Boskos
+from moorage.service.compat.boskos_cases import Release
 from tests.service.pools import MINUTE, ask, opened
 from tests.service.running import TESTER
 
@@ -71,7 +72,7 @@ def test_a_tombstoned_slot_is_replaced(tmp_path: Path) -> None:
         holder = await wanting(admission, "holder")
         (name,) = (await admission.queries.lease(holder)).lease.slots["grows"]
         waiting = await wanting(admission, "waiting")
-        await boskos.release(name, "tombstone", "me", TESTER)
+        await boskos.transactor.submit(Release(name, "me", boskos.native, "tombstone", TESTER))
         await granted(admission, waiting)
 
     play(tmp_path, 1, scenario)

@@ -17,8 +17,8 @@ from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import CustomName
 from moorage.core.service_time import When
+from moorage.service.feed.followers import RoomFollowers
 from moorage.service.feed.peer_changes import PeerChanges, Position
-from moorage.service.feed.room_followers import RoomFollowers
 from moorage.store import changelog
 from moorage.store.api import Plan
 from moorage.store.changelog import Batch, changes_load

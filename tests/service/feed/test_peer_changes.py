@@ -14,14 +14,14 @@ from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.service_time import When
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
-from moorage.service.feed.room_followers import RoomFollowers
+from moorage.service.feed.followers import RoomFollowers
 from moorage.service.ledger.vocabulary_cases import TraitEnsure
 from moorage.store.api import Plan, Unavailable
 from moorage.store.changelog import Batch
 from moorage.store.open import open_engine
 from tests.service.batch.test_shared import CLASSES, TRAITS, Pair, play
-from tests.service.pools import ask, spec
-from tests.service.running import TESTER, fatal, running
+from tests.service.pools import ask, pool_put, spec
+from tests.service.running import fatal, running
 
 
 class Told:
@@ -88,7 +88,7 @@ def test_one_read_serves_both() -> None:
         await quiet(other)
         names, rung = counted(other), other.feed.bell.listen()
         uuid = await pair.provider(VCPU=8)
-        await one.admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(one.admission, "p", spec(1))
         lease = (await ask(one.admission, "1", "p")).lease
         assert (await other.index.current()).record(uuid) is not None
         assert names == ["changes_load"]
@@ -108,7 +108,7 @@ def test_an_own_batch_is_not_read() -> None:
         await quiet(one)
         told = Told()
         one.feed._followers.admission.add(told)
-        await one.admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(one.admission, "p", spec(1))
         assert told.pools == ["p"]
         await one.index.current()
         assert told.pools == ["p"]
@@ -125,9 +125,9 @@ def test_what_a_peer_committed_before_is_read_first() -> None:
         told = Told()
         other.feed._followers.admission.add(told)
         uuid = await pair.provider(VCPU=8)
-        await one.admission.pool_put("theirs", spec(1), None, TESTER)
+        await pool_put(one.admission, "theirs", spec(1))
         before = other.index.revision
-        await other.admission.pool_put("own", spec(1), None, TESTER)
+        await pool_put(other.admission, "own", spec(1))
         assert (other.index.revision, told.pools) == (before, ["own"])
         assert (await other.index.current()).record(uuid) is not None
         assert told.pools == ["own", "theirs", "own"]
@@ -141,8 +141,8 @@ def test_nothing_older_is_reported_after_what_is_newer() -> None:
     async def scene(pair: Pair) -> None:
         one, other = pair.services
         await quiet(other)
-        await one.admission.pool_put("p", spec(1), None, TESTER)
-        await one.admission.pool_put("p", spec(2), None, TESTER)
+        await pool_put(one.admission, "p", spec(1))
+        await pool_put(one.admission, "p", spec(2))
         await other.index.current()
         told, position = Told(), other.feed.position
         other.feed._followers.admission.add(told)
@@ -161,7 +161,7 @@ def test_a_damaged_row_of_a_lease_stops_no_search() -> None:
 
     async def scene(pair: Pair) -> None:
         one, other = pair.services
-        await one.admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(one.admission, "p", spec(1))
         await quiet(other)
         await ask(one.admission, "1", "p")
         told = Told()
@@ -199,9 +199,9 @@ def test_a_restore_is_followed_by_both() -> None:
 
     async def scene(pair: Pair) -> None:
         one, other = pair.services
-        await one.admission.pool_put("kept", spec(1), None, TESTER)
+        await pool_put(one.admission, "kept", spec(1))
         uuid = await pair.provider()
-        await one.admission.pool_put("lost", spec(1), None, TESTER)
+        await pool_put(one.admission, "lost", spec(1))
         for service in pair.services:
             await service.index.current()
             await knows(service, "kept", "lost")
@@ -214,7 +214,7 @@ def test_a_restore_is_followed_by_both() -> None:
             assert (await service.index.current()).record(uuid) is None
             await knows(service, "kept")
         after = await pair.provider()
-        await one.admission.pool_put("after", spec(1), None, TESTER)
+        await pool_put(one.admission, "after", spec(1))
         assert (await other.index.current()).record(after) is not None
         await knows(other, "kept", "after")
 
@@ -260,12 +260,12 @@ def test_a_peer_that_restarts() -> None:
     async def scene(pair: Pair) -> None:
         one, other = pair.services
         catalog = await other.index.current()
-        await one.admission.pool_put("before", spec(1), None, TESTER)
+        await pool_put(one.admission, "before", spec(1))
         for n in range(3):
             engine = open_engine(pair.url)
             peer = await Service.start(engine, SystemClock(), CLASSES, TRAITS, on_fatal=fatal)
             assert "before" in peer.admission.tally.pools
-            await peer.admission.pool_put(f"during-{n}", spec(1), None, TESTER)
+            await pool_put(peer.admission, f"during-{n}", spec(1))
             await peer.stop()
             assert await other.index.current() is catalog
             assert f"during-{n}" in other.admission.tally.pools
@@ -282,7 +282,7 @@ def test_a_process_alone_reads_no_change_rows(tmp_path: Path) -> None:
             told = Told()
             one.service.feed._followers.admission.add(told)
             await one.provider(1, VCPU=8)
-            await one.service.admission.pool_put("p", spec(1), None, TESTER)
+            await pool_put(one.service.admission, "p", spec(1))
             await one.service.index.current()
             assert told.pools == ["p"]
             assert names == []

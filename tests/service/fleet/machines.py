@@ -3,11 +3,17 @@
 import uuid
 from collections.abc import Mapping
 
+from moorage.core.clock import Instant
 from moorage.core.fleet.desired import DesiredSpec
-from moorage.core.fleet.model import Agent, Goal, MachineFacts, MachineReport, Phase
+from moorage.core.fleet.model import Agent, Goal, Group, MachineFacts, MachineReport, Phase, Policy
 from moorage.core.fleet.parts import ClassSpec, PartSpec
+from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import AgentId, ProviderId
+from moorage.service.access.audit import Actor
+from moorage.service.fleet.agent_cases import AgentEnroll, AgentPut
+from moorage.service.fleet.liveness_cases import GroupWait
+from moorage.service.fleet.policy_cases import AgentDesired, AgentPolicy, GroupDelete
 from moorage.service.fleet.service import Fleet
 from tests.service.running import TESTER
 
@@ -37,11 +43,67 @@ def report(n: int, generation: int, pages: int, boot: str = BOOT, seen: int = 1)
     return MachineReport(boot, generation, seen, Phase.DONE, actual)
 
 
+async def agent_put(
+    fleet: Fleet,
+    uuid: AgentId,
+    group: str,
+    labels: Mapping[str, str],
+    policy: Policy | None,
+    by: Actor,
+    root: ProviderId | None = None,
+) -> Agent:
+    """Create or change an agent."""
+    known = fleet.directory.get(uuid)
+    case = AgentPut(uuid, by, group, labels, policy, root, known=known)
+    return await fleet._transactor.submit(case)
+
+
+async def agent_enroll(
+    fleet: Fleet, uuid: AgentId, group: str, labels: Mapping[str, str], by: Actor
+) -> Agent:
+    """Create an agent that no operator has accepted."""
+    return await fleet._transactor.submit(AgentEnroll(uuid, by, group, labels))
+
+
+async def agent_policy(
+    fleet: Fleet,
+    uuid: AgentId,
+    action: Action,
+    reason: str,
+    by: Actor,
+    *,
+    until: Instant | None = None,
+    force: bool = False,
+) -> Agent:
+    """Drain, resume, expunge or decommission a machine."""
+    known = fleet.directory.get(uuid)
+    case = AgentPolicy(uuid, by, action, reason, until, force, known=known)
+    return await fleet._transactor.submit(case)
+
+
+async def agent_desired(
+    fleet: Fleet, uuid: AgentId, spec: DesiredSpec, reason: str, by: Actor
+) -> Agent:
+    """Set how much a machine should have of a class."""
+    case = AgentDesired(uuid, by, spec, reason, known=fleet.directory.get(uuid))
+    return await fleet._transactor.submit(case)
+
+
+async def group_delete(fleet: Fleet, name: str, by: Actor) -> None:
+    """Remove a group."""
+    await fleet._transactor.submit(GroupDelete(name, by))
+
+
+async def group_wait(fleet: Fleet, name: str, lasts: int, by: Actor) -> Group:
+    """Declare no member of a group lost for some time."""
+    return await fleet._transactor.submit(GroupWait(name, by, lasts))
+
+
 async def ready(
     fleet: Fleet, n: int, pages: int = 100, group: str = "default", labels: Mapping[str, str] = {}
 ) -> Agent:
     """Make the n-th machine offer some pages."""
-    await fleet.put(agent_id(n), group, labels, None, TESTER)
+    await agent_put(fleet, agent_id(n), group, labels, None, TESTER)
     await fleet.register(agent_id(n), machine(n), TESTER)
-    await fleet.desired(agent_id(n), DesiredSpec(PAGES, goal=Goal(amount=pages)), "", TESTER)
+    await agent_desired(fleet, agent_id(n), DesiredSpec(PAGES, goal=Goal(amount=pages)), "", TESTER)
     return await fleet.report(agent_id(n), report(n, 1, pages), TESTER)

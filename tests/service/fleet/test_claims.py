@@ -17,9 +17,18 @@ from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger.allocation_cases import AllocationsDelete, AllocationsReplace
 from moorage.service.ledger.provider_cases import ProviderCreate
 from moorage.store.changelog import changes_load
-from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
+from tests.service.fleet.machines import (
+    PAGES,
+    agent_desired,
+    agent_id,
+    agent_policy,
+    machine,
+    part_id,
+    ready,
+    report,
+)
 from tests.service.fleet.pair import ROUNDS, Pair, outcomes, play, refused
-from tests.service.pools import ask, spec
+from tests.service.pools import ask, pool_put, spec
 from tests.service.running import TESTER, claim, consumer_id, provider_id
 
 CLAIMS = 8
@@ -154,9 +163,9 @@ def test_claims_race_what_closes_a_machine(url: str, what: str) -> None:
                 await other.register(agent_id(n), machine(n, "boot-2"), TESTER)
             elif what == "desired":
                 spec = DesiredSpec(PAGES, goal=Goal(amount=0))
-                await other.desired(agent_id(n), spec, "", TESTER)
+                await agent_desired(other, agent_id(n), spec, "", TESTER)
             else:
-                await other.policy(agent_id(n), Action(what), "", TESTER)
+                await agent_policy(other, agent_id(n), Action(what), "", TESTER)
             assert await claims(pair, range(5_000, 5_004), n) == 0
 
         for n in range(ROUNDS):
@@ -182,7 +191,7 @@ def test_children_come_while_a_machine_is_closed(url: str) -> None:
             action = (Action.DRAIN, Action.RESUME)[n % 2]
             child = provider_id(n)
             await outcomes(
-                other.policy(agent_id(1), action, "", TESTER),
+                agent_policy(other, agent_id(1), action, "", TESTER),
                 pair.submit(ProviderCreate(child, f"child-{n}", root)),
                 pair.submit(ProviderCreate(provider_id(100 + n), f"more-{n}", root), at=1),
             )
@@ -205,15 +214,15 @@ def test_a_machine_ends_while_claims_and_reports_arrive(url: str) -> None:
             got, *found = await asyncio.gather(
                 claims(pair, numbers, n),
                 outcomes(
-                    one.policy(agent_id(n), Action.EXPUNGE, "", TESTER),
+                    agent_policy(one, agent_id(n), Action.EXPUNGE, "", TESTER),
                     other.report(agent_id(n), report(n, 2, 900), TESTER),
                 ),
             )
             assert all(isinstance(answer, Agent) for answer in found[0])
             ended, recorded, again = await outcomes(
-                one.policy(agent_id(n), Action.DECOMMISSION, "", TESTER),
+                agent_policy(one, agent_id(n), Action.DECOMMISSION, "", TESTER),
                 other.report(agent_id(n), report(n, 3, 800), TESTER),
-                other.policy(agent_id(n), Action.DECOMMISSION, "", TESTER, force=True),
+                agent_policy(other, agent_id(n), Action.DECOMMISSION, "", TESTER, force=True),
             )
             assert ended is Code.HAS_ALLOCATIONS if got and isinstance(ended, Code) else ended
             assert recorded is Code.DECOMMISSIONED or isinstance(recorded, Agent)
@@ -241,7 +250,7 @@ def test_leases_wait_for_a_machine(url: str) -> None:
         one, other = pair.fleets
         await ready(one, 1, 100)
         await one.register(agent_id(1), machine(1, "boot-2"), TESTER)
-        await pair.services[0].admission.pool_put("p", spec(100), None, TESTER)
+        await pool_put(pair.services[0].admission, "p", spec(100))
         leases = []
         for n in range(3):
             consumer: ConsumerId = consumer_id(n)

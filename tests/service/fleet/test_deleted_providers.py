@@ -20,7 +20,18 @@ from moorage.service.ledger.provider_cases import (
     ProviderUpdate,
 )
 from tests.service.fleet.alone import play
-from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
+from tests.service.fleet.machines import (
+    BOOT,
+    PAGES,
+    agent_desired,
+    agent_id,
+    agent_policy,
+    agent_put,
+    machine,
+    part_id,
+    ready,
+    report,
+)
 from tests.service.running import TESTER, Running
 
 GIVEN, CREATED = "given", "created"
@@ -31,9 +42,9 @@ async def registered(one: Running, root: str) -> ProviderId:
     fleet, named = one.service.fleet, None
     if root == GIVEN:
         named = await one.provider(1, VCPU=4)
-    await fleet.put(agent_id(1), "default", {}, None, TESTER, named)
+    await agent_put(fleet, agent_id(1), "default", {}, None, TESTER, named)
     await fleet.register(agent_id(1), machine(1, root=named), TESTER)
-    await fleet.desired(agent_id(1), DesiredSpec(PAGES, goal=Goal(amount=10)), "", TESTER)
+    await agent_desired(fleet, agent_id(1), DesiredSpec(PAGES, goal=Goal(amount=10)), "", TESTER)
     await fleet.report(agent_id(1), report(1, 1, 10), TESTER)
     return named or ProviderId(agent_id(1))
 
@@ -97,7 +108,7 @@ def test_operators_can_remove_its_agent(tmp_path: Path, root: str) -> None:
     async def scenario(one: Running) -> None:
         top = await deleted(one, root)
         for action in (Action.DRAIN, Action.EXPUNGE, Action.DECOMMISSION):
-            agent = await one.service.fleet.policy(agent_id(1), action, "gone", TESTER)
+            agent = await agent_policy(one.service.fleet, agent_id(1), action, "gone", TESTER)
         assert agent.state is State.DECOMMISSIONED
         assert not exists(one, top) and not exists(one, part_id(1))
 
@@ -131,7 +142,7 @@ def test_a_given_root_of_a_drained_machine_is_created_closed(
     async def scenario(one: Running) -> None:
         top = await registered(one, GIVEN)
         other = await one.provider(2, VCPU=4) if below else None
-        await one.service.fleet.policy(agent_id(1), Action.DRAIN, "a new fan", TESTER)
+        await agent_policy(one.service.fleet, agent_id(1), Action.DRAIN, "a new fan", TESTER)
         await one.submit(ProviderDelete(part_id(1)))
         await one.submit(ProviderDelete(top))
         if bulk:
@@ -142,7 +153,7 @@ def test_a_given_root_of_a_drained_machine_is_created_closed(
             await one.submit(InventoriesReplace(top, 0, {"VCPU": InventorySpec(4)}))
         assert withheld(one, top) == "no_provision"
         assert capacity(one, top, "VCPU") == 0
-        await one.service.fleet.policy(agent_id(1), Action.RESUME, "", TESTER)
+        await agent_policy(one.service.fleet, agent_id(1), Action.RESUME, "", TESTER)
         assert withheld(one, top) is None
         assert capacity(one, top, "VCPU") == 4
 
@@ -155,7 +166,7 @@ def test_the_root_of_an_ended_agent_is_created_open(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         top = await deleted(one, GIVEN)
         for action in (Action.EXPUNGE, Action.DECOMMISSION):
-            await one.service.fleet.policy(agent_id(1), action, "gone", TESTER)
+            await agent_policy(one.service.fleet, agent_id(1), action, "gone", TESTER)
         await one.submit(ProviderCreate(top, "again"))
         assert withheld(one, top) is None
         assert await one.service.operations.check() == []
@@ -175,8 +186,8 @@ def test_a_part_that_was_moved_away_is_closed_without_its_root(tmp_path: Path, r
         assert capacity(one, part_id(1)) == 10
         await fall_silent(one, 12)
         assert capacity(one, part_id(1)) == 0
-        await one.service.fleet.policy(agent_id(1), Action.EXPUNGE, "gone", TESTER)
-        await one.service.fleet.policy(agent_id(1), Action.DECOMMISSION, "gone", TESTER)
+        await agent_policy(one.service.fleet, agent_id(1), Action.EXPUNGE, "gone", TESTER)
+        await agent_policy(one.service.fleet, agent_id(1), Action.DECOMMISSION, "gone", TESTER)
 
     play(tmp_path, scenario)
 

@@ -2,7 +2,7 @@
 
 from moorage.service.fleet.queries import AgentFilter
 from moorage.service.ids import ids_with
-from tests.service.fleet.machines import agent_id
+from tests.service.fleet.machines import agent_id, agent_put
 from tests.service.fleet.pair import Pair, play
 from tests.service.running import TESTER
 
@@ -15,7 +15,7 @@ def test_any_name_of_a_label_is_found(url: str) -> None:
 
     async def scenario(pair: Pair) -> None:
         fleet, _ = pair.fleets
-        await fleet.put(agent_id(0), "default", {"row": "1", "a": "1"}, None, TESTER)
+        await agent_put(fleet, agent_id(0), "default", {"row": "1", "a": "1"}, None, TESTER)
 
         async def found(name: str, value: str | None = None) -> list[str]:
             wanted = AgentFilter(label=name, label_value=value)
@@ -24,7 +24,7 @@ def test_any_name_of_a_label_is_found(url: str) -> None:
 
         for n, name in enumerate(HOSTILE, 1):
             assert await found(name) == []
-            await fleet.put(agent_id(n), "default", {name: name, "row": "1"}, None, TESTER)
+            await agent_put(fleet, agent_id(n), "default", {name: name, "row": "1"}, None, TESTER)
             assert await found(name) == [agent_id(n)]
             assert await found(name, name) == [agent_id(n)]
             assert await found(name, "1") == []
@@ -39,7 +39,7 @@ def test_ids_that_begin_with_a_text(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         fleet, _ = pair.fleets
         for n in (9, 10, 11, 20):
-            await fleet.put(agent_id(n), "default", {"row": f"{n % 2}"}, None, TESTER)
+            await agent_put(fleet, agent_id(n), "default", {"row": f"{n % 2}"}, None, TESTER)
 
         async def found(prefix: str, limit: int, **more: str) -> list[str]:
             wanted = AgentFilter(ids=ids_with(prefix), **more)  # type: ignore[arg-type] # of str

@@ -9,7 +9,17 @@ from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import Goal
 from moorage.core.service_time import When
 from moorage.service.fleet.policy_cases import GroupPut
-from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready
+from tests.service.fleet.machines import (
+    PAGES,
+    agent_desired,
+    agent_enroll,
+    agent_id,
+    agent_put,
+    group_delete,
+    machine,
+    part_id,
+    ready,
+)
 from tests.service.fleet.pair import ROUNDS, Pair, outcomes, play, refused
 from tests.service.running import TESTER
 from tests.support import cluster
@@ -25,7 +35,7 @@ def test_a_deleted_group_is_forgotten_although_it_was_missed() -> None:
         await one.group_put("rack", {}, TESTER)
         await pair.caught_up()
         known = other.directory.group("rack")
-        await one.group_delete("rack", TESTER)
+        await group_delete(one, "rack", TESTER)
         await pair.caught_up()
         now = Instant(pair.clock.now())
         other.directory.note(Changes(groups={"rack": known}), When(now, now, now))
@@ -44,14 +54,14 @@ def test_a_group_is_deleted_while_agents_come(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         one, other = pair.fleets
         await ready(one, 1)
-        await one.desired(agent_id(1), DesiredSpec(PAGES), "", TESTER)
+        await agent_desired(one, agent_id(1), DesiredSpec(PAGES), "", TESTER)
         for n in range(ROUNDS):
             name = f"rack-{n}"
             await one.group_put(name, {PAGES: Goal(amount=10 + n)}, TESTER)
             found = await outcomes(
-                one.group_delete(name, TESTER),
-                other.put(agent_id(1), name, {}, None, TESTER),
-                other.enroll(agent_id(100 + n), name, {}, TESTER),
+                group_delete(one, name, TESTER),
+                agent_put(other, agent_id(1), name, {}, None, TESTER),
+                agent_enroll(other, agent_id(100 + n), name, {}, TESTER),
                 other.register(agent_id(1), machine(1, f"boot-{n + 2}"), TESTER),
             )
             assert found[0] in (None, Code.GROUP_IN_USE)
@@ -61,7 +71,7 @@ def test_a_group_is_deleted_while_agents_come(url: str) -> None:
             assert agent.parts[part_id(1)].classes[PAGES].desired == expected
             assert (found[0] is None) == (not group.desired)
             with refused(Code.GROUP_IN_USE):
-                await other.group_delete(name, TESTER)
+                await group_delete(other, name, TESTER)
 
     play(url, scenario)
 
@@ -72,7 +82,7 @@ def test_members_follow_although_a_process_was_killed(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         for n in (1, 2):
             await ready(pair.fleets[0], n)
-        await pair.fleets[0].desired(agent_id(1), DesiredSpec(PAGES), "", TESTER)
+        await agent_desired(pair.fleets[0], agent_id(1), DesiredSpec(PAGES), "", TESTER)
         await pair.submit(GroupPut("default", {PAGES: Goal(amount=70)}, TESTER))
         assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == 0
         await pair.end()
@@ -92,16 +102,16 @@ def test_members_that_come_while_the_defaults_change(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         one, other = pair.fleets
         await ready(other, 1)
-        await other.desired(agent_id(1), DesiredSpec(PAGES), "", TESTER)
+        await agent_desired(other, agent_id(1), DesiredSpec(PAGES), "", TESTER)
         for n in range(2, ROUNDS):
-            await one.put(agent_id(1), "default", {}, None, TESTER)
+            await agent_put(one, agent_id(1), "default", {}, None, TESTER)
             await outcomes(
-                other.put(agent_id(1), "rack", {}, None, TESTER),
+                agent_put(other, agent_id(1), "rack", {}, None, TESTER),
                 one.group_put("rack", {PAGES: Goal(amount=n)}, TESTER),
             )
             assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == n
-            await other.put(agent_id(1), "default", {}, None, TESTER)
-            await other.put(agent_id(1), "rack", {}, None, TESTER)
+            await agent_put(other, agent_id(1), "default", {}, None, TESTER)
+            await agent_put(other, agent_id(1), "rack", {}, None, TESTER)
             await one.group_put("rack", {PAGES: Goal(amount=100 + n)}, TESTER)
             assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == 100 + n
 

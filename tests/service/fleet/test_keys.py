@@ -29,8 +29,8 @@ from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.fleet import agent_cases, deletion_cases, liveness_cases, policy_cases
-from moorage.service.fleet.agent_case import AgentCase
+from moorage.service.fleet import agent_cases, liveness_cases, policy_cases, reporter_cases
+from moorage.service.fleet.agent_cases import AgentCase
 from moorage.service.fleet.liveness_cases import GroupCase
 from moorage.service.fleet.reporter_cases import (
     Join,
@@ -78,7 +78,7 @@ EVERYTHING = Keys(
 GONE = DeletedGroup(GROUP, Instant(0), 0, 0)
 
 
-class ClearWhatIsLeft(deletion_cases.ClearUnit):
+class ClearWhatIsLeft(reporter_cases.ClearUnit):
     """Clears the last deletion, whenever that was."""
 
     def decide(self, world: World, when: When) -> Changes:
@@ -164,9 +164,9 @@ def _drawn_reporters(dice: Random) -> list[Callable[[], UseCase[Any]]]:
         partial(Observe, GROUP, ["c"], Instant(dice.randrange(9)), ""),
         partial(PinNodes, GROUP, [provider_id(1)], dice.choice((None, "a")), TESTER),
         *[partial(ReportUnit, sender, nodes, TESTER)] * 4,
-        partial(deletion_cases.GroupDelete, GROUP, TESTER),
+        partial(reporter_cases.GroupDelete, GROUP, TESTER),
         *[partial(ClearWhatIsLeft, GONE, [*uuids], [*uuids], dice.random() < 0.5)] * 2,
-        partial(deletion_cases.ForgetDeleted, GONE),
+        partial(reporter_cases.ForgetDeleted, GONE),
     ]
     return cases
 
@@ -220,7 +220,7 @@ class Twice:
 
 
 def _kind(work: Any) -> type:
-    return deletion_cases.ClearUnit if isinstance(work, ClearWhatIsLeft) else type(work)
+    return reporter_cases.ClearUnit if isinstance(work, ClearWhatIsLeft) else type(work)
 
 
 def _loads(item: Item) -> bool:

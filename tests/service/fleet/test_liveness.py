@@ -14,7 +14,16 @@ from moorage.service.fleet.service import Fleet
 from moorage.store.api import Unavailable
 from moorage.store.open import open_engine
 from tests.service.fleet.alone import play
-from tests.service.fleet.machines import BOOT, PAGES, agent_id, part_id, ready
+from tests.service.fleet.machines import (
+    BOOT,
+    PAGES,
+    agent_id,
+    agent_policy,
+    agent_put,
+    group_wait,
+    part_id,
+    ready,
+)
 from tests.service.fleet.pair import Pair
 from tests.service.fleet.pair import play as play_both
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, Running, fatal, running
@@ -182,7 +191,7 @@ def test_an_agent_that_changes_its_group_during_a_sweep_is_not_lost(tmp_path: Pa
         silent = fleet.directory.get(agent_id(20))
         assert silent is not None and silent.liveness is Liveness.LATE
         counts = fleet.liveness_loop._counts()
-        await fleet.put(agent_id(20), "rack", {}, None, TESTER)
+        await agent_put(fleet, agent_id(20), "rack", {}, None, TESTER)
         await fleet.liveness_loop.sweep([(silent, Liveness.LOST)], counts)
         assert liveness(fleet, 20) is Liveness.LATE
         await passing(one, SECOND, *range(6))
@@ -214,7 +223,7 @@ def test_an_operator_decides_about_a_suspect_group(tmp_path: Path) -> None:
         for n in range(10):
             await ready(fleet, n)
         await passing(one, 4 * TTL, *range(6))
-        await fleet.group_wait("default", 600 * SECOND, TESTER)
+        await group_wait(fleet, "default", 600 * SECOND, TESTER)
         await passing(one, 5 * SECOND, *range(10))
         assert fleet.directory.groups()[0].suspect_since is not None
         await passing(one, 2 * TTL, *range(6))
@@ -300,7 +309,7 @@ def test_a_drain_ends_at_its_time(tmp_path: Path) -> None:
         fleet = one.service.fleet
         await ready(fleet, 1)
         until = Instant(one.clock.now() + 60 * SECOND)
-        await fleet.policy(agent_id(1), Action.DRAIN, "a new fan", TESTER, until=until)
+        await agent_policy(fleet, agent_id(1), Action.DRAIN, "a new fan", TESTER, until=until)
         assert offered(one.service, 1) == (0, True)
         await passing(one, 59 * SECOND, 1)
         assert offered(one.service, 1) == (0, True)

@@ -12,7 +12,15 @@ from moorage.core.fleet.policy import Action
 from moorage.serve.metrics import FleetMetrics
 from moorage.service.fleet.directory import FAILURE_CODES
 from moorage.service.fleet.service import Fleet
-from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
+from tests.service.fleet.machines import (
+    PAGES,
+    agent_id,
+    agent_policy,
+    machine,
+    part_id,
+    ready,
+    report,
+)
 from tests.service.running import TESTER, running
 
 
@@ -30,7 +38,7 @@ def test_agents_and_their_reservoirs(tmp_path: Path) -> None:
             fleet = one.service.fleet
             for n in range(3):
                 await ready(fleet, n)
-            await fleet.policy(agent_id(0), Action.DRAIN, "", TESTER)
+            await agent_policy(fleet, agent_id(0), Action.DRAIN, "", TESTER)
             failed = replace(
                 report(1, 2, 40),
                 failure=Failure("hugepages_short", "fragmented", 3, one.clock.now()),

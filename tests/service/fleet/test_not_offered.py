@@ -10,7 +10,17 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
 from moorage.service.fleet.not_offered import not_offering
 from tests.service.fleet.alone import play
-from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready, report
+from tests.service.fleet.machines import (
+    PAGES,
+    agent_desired,
+    agent_id,
+    agent_policy,
+    agent_put,
+    machine,
+    part_id,
+    ready,
+    report,
+)
 from tests.service.running import TESTER, Running, claim
 
 Found = dict[int, tuple[ProviderId, str, str]]
@@ -42,8 +52,8 @@ def test_each_reason(tmp_path: Path) -> None:
         fleet = one.service.fleet
         for n in range(1, 8):
             await ready(fleet, n)
-        await fleet.policy(agent_id(2), Action.DRAIN, "new disks", TESTER)
-        await fleet.policy(agent_id(3), Action.EXPUNGE, "burnt", TESTER)
+        await agent_policy(fleet, agent_id(2), Action.DRAIN, "new disks", TESTER)
+        await agent_policy(fleet, agent_id(3), Action.EXPUNGE, "burnt", TESTER)
         await fleet.register(agent_id(4), machine(4, "boot-2"), TESTER)
         await fleet.report(agent_id(5), report(5, 2, 60), TESTER)
         await fleet.report(agent_id(6), report(6, 2, 0), TESTER)
@@ -76,7 +86,7 @@ def test_what_would_not_serve_anyway_is_not_named(tmp_path: Path) -> None:
             await ready(fleet, n, pages=50 if n == 1 else 100)
         await one.submit(claim(1, part_id(2), **{PAGES: 40}))
         for n in (1, 2, 3):
-            await fleet.policy(agent_id(n), Action.DRAIN, "", TESTER)
+            await agent_policy(fleet, agent_id(n), Action.DRAIN, "", TESTER)
         assert {*await found(one, needing(80))} == {3}
         assert {*await found(one, needing(60))} == {2, 3}
         ssd = TraitFilter((), frozenset({"STORAGE_DISK_SSD"}))
@@ -97,14 +107,14 @@ def test_the_whole_tree_of_a_drained_host(tmp_path: Path) -> None:
     async def scenario(one: Running) -> None:
         fleet = one.service.fleet
         root = await one.provider(1, VCPU=8)
-        await fleet.put(agent_id(1), "default", {}, None, TESTER, root)
+        await agent_put(fleet, agent_id(1), "default", {}, None, TESTER, root)
         await fleet.register(agent_id(1), machine(1, root=root), TESTER)
         spec = DesiredSpec(PAGES, goal=Goal(amount=100))
-        await fleet.desired(agent_id(1), spec, "", TESTER)
+        await agent_desired(fleet, agent_id(1), spec, "", TESTER)
         vcpus = CandidateQuery((Group("", {"VCPU": 4}, TraitFilter(), AggregateFilter()),))
         assert await found(one, vcpus) == {}
         assert await found(one, needing(80)) == {1: (part_id(1), PAGES, "preparing")}
-        await fleet.policy(agent_id(1), Action.DRAIN, "", TESTER)
+        await agent_policy(fleet, agent_id(1), Action.DRAIN, "", TESTER)
         assert await found(one, vcpus) == {1: (root, "VCPU", "no_provision")}
 
     play(tmp_path, scenario)

@@ -25,7 +25,18 @@ from moorage.service.ledger.provider_cases import (
     ProviderUpdate,
 )
 from moorage.service.ledger.vocabulary_cases import ClassEnsure, ClassRename
-from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
+from tests.service.fleet.machines import (
+    BOOT,
+    PAGES,
+    agent_desired,
+    agent_id,
+    agent_policy,
+    agent_put,
+    machine,
+    part_id,
+    ready,
+    report,
+)
 from tests.service.fleet.pair import Pair, play, refused
 from tests.service.running import TESTER, claim, consumer_id, provider_id
 
@@ -35,9 +46,9 @@ TTL = 10 * SECOND
 async def given(pair: Pair, n: int, pages: int = 100) -> ProviderId:
     """Make the n-th machine offer pages below a root that others have created."""
     root, fleet = await pair.provider(n, VCPU=8), pair.fleets[0]
-    await fleet.put(agent_id(n), "default", {}, None, TESTER, root)
+    await agent_put(fleet, agent_id(n), "default", {}, None, TESTER, root)
     await fleet.register(agent_id(n), machine(n, root=root), TESTER)
-    await fleet.desired(agent_id(n), DesiredSpec(PAGES, goal=Goal(amount=pages)), "", TESTER)
+    await agent_desired(fleet, agent_id(n), DesiredSpec(PAGES, goal=Goal(amount=pages)), "", TESTER)
     await fleet.report(agent_id(n), report(n, 1, pages), TESTER)
     return root
 
@@ -174,7 +185,7 @@ def test_a_root_that_moves_keeps_its_machine(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         await ready(pair.fleets[0], 1)
         root = await given(pair, 2)
-        await pair.fleets[1].policy(agent_id(1), Action.DRAIN, "", TESTER)
+        await agent_policy(pair.fleets[1], agent_id(1), Action.DRAIN, "", TESTER)
         above = ProviderId(agent_id(1))
         await pair.submit(ProviderUpdate(root, "name-2", True, above, True), at=1)
         assert await withheld(pair, part_id(2)) == "no_provision"
@@ -237,9 +248,9 @@ def test_what_clients_do_to_one_machine_harms_no_other(
             assert (await pair.agent(n)).liveness is Liveness.LATE
         assert await pair.offered(2) == 0
         await pair.fleets[1].group_put("default", {PAGES: Goal(amount=5)}, TESTER)
-        await fleet.put(agent_id(1), "rack", {"a": "b"}, None, TESTER)
+        await agent_put(fleet, agent_id(1), "rack", {"a": "b"}, None, TESTER)
         for action in Action.DRAIN, Action.RESUME, Action.EXPUNGE, Action.DECOMMISSION:
-            await fleet.policy(agent_id(1), action, "", TESTER)
+            await agent_policy(fleet, agent_id(1), action, "", TESTER)
         assert (await pair.agent(1)).state is State.DECOMMISSIONED
 
     play(url, scenario)
@@ -270,9 +281,9 @@ def test_a_part_that_a_client_creates_again_sells_nothing_more(url: str) -> None
         root = await given(pair, 1)
         await pair.submit(ProviderDelete(part_id(1)))
         await pair.submit(ProviderCreate(part_id(1), "other", root))
-        await fleet.policy(agent_id(1), Action.DRAIN, "", TESTER)
+        await agent_policy(fleet, agent_id(1), Action.DRAIN, "", TESTER)
         await pair.submit(InventoriesReplace(part_id(1), 1, {PAGES: InventorySpec(900)}))
-        await fleet.policy(agent_id(1), Action.RESUME, "", TESTER)
+        await agent_policy(fleet, agent_id(1), Action.RESUME, "", TESTER)
         assert await pair.offered(1) == 100
 
     play(url, scenario)
@@ -287,10 +298,10 @@ def test_a_machine_whose_moved_part_is_used_does_not_end(url: str) -> None:
         await pair.submit(claim(1, part_id(1), **{PAGES: 10}))
         move = ProviderUpdate(part_id(1), "moved", move=True, parent=other, free=True)
         await pair.submit(move, at=1)
-        await fleet.policy(agent_id(1), Action.EXPUNGE, "", TESTER)
+        await agent_policy(fleet, agent_id(1), Action.EXPUNGE, "", TESTER)
         with refused(Code.HAS_ALLOCATIONS):
-            await fleet.policy(agent_id(1), Action.DECOMMISSION, "", TESTER)
-        ended = await fleet.policy(agent_id(1), Action.DECOMMISSION, "", TESTER, force=True)
+            await agent_policy(fleet, agent_id(1), Action.DECOMMISSION, "", TESTER)
+        ended = await agent_policy(fleet, agent_id(1), Action.DECOMMISSION, "", TESTER, force=True)
         assert ended.state is State.DECOMMISSIONED
 
     play(url, scenario)

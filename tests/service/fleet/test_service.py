@@ -14,7 +14,19 @@ from moorage.core.fleet.starts import Reason
 from moorage.service.clock import SystemClock
 from moorage.service.ledger.allocation_cases import AllocationsDelete
 from tests.service.batch.test_shared import HoldingEngine
-from tests.service.fleet.machines import BOOT, PAGES, agent_id, machine, part_id, ready, report
+from tests.service.fleet.machines import (
+    BOOT,
+    PAGES,
+    agent_desired,
+    agent_enroll,
+    agent_id,
+    agent_policy,
+    agent_put,
+    machine,
+    part_id,
+    ready,
+    report,
+)
 from tests.service.fleet.pair import ROUNDS, Pair, outcomes, play, refused
 from tests.service.running import TESTER, claim, consumer_id
 
@@ -33,9 +45,12 @@ def test_one_of_two_creations_counts(url: str) -> None:
         one, other = pair.fleets
         for n in range(ROUNDS):
             found = await outcomes(
-                *(fleet.enroll(agent_id(n), f"group-{n}", {}, TESTER) for fleet in (one, other)),
-                one.put(agent_id(100 + n), f"group-{n}", {}, None, TESTER),
-                other.put(agent_id(200 + n), f"group-{n}", {}, None, TESTER),
+                *(
+                    agent_enroll(fleet, agent_id(n), f"group-{n}", {}, TESTER)
+                    for fleet in (one, other)
+                ),
+                agent_put(one, agent_id(100 + n), f"group-{n}", {}, None, TESTER),
+                agent_put(other, agent_id(200 + n), f"group-{n}", {}, None, TESTER),
             )
             assert sorted(isinstance(answer, Agent) for answer in found[:2]) == [False, True]
             assert Code.AGENT_EXISTS in found
@@ -142,7 +157,7 @@ def test_what_is_desired_races_a_report(url: str) -> None:
             desired, there = 10 + 7 * n, 60 + n
             spec = DesiredSpec(PAGES, goal=Goal(amount=desired))
             found = await outcomes(
-                one.desired(agent_id(1), spec, "", TESTER),
+                agent_desired(one, agent_id(1), spec, "", TESTER),
                 other.report(agent_id(1), report(1, n + 2, there), TESTER),
             )
             assert all(isinstance(answer, Agent) for answer in found)
@@ -172,10 +187,10 @@ def test_lost_answers(url: str, restarts: bool) -> None:
         assert await pair.revision() == before
 
     async def scenario(pair: Pair) -> None:
-        await pair.fleets[0].put(agent_id(1), "default", {}, None, TESTER)
+        await agent_put(pair.fleets[0], agent_id(1), "default", {}, None, TESTER)
         await repeated(pair, "register")
         spec = DesiredSpec(PAGES, goal=Goal(amount=100))
-        await pair.fleets[1].desired(agent_id(1), spec, "", TESTER)
+        await agent_desired(pair.fleets[1], agent_id(1), spec, "", TESTER)
         await repeated(pair, "report")
         await repeated(pair, "register")
         assert await pair.offered(1) == 100
@@ -278,16 +293,16 @@ def test_audit_rows(url: str) -> None:
         await ready(one, 1)
         for fleet in (one, other):
             for _ in range(2):
-                await fleet.policy(agent_id(1), Action.DRAIN, "fans", TESTER)
+                await agent_policy(fleet, agent_id(1), Action.DRAIN, "fans", TESTER)
         await outcomes(
-            *(fleet.policy(agent_id(1), Action.RESUME, "", TESTER) for fleet in pair.fleets)
+            *(agent_policy(fleet, agent_id(1), Action.RESUME, "", TESTER) for fleet in pair.fleets)
         )
         await outcomes(
-            *(fleet.policy(agent_id(1), Action.EXPUNGE, "", TESTER) for fleet in pair.fleets)
+            *(agent_policy(fleet, agent_id(1), Action.EXPUNGE, "", TESTER) for fleet in pair.fleets)
         )
         with refused(Code.POLICY_FINAL):
-            await other.policy(agent_id(1), Action.RESUME, "", TESTER)
-        await other.policy(agent_id(1), Action.DECOMMISSION, "", TESTER)
+            await agent_policy(other, agent_id(1), Action.RESUME, "", TESTER)
+        await agent_policy(other, agent_id(1), Action.DECOMMISSION, "", TESTER)
         assert await pair.actions(agent_id(1)) == [
             "agent.create",
             "agent.desired",
@@ -310,7 +325,7 @@ def test_a_drain_ends_while_nothing_runs(url: str) -> None:
         assert await pair.offered(1) == 100
         pair.clock.at = SystemClock().now()
         until = Instant(pair.clock.now() + SECOND)
-        await fleet.policy(agent_id(1), Action.DRAIN, "fans", TESTER, until=until)
+        await agent_policy(fleet, agent_id(1), Action.DRAIN, "fans", TESTER, until=until)
         assert await pair.offered(1) == 0
         await pair.end()
         await pair.start()

@@ -14,7 +14,17 @@ from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import ProviderId
 from moorage.core.limits import NAME_LENGTH_MAX
 from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete
-from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, report
+from tests.service.fleet.machines import (
+    PAGES,
+    agent_desired,
+    agent_enroll,
+    agent_id,
+    agent_policy,
+    agent_put,
+    machine,
+    part_id,
+    report,
+)
 from tests.service.fleet.pair import ROUNDS, Pair, play, refused
 from tests.service.running import TESTER, claim
 
@@ -31,18 +41,18 @@ def described(n: int, root: str, hostname: str) -> RegisterSpec:
 async def offering(pair: Pair, n: int, spec: RegisterSpec) -> None:
     """Let the n-th agent offer 100 pages."""
     fleet = pair.fleets[n % 2]
-    await fleet.put(agent_id(n), "default", {}, None, TESTER, spec.root)
+    await agent_put(fleet, agent_id(n), "default", {}, None, TESTER, spec.root)
     await fleet.register(agent_id(n), spec, TESTER)
     wanted = DesiredSpec(PAGES, goal=Goal(amount=100))
-    await fleet.desired(agent_id(n), wanted, "", TESTER)
+    await agent_desired(fleet, agent_id(n), wanted, "", TESTER)
     await fleet.report(agent_id(n), report(n, 1, 100, spec.boot_id), TESTER)
 
 
 async def end(pair: Pair, n: int, *, force: bool = False) -> None:
     """Decommission the n-th agent."""
     fleet = pair.fleets[0]
-    await fleet.policy(agent_id(n), Action.EXPUNGE, "replaced", TESTER)
-    await fleet.policy(agent_id(n), Action.DECOMMISSION, "replaced", TESTER, force=force)
+    await agent_policy(fleet, agent_id(n), Action.EXPUNGE, "replaced", TESTER)
+    await agent_policy(fleet, agent_id(n), Action.DECOMMISSION, "replaced", TESTER, force=force)
 
 
 async def names(pair: Pair, uuids: list[ProviderId]) -> list[str]:
@@ -129,7 +139,7 @@ def test_two_agents_want_one_tree(url: str, is_above: bool) -> None:
             first, second = 10 * number + 1, 10 * number + 2
             wanted = {first: top, second: below if is_above else top}
             for n, root in wanted.items():
-                await pair.fleets[0].put(agent_id(n), "default", {}, None, TESTER, root)
+                await agent_put(pair.fleets[0], agent_id(n), "default", {}, None, TESTER, root)
 
             async def register(n: int, root: ProviderId) -> Agent | Error:
                 try:
@@ -152,7 +162,7 @@ def test_an_enrolled_agent_takes_no_names(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         one, other = pair.fleets
         uuid, root = agent_id(1), ProviderId(agent_id(1))
-        await one.enroll(uuid, "default", {}, TESTER)
+        await agent_enroll(one, uuid, "default", {}, TESTER)
         await other.register(uuid, machine(1), TESTER)
         await one.report(uuid, report(1, 1, 10), TESTER)
         names = {uuid: ProviderId(str(uuid4())) for uuid in ("host-1", "host-1_numa0")}
@@ -160,10 +170,10 @@ def test_an_enrolled_agent_takes_no_names(url: str) -> None:
         for name, taken in names.items():
             await pair.submit(ProviderCreate(taken, name))
         with refused(Code.DUPLICATE_PROVIDER):
-            await other.policy(uuid, Action.RESUME, "", TESTER)
+            await agent_policy(other, uuid, Action.RESUME, "", TESTER)
         for taken in names.values():
             await pair.submit(ProviderDelete(taken))
-        await other.policy(uuid, Action.RESUME, "", TESTER)
+        await agent_policy(other, uuid, Action.RESUME, "", TESTER)
         assert len(await existing(pair, root, part_id(1))) == 2
 
     play(url, scenario)
@@ -175,10 +185,10 @@ def test_a_root_that_nova_has_created_meanwhile(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         one, other = pair.fleets
         uuid, root = agent_id(1), ProviderId(agent_id(1))
-        await one.enroll(uuid, "default", {}, TESTER)
+        await agent_enroll(one, uuid, "default", {}, TESTER)
         await other.register(uuid, machine(1), TESTER)
         await pair.submit(ProviderCreate(root, "host-1"))
-        await other.policy(uuid, Action.RESUME, "", TESTER)
+        await agent_policy(other, uuid, Action.RESUME, "", TESTER)
         with refused(Code.ROOT_TAKEN):
             await one.register(uuid, machine(1), TESTER)
         after = await one.register(uuid, machine(1, root=root), TESTER)

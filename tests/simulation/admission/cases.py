@@ -9,14 +9,13 @@ from msgspec import structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, PoolSpec, Slot
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases, line_cases, pool_cases
-from moorage.service.admission.ending import revoke_cases
+from moorage.service.admission import ending, lease_cases, pool_cases
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import LeaseAllocations, request_from, text_of
 from moorage.service.batch.use_case import UseCase
@@ -63,7 +62,7 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
     """Return the use case for a call."""
     match call:
         case do.Ask():
-            return lease_cases.LeaseAsk(LeaseId(""), ask=_ask(call, new_id()))
+            return lease_cases.LeaseAcquire(LeaseId(""), request=_ask(call, new_id()))
         case do.Poll(lease):
             return lease_cases.LeasePoll(lease, scan=True)
         case do.Renew(lease, owner, token):
@@ -71,18 +70,17 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
         case do.Release(lease, owner, token):
             return lease_cases.LeaseRelease(lease, Proof(owner, token))
         case do.Revoke(lease):
-            return revoke_cases.LeaseRevoke(lease, "", by=lease_cases.OnBehalf(OPERATOR))
+            return ending.LeaseRevoke(lease, "", by=lease_cases.OnBehalf(OPERATOR))
         case do.Move(lease, _, _, priority):
-            return line_cases.TicketMove(lease, priority, by=lease_cases.OnBehalf(OPERATOR))
+            return lease_cases.TicketMove(lease, priority, by=lease_cases.OnBehalf(OPERATOR))
         case do.Force(lease):
-            return line_cases.TicketForce(lease, by=lease_cases.OnBehalf(OPERATOR))
+            return lease_cases.TicketForce(lease, by=lease_cases.OnBehalf(OPERATOR))
         case do.Hold(lease, owner, token, hold, at_most):
             return lease_cases.LeaseHold(lease, Proof(owner, token), hold, at_most)
         case do.Retry(lease, owner, token, ask):
             proof = Proof(owner, token)
-            fresh = new_id()
             return lease_cases.LeaseRetry(
-                LeaseId(""), lease, ask.owner, proof, fresh, ask.key, OPERATOR
+                lease, ask.owner, proof, ask.key, OPERATOR, fresh=new_id()
             )
         case do.Report(lease, owner, token, result):
             return lease_cases.LeaseOutcome(lease, Proof(owner, token), result, "")
@@ -102,8 +100,8 @@ def _pool_case(call: do.Call, memory: Memory) -> UseCase[Any]:
     raise AssertionError(call)
 
 
-def _ask(ask: do.Ask, lease: LeaseId) -> Ask:
-    return Ask(
+def _ask(ask: do.Ask, lease: LeaseId) -> LeaseRequest:
+    return LeaseRequest(
         id=lease,
         owner=ask.owner,
         key=ask.key,

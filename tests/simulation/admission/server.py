@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.core import service_time
-from moorage.core.admission import expiry, leases, pools, retries
+from moorage.core.admission import expiry, leases, lines, pools
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.line import forcing, moving
 from moorage.core.admission.model import Lease, Pool, PoolSpec
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -127,7 +126,7 @@ class Server:
     ) -> tuple[Changes, Any]:
         match call:
             case do.Ask():
-                made, asked = leases.ask(facts, moment, self._ask(call, moment))
+                made, asked = leases.acquire(facts, moment, self._ask(call, moment))
                 if made:
                     return made, asked
                 return leases.repeat(facts, moment, asked, Instant(moment.alive + call.patience))
@@ -142,16 +141,16 @@ class Server:
             case do.Revoke(lease):
                 return leases.release(facts, moment, wall, lease, Proof(None, None), "revoked")
             case do.Move(lease, _, _, priority):
-                return moving.move(facts, lease, priority)
+                return lines.move(facts, lease, priority)
             case do.Force(lease):
-                return forcing.force(facts, moment, lease)
+                return lines.force(facts, moment, lease)
             case do.Hold(lease, owner, token, hold, at_most):
                 proof = Proof(owner, token)
                 return leases.hold(facts, moment, lease, proof, hold, at_most=at_most)
             case do.Retry(lease, owner, token, ask):
                 new = self._ask(ask, moment)
-                wish = retries.Retry(new)
-                return retries.retry(facts, moment, wall, lease, Proof(owner, token), wish)
+                wish = leases.Retry(new)
+                return leases.retry(facts, moment, wall, lease, Proof(owner, token), wish)
             case do.Report(lease, owner, token, result):
                 return leases.outcome(facts, moment, lease, Proof(owner, token), result, "")
             case do.PoolPut(name, spec):
@@ -164,8 +163,8 @@ class Server:
                 return expiry.sweep(facts, moment, wall, facts.due)
         raise AssertionError(call)
 
-    def _ask(self, ask: do.Ask, moment: Moment) -> Ask:
-        return Ask(
+    def _ask(self, ask: do.Ask, moment: Moment) -> LeaseRequest:
+        return LeaseRequest(
             id=self.new_id(),
             owner=ask.owner,
             key=ask.key,

@@ -19,8 +19,8 @@ from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.service_time import Moment, Timeline, When, moment_of
-from moorage.service.admission.lease_cases import LeaseAt
 from moorage.service.admission.lease_cases import Sweep as SweepCase
+from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
 from moorage.store.admission import rows
 from moorage.store.admission.changes import KINDS
@@ -195,7 +195,7 @@ class ServiceSimulation(Simulation):
             return UNKNOWN if answer.code == Code.UNAVAILABLE else Refused(answer.code)
         if isinstance(answer, BaseException):
             raise answer
-        if not isinstance(answer, LeaseAt):
+        if not isinstance(answer, LeaseView):
             return None
         lease = cases.plain_lease(answer.lease)
         until = lease.heard_until if lease.state == "granted" else None

@@ -12,19 +12,18 @@ from typing import Any
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, LEASED, Need, PoolSpec, Slot, due_of
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.pools import new_pool
-from moorage.core.admission.requests import Ask, Proof
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import lease_cases
-from moorage.service.admission.ending import revoke_cases
-from moorage.service.admission.presence.presence_cases import LeasesConfirm
+from moorage.service.admission import ending, lease_cases
+from moorage.service.admission.confirmations import LeasesConfirm
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases
@@ -287,16 +286,16 @@ class SlotsPlay:
     # Native clients.
 
     def _ask(self, ticket: naive.Lease, owner: str, key: str) -> Any:
-        ask = Ask(
+        ask = LeaseRequest(
             id=LeaseId(ticket.id),
             owner=owner,
             key=key,
             digest=f"{ticket.pool} {ticket.units}",
             needs=(Need(ticket.pool, ticket.units),),
             patience=ticket.patience,
-            attended=owner == OWNER,
+            attended=owner == LEASE_PROXY,
         )
-        return self._do(lease_cases.LeaseAsk(LeaseId(""), ask=ask))
+        return self._do(lease_cases.LeaseAcquire(LeaseId(""), request=ask))
 
     def _native(self) -> None:
         pool = self.dice.choice(POOLS)
@@ -350,7 +349,7 @@ class SlotsPlay:
     def _revokes(self) -> None:
         by = lease_cases.OnBehalf(OPERATOR)
         if (lease := self._some("granted")) is not None:
-            self._do(revoke_cases.LeaseRevoke(LeaseId(lease.id), "", by=by))
+            self._do(ending.LeaseRevoke(LeaseId(lease.id), "", by=by))
             self.model.end(lease, "revoked")
         self.model.admit()
 
@@ -359,7 +358,7 @@ class SlotsPlay:
         lease = self._some("granted", "revoked", "hold_over", kind=PROXY)
         if lease is not None:
             more = {"pools": frozenset({lease.pool}), "by": lease_cases.OnBehalf(OPERATOR)}
-            self._do(revoke_cases.HolderGone(LeaseId(lease.id), "", **more))
+            self._do(ending.HolderGone(LeaseId(lease.id), "", **more))
             self.model.holder_gone(lease)
             self.model.admit()
 
@@ -368,9 +367,9 @@ class SlotsPlay:
     def _proxy(self) -> None:
         pool = self.dice.choice(POOLS)
         rules = self.model.rules[pool]
-        ticket = self._ticket(PROXY, OWNER, pool, hold=rules.hold)
+        ticket = self._ticket(PROXY, LEASE_PROXY, pool, hold=rules.hold)
         ticket.deadline += naive.PRESENCE
-        self._ask(ticket, OWNER, ticket.id)
+        self._ask(ticket, LEASE_PROXY, ticket.id)
         self.model.arrive(ticket)
         self.model.admit()
 

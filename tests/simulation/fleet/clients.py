@@ -27,7 +27,14 @@ from moorage.service.fair_turns import Pieces
 from moorage.service.ledger import provider_cases as cases
 from moorage.service.ledger.allocation_cases import AllocationsDelete, AllocationsReplace, Reshape
 from moorage.service.ledger.bulk import providers_upsert
-from tests.service.fleet.machines import PAGES, agent_id, part_id
+from tests.service.fleet.machines import (
+    PAGES,
+    agent_desired,
+    agent_id,
+    agent_policy,
+    agent_put,
+    part_id,
+)
 from tests.service.running import TESTER, ManualClock, Running, consumer_id, provider_id, running
 
 LARGE = "CUSTOM_HUGEPAGES_1GB"
@@ -153,7 +160,7 @@ class ClientSimulation:
     async def put(self, n: int) -> None:
         """Create an agent, or move it to another group."""
         group = self.random.choice(["default", "rack"])
-        await self.one.service.fleet.put(agent_id(n), group, {}, None, TESTER, self.given(n))
+        await agent_put(self.one.service.fleet, agent_id(n), group, {}, None, TESTER, self.given(n))
 
     def given(self, n: int) -> ProviderId | None:
         """Return the root that an operator gives a machine; None: the server creates it."""
@@ -237,7 +244,7 @@ class ClientSimulation:
             goal = random.choice([None, Goal(0), Goal(10), Goal(5), Goal(percent=50)])
             self.note("desired", n, pair, goal)
             where = random.choice([None, part_id(n, pair[0])])
-            await fleet.desired(agent_id(n), DesiredSpec(pair[1], where, goal), "", TESTER)
+            await agent_desired(fleet, agent_id(n), DesiredSpec(pair[1], where, goal), "", TESTER)
         elif what < 0.5:
             await self.put(n)
         else:
@@ -245,7 +252,7 @@ class ClientSimulation:
             (action,) = random.choices([*Action], weights)
             self.note(action, n)
             force = random.random() < 0.5
-            await fleet.policy(agent_id(n), action, "", TESTER, force=force)
+            await agent_policy(fleet, agent_id(n), action, "", TESTER, force=force)
 
     async def group(self) -> None:
         """An operator changes the defaults of a group."""

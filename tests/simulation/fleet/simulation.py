@@ -24,7 +24,7 @@ from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.allocation_cases import AllocationsDelete, AllocationsReplace
 from moorage.service.ledger.provider_cases import InventoryUpdate
 from tests.core.fleet.build import failure
-from tests.service.fleet.machines import PAGES, machine
+from tests.service.fleet.machines import PAGES, agent_desired, agent_policy, agent_put, machine
 from tests.service.running import TESTER, ManualClock, Running, consumer_id, running
 from tests.simulation.fleet.auditor import Auditor, Violation, check
 from tests.simulation.fleet.machine import ELIGIBLE, Machine, Message
@@ -114,7 +114,7 @@ class FleetSimulation:
         """Create the agents, in two groups."""
         for n, one in self.machines.items():
             group = "rack" if n % 3 == 0 else "default"
-            await self.fleet.put(one.uuid, group, {}, None, TESTER)
+            await agent_put(self.fleet, one.uuid, group, {}, None, TESTER)
             self.auditor.created(n, group)
 
     async def step(self, number: int) -> None:
@@ -296,7 +296,7 @@ class FleetSimulation:
         amount = self.random.choice([0, 200, 500, 800, ELIGIBLE])
         model.set([*model.held], amount)
         spec = DesiredSpec(PAGES, goal=Goal(amount=amount))
-        await self.fleet.desired(one.uuid, spec, "", TESTER)
+        await agent_desired(self.fleet, one.uuid, spec, "", TESTER)
         self.note("desired of machine", one.number, amount)
 
     async def overwrite(self) -> None:
@@ -324,7 +324,7 @@ class FleetSimulation:
             until = Instant(self.clock.now() + random.randrange(5, 40) * SECOND)
         expected = model.operate(action.value, until, bool(self.auditor.used(one.number)))
         try:
-            await self.fleet.policy(one.uuid, action, "", TESTER, until=until)
+            await agent_policy(self.fleet, one.uuid, action, "", TESTER, until=until)
             outcome = "ok"
         except Error as refused:
             outcome = refused.code.value

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from moorage.cli.support.provisioning import CHANGES_SECONDS
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
 from moorage.integrations.metal3.governor import Governor
 from moorage.integrations.metal3.mirror import HostMirror
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.provisioning.host_leases import HostLeases
+from moorage.integrations.provisioning.passes import CHANGES_SECONDS
 from tests.simulation.metal3.cluster import GOVERNOR
 from tests.simulation.provisioning.net import CutError, SimulatedLeaseApi
 from tests.simulation.virtual.loop import passed

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from tests.simulation.metal3.cluster import NAMESPACE, Operating, VirtualKubernetes
 from tests.simulation.metal3.processes import Governing
 from tests.simulation.metal3.simulation import Metal3Simulation

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission.leases import Proof
+from moorage.core.admission.requests import Proof
 from moorage.integrations.metal3.resting import STILL_SECONDS
 from moorage.integrations.metal3.rules import Rules
 from tests.simulation.metal3.auditor import POOL

@@ -45,7 +45,7 @@ FLEET_BUGS = (
     Bug(
         "F3",
         "any boot may report",
-        f"{CORE}/agents.py",
+        f"{CORE}/boots.py",
         "    if agent.boot_id != boot_id:\n",
         "    if False:\n",
         FLEET,
@@ -53,7 +53,7 @@ FLEET_BUGS = (
     Bug(
         "F3",
         "a superseded boot comes back",
-        f"{CORE}/agents.py",
+        f"{CORE}/boots.py",
         "    if boot_id in agent.past_boots:\n",
         "    if False:\n",
         FLEET,
@@ -292,7 +292,7 @@ FLEET_BUGS = (
     Bug(
         "F20",
         "an enrolled agent takes names",
-        f"{SERVICE}/agent_case.py",
+        f"{SERVICE}/agent_cases.py",
         "            may_create = create and is_accepted(agent)\n",
         "            may_create = create\n",
         ROOTS,

@@ -17,9 +17,9 @@ from moorage.core.admission import requests
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Keys
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Lease
 from moorage.core.admission.pools import not_found
+from moorage.core.admission.requests import Proof
 from moorage.core.admission.units import figures_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
@@ -27,19 +27,26 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
+from moorage.faces.v1.admission.leases import lease_shown, record_text, request_of
+from moorage.faces.v1.admission.pools import pool_shown
 from moorage.faces.v1.problems import STATUSES
 from moorage.service.access.audit import Actor
-from moorage.service.admission.lease_cases import LeaseAsk, LeaseRetry, Sweep
-from moorage.service.admission.pool_cases import PoolPut
-from moorage.service.admission.presence.confirmations import Confirmations
+from moorage.service.admission.confirmations import Confirmations
+from moorage.service.admission.lease_cases import (
+    LeaseAcquire,
+    LeaseOutcome,
+    LeaseRecord,
+    LeaseRelease,
+    LeaseRenew,
+    LeaseRetry,
+    Sweep,
+)
+from moorage.service.admission.pool_cases import PoolPut, spec_of
 from moorage.service.admission.service import Admission
-from moorage.service.admission.views import LeaseView, PoolView, lease_view
+from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.world import World
-from moorage.service.native import pools as native_pools
-from moorage.service.native.leases import asked_of, record_text, shown
-from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
 from tests.simulation.admission.memory import Memory
 from tests.simulation.virtual.loop import Process, passed
@@ -70,7 +77,8 @@ class Queries:
     def view(self, lease: Lease, asking: bool) -> LeaseView:
         """Return the view of a lease now."""
         when = self._clock.estimate(self._memory.timeline)
-        return lease_view(lease, when, self._standing(lease) if asking else None)
+        waits = asking and lease.state == "waiting"
+        return LeaseView(lease, when, self._standing(lease) if waits else None)
 
     def pool(self, name: str) -> PoolView:
         """Return a pool. Raises POOL_NOT_FOUND."""
@@ -114,8 +122,8 @@ class Service(Admission):
 
     async def submit(self, case: Any) -> Any:
         """Decide a case in the next batch."""
-        if isinstance(case, LeaseAsk):  # ids are random: they come from the seed
-            case.ask = structs.replace(case.ask, id=self._world.new_id())
+        if isinstance(case, LeaseAcquire):  # ids are random: they come from the seed
+            case.request = structs.replace(case.request, id=self._world.new_id())
         if isinstance(case, LeaseRetry):
             case.fresh = self._world.new_id()
         loop = asyncio.get_running_loop()
@@ -210,12 +218,12 @@ async def _routed(
     wait, version = float(query.get("wait") or 0.0), query.get("record_version")
     if path == "/v1/leases" and method == "POST":
         needs = [wire.NeedWanted(**need) for need in body["needs"]]
-        asked = asked_of(wire.LeaseWanted(**{**body, "needs": needs}), OWNER)
-        return shown(await service.ask(asked, GOVERNOR, wait, gone), mine=True)
+        asked = request_of(wire.LeaseWanted(**{**body, "needs": needs}), OWNER)
+        return lease_shown(await service.acquire(asked, GOVERNOR, wait, gone), mine=True)
     if path == "/v1/leases":
         return _page(service, query)
     if path.startswith(POOLS):
-        return native_pools.shown(service.queries.pool(path.removeprefix(POOLS)))
+        return pool_shown(service.queries.pool(path.removeprefix(POOLS)))
     found = ONE.fullmatch(path)
     assert found is not None, path
     lease, proof = LeaseId(found[1]), Proof(OWNER)
@@ -224,22 +232,24 @@ async def _routed(
             seen = await service.queries.lease(lease)
             if seen.lease.state == "waiting":
                 seen = await service.waited(lease, wait, gone, scan=seen.lease.pull)
-            return shown(seen, mine=True)
+            return lease_shown(seen, mine=True)
         case "DELETE", None:
-            view = await service.release(lease, proof, version=version)
+            view = await service.change(LeaseRelease(lease, proof, version=version))
         case "PUT", "record":
             text = record_text(body["record"])
-            view = await service.record(lease, proof, text, body["version"])
+            view = await service.change(LeaseRecord(lease, proof, text, body["version"]))
         case "POST", "renew":
-            view = await service.renew(lease, proof)
+            view = await service.change(LeaseRenew(lease, proof))
         case "POST", "outcome":
-            view = await service.outcome(lease, proof, body["result"], body["detail"])
+            view = await service.change(LeaseOutcome(lease, proof, body["result"], body["detail"]))
         case "POST", "retry":
             how = {"requeue": body["requeue"], "version": body["record_version"]}
-            view = await service.retry(lease, proof, body["key"], GOVERNOR, **how)
+            view = await service.change(
+                LeaseRetry(lease, OWNER, proof, body["key"], GOVERNOR, **how)
+            )
         case _:
             raise AssertionError(method, path)
-    return shown(view, mine=True)
+    return lease_shown(view, mine=True)
 
 
 def _page(service: Service, query: Mapping[str, Any]) -> wire.LeasePage:
@@ -252,7 +262,7 @@ def _page(service: Service, query: Mapping[str, Any]) -> wire.LeasePage:
     ]
     found.sort(key=lambda lease: lease.arrival)
     views = [service.queries.view(lease, True) for lease in found]
-    return wire.LeasePage(leases=[shown(view, mine=True) for view in views], next=None)
+    return wire.LeasePage(leases=[lease_shown(view, mine=True) for view in views], next=None)
 
 
 class Moorage:

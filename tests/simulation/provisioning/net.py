@@ -174,7 +174,7 @@ async def answer_of_moorage(
         raise UnreachableError(f"no answer: {error}") from error
     if status >= 300:
         raise refusal_of(status, content)
-    assert operation.answer is None or isinstance(content, operation.answer)
+    assert operation.content.answer is None or isinstance(content, operation.content.answer)
     return cast("T", content)
 
 

@@ -21,7 +21,6 @@ from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.model import NO_TAGS, ProviderRecord
 from moorage.core.service_time import Timeline, When
 from moorage.faces.v1.fleet import reporters as faces
-from moorage.faces.v1.fleet import reports
 from moorage.faces.v1.problems import STATUSES
 from moorage.service.access.audit import Actor
 from moorage.service.batch.service_clock import ServiceClock
@@ -207,7 +206,7 @@ async def answered(
 ) -> tuple[int, Any]:
     """Answer a request of the native API by its handler; return status and what is sent."""
     request: Any = SimpleNamespace(
-        service=SimpleNamespace(reporters=service, turns=service.turns),
+        service=SimpleNamespace(reporters=service, transactor=service, turns=service.turns),
         scope=None,
         actor=REPORTER,
         body=body,
@@ -221,7 +220,7 @@ async def answered(
 async def _routed(request: Any, method: str, path: str, query: dict[str, Any]) -> Any:
     if path == "/v1/reports":
         request.body = msgspec.json.encode(request.body)
-        return await reports.send(request)
+        return await faces.send(request)
     parts = path.split("/")[3:]
     request.variables = {"name": parts[0], "member": parts[-1]}
     memory = request.service.reporters._memory

@@ -12,8 +12,8 @@ from moorage.core.clock import Instant
 from moorage.store.admission import check, save
 from moorage.store.admission.check import PAGE
 from moorage.store.api import Engine
+from moorage.store.differences import FOUND_MAX
 from moorage.store.open import open_engine
-from moorage.store.row_check import FOUND_MAX
 from tests.store.admission.consistent_rows import ALIVE, HOLDER, consistent_changes, outcome
 from tests.store.admission.grants import (
     AT,

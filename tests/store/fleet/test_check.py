@@ -8,9 +8,9 @@ import pytest
 from moorage.core.fleet.facts import Changes, Keys
 from moorage.core.fleet.model import State
 from moorage.store.api import Engine
+from moorage.store.differences import FOUND_MAX
 from moorage.store.fleet import check
 from moorage.store.open import open_engine
-from moorage.store.row_check import FOUND_MAX
 from tests.service.fleet.machines import agent_id
 from tests.store.fleet.agents import agent, changed, group, offering, run, saved, whole_agent
 from tests.store.test_check import plant

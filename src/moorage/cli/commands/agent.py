@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, get_args
 
 import click
-import msgspec
 
 from moorage.cli.commands import agent_group
 from moorage.cli.commands.run import attach
@@ -15,7 +14,7 @@ from moorage.cli.support.command import administering, fleet_at_server, server_n
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
-from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.output import USAGE, Failure, say_or_json, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
@@ -125,7 +124,7 @@ def list_(
         if named is not None and not agents:
             fleet.group(named)  # raises if there is no such group
     if as_json:
-        show_json(msgspec.to_builtins(agents))
+        show_json(agents)
     else:
         shown, now = id_cells(agent.id for agent in agents), server_now()
         show_rows(COLUMNS, [[shown[agent.id], *_row(agent, now)] for agent in agents], wide=wide)
@@ -141,7 +140,7 @@ def show(agent_id: str, wide: bool, as_json: bool) -> None:
     with fleet_at_server() as fleet:
         agent = fleet.agent(ids.agent_id(fleet, agent_id))
     if as_json:
-        show_json(msgspec.to_builtins(agent))
+        show_json(agent)
         return
     shown = asdict(agent)
     del shown["parts"]
@@ -184,7 +183,7 @@ def create(
     wanted = AgentWanted(group=named, labels=labels or {}, policy=policy, root=root)
     with fleet_at_server() as fleet:
         agent = fleet.agent_put(agent_id, wanted)
-    _show_one(agent, as_json, f"agent {agent.id} is in group {agent.group}, {agent.policy}")
+    say_or_json(as_json, agent, f"agent {agent.id} is in group {agent.group}, {agent.policy}")
 
 
 @group.command(epilog=example(f"moorage agent root {_ID} {_ROOT}"))
@@ -200,7 +199,7 @@ def root(agent_id: str, provider: str, as_json: bool) -> None:
     """
     with fleet_at_server() as fleet:
         agent = fleet.root(ids.agent_id(fleet, agent_id), AgentRootRequest(root=provider))
-    _show_one(agent, as_json, f"agent {agent.id} may have provider {agent.given_root} as root")
+    say_or_json(as_json, agent, f"agent {agent.id} may have provider {agent.given_root} as root")
 
 
 @group.command(epilog=example(f"moorage agent enroll {_ID} --group rack-7"))
@@ -216,10 +215,7 @@ def enroll(agent_id: str, named: str, labels: dict[str, str] | None, as_json: bo
     """
     with fleet_at_server() as fleet:
         made = fleet.enroll(agent_id, EnrollRequest(group=named, labels=labels or {}))
-    if as_json:
-        show_json(msgspec.to_builtins(made))
-    else:
-        say(made.token)
+    say_or_json(as_json, made, made.token)
 
 
 @group.command(
@@ -255,7 +251,7 @@ def set_desired(
     )
     with fleet_at_server() as fleet:
         agent = fleet.desired(ids.agent_id(fleet, agent_id), wanted)
-    _show_one(agent, as_json, f"agent {agent.id}: {_reservoir(agent)}")
+    say_or_json(as_json, agent, f"agent {agent.id}: {_reservoir(agent)}")
 
 
 def amount_of(text: str) -> tuple[int | None, float | None]:
@@ -331,14 +327,7 @@ def _move(
         if sure is not None:
             sure(whole if whole == agent_id else f"{agent_id} ({whole})")
         agent = fleet.policy(whole, action, wanted)
-    _show_one(agent, as_json, f"agent {agent.id} is {_DONE[action]}")
-
-
-def _show_one(agent: Agent, as_json: bool, line: str) -> None:
-    if as_json:
-        show_json(msgspec.to_builtins(agent))
-    else:
-        say(line)
+    say_or_json(as_json, agent, f"agent {agent.id} is {_DONE[action]}")
 
 
 def _row(agent: Agent, now: datetime) -> list[Cell | str]:

@@ -1,14 +1,13 @@
 """`moorage agent group`: defaults of agents, and networks that are suspect."""
 
 import click
-import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, fleet_at_server
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
-from moorage.cli.support.output import USAGE, Failure, say, show_json
+from moorage.cli.support.output import USAGE, Failure, say_or_json, show_json
 from moorage.cli.support.tables import Cell, Column, show_rows
 from moorage.cli.support.views.cells import state_cell
 from moorage.wire.fleet import AgentGroup, GroupDesired, GroupWaitRequest, GroupWanted
@@ -39,7 +38,7 @@ def list_(wide: bool, as_json: bool) -> None:
     with fleet_at_server() as fleet:
         groups = list(fleet.groups())
     if as_json:
-        show_json(msgspec.to_builtins(groups))
+        show_json(groups)
     else:
         show_rows(COLUMNS, [_row(one) for one in groups], wide=wide)
 
@@ -83,10 +82,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
     sure(name)
     with fleet_at_server() as fleet:
         fleet.group_delete(name)
-    if as_json:
-        show_json({"name": name, "deleted": True})
-    else:
-        say(f"deleted {name}")
+    say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
 
 @group.command(epilog=example("moorage agent group confirm rack-7"))
@@ -125,7 +121,7 @@ def _goal(text: str) -> tuple[str, GroupDesired]:
 
 def _show_one(one: AgentGroup, as_json: bool) -> None:
     if as_json:
-        show_json(msgspec.to_builtins(one))
+        show_json(one)
     else:
         show_rows(COLUMNS, [_row(one)], wide=True)
 

@@ -80,7 +80,7 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
 
 def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool]) -> None:
     """Check a whole file by the server's rules, without applying it. Raises Failure: 2."""
-    from moorage.service.native.pools import spec_of  # deferred: it loads the whole service
+    from moorage.service.admission.pool_cases import spec_of  # deferred: it loads the whole service
 
     for name, one in wanted.items():
         facts = Facts()

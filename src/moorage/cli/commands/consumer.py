@@ -3,7 +3,6 @@
 from itertools import islice
 
 import click
-import msgspec
 
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, ledger_at_server, server_now
@@ -57,7 +56,7 @@ def list_(
         asked = ConsumersAsked(project=project, user=user, type=kind, provider=uuid, older=older)
         found = [*islice(ledger.consumers(asked), limit)]
     if as_json:
-        show_json(msgspec.to_builtins(found))
+        show_json(found)
         return
     now, shown = server_now(), id_cells(one.uuid for one in found)
     show_rows(COLUMNS, [row(one, shown[one.uuid], now) for one in found], wide=wide)
@@ -73,7 +72,7 @@ def show(text: str, wide: bool, as_json: bool) -> None:
     with ledger_at_server() as ledger:
         one = ids.consumer_with(ledger, text)
     if as_json:
-        show_json(msgspec.to_builtins(one))
+        show_json(one)
         return
     now = server_now()
     facts = {

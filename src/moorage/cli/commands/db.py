@@ -7,7 +7,7 @@ import click
 
 from moorage.cli.support.command import administering, administration, database_url
 from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
+from moorage.cli.support.output import FAILED, USAGE, Failure, say, say_or_json, show_json
 from moorage.core.counting import counted
 
 
@@ -30,10 +30,9 @@ def migrate(as_json: bool) -> None:
         asyncio.run(engine.close())
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
-    if as_json:
-        show_json({"database": path, "schema": "current"})
-    else:
-        say(f"{path} has the schema of this release")
+    say_or_json(
+        as_json, {"database": path, "schema": "current"}, f"{path} has the schema of this release"
+    )
 
 
 @group.command(epilog=example("moorage db check"))
@@ -63,10 +62,7 @@ def backup(target: str, as_json: bool) -> None:
     into its backup_directory.
     """
     path = administration().backup(target)
-    if as_json:
-        show_json({"path": path})
-    else:
-        say(f"wrote {path}")
+    say_or_json(as_json, {"path": path}, f"wrote {path}")
 
 
 @group.command(epilog=example("moorage db restore /backup/moorage-monday.sqlite"))
@@ -86,10 +82,11 @@ def restore(source: str, as_json: bool) -> None:
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
     DatabaseBackend(database_url()).restored(os.path.abspath(source), kept)
-    if as_json:
-        show_json({"database": path, "kept": kept})
-    else:
-        say(f"restored {path}" + (f"; the old database is kept as {kept}" if kept else ""))
+    say_or_json(
+        as_json,
+        {"database": path, "kept": kept},
+        f"restored {path}" + (f"; the old database is kept as {kept}" if kept else ""),
+    )
 
 
 @group.group("epoch")
@@ -103,7 +100,6 @@ def epoch_group() -> None:
 def epoch_raise(as_json: bool) -> None:
     """Begin a new epoch; run it after every restore that `moorage db restore` did not make."""
     raised = administration().epoch_raise()
-    if as_json:
-        show_json(raised)
-    else:
-        say(f"epoch {raised['epoch']} begins after revision {raised['revision']}")
+    say_or_json(
+        as_json, raised, f"epoch {raised['epoch']} begins after revision {raised['revision']}"
+    )

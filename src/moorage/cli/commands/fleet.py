@@ -1,7 +1,6 @@
 """`moorage fleet`: how much of each resource class there is, is used, and is free."""
 
 import click
-import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, server
@@ -73,7 +72,7 @@ def fleet(by: str, resource_class: str | None, ends: int | None, wide: bool, as_
     with refusals_translated():
         found = Ledger(server()).capacity(asked)
     if as_json:
-        show_json(msgspec.to_builtins(found))
+        show_json(found)
         return
     if ends is None:
         columns = CAPACITY if by == CLASS else grouped(by)

@@ -1,14 +1,13 @@
 """`moorage group` and `moorage report`: groups of reporters, their members, and their reports."""
 
 import click
-import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, reporting_at_server
 from moorage.cli.support.durations import duration_text
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
-from moorage.cli.support.output import USAGE, Failure, say, show_json
+from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json
 from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
 from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
@@ -58,7 +57,7 @@ def show(name: str, wide: bool, as_json: bool) -> None:
     with reporting_at_server() as reporting:
         found = reporting.group(name)
     if as_json:
-        show_json(msgspec.to_builtins(found))
+        show_json(found)
         return
     show_members(found, wide=wide)
     if found.observed or found.observer_error:
@@ -89,7 +88,7 @@ def nodes(name: str, as_json: bool) -> None:
     with reporting_at_server() as reporting:
         found = list(reporting.nodes(name))
     if as_json:
-        show_json(msgspec.to_builtins(found))
+        show_json(found)
     else:
         rows = [[one.uuid, "yes" if one.ghost else "no"] for one in found]
         show_rows([Column("node"), Column("ghost")], rows)
@@ -125,10 +124,7 @@ def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_
         for first in range(0, len(nodes), PINS_MAX):
             part = [*nodes[first : first + PINS_MAX]]
             found = reporting.pin(name, PinsWanted(nodes=part, member=member))
-    if as_json:
-        show_json(msgspec.to_builtins(found))
-    else:
-        say(*_pinned(found, len(nodes), member))
+    say_or_json(as_json, found, *_pinned(found, len(nodes), member))
 
 
 def _pinned(found: ReporterGroup, count: int, member: str | None) -> list[str]:
@@ -152,10 +148,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
     sure(name)
     with reporting_at_server() as reporting:
         reporting.group_delete(name)
-    if as_json:
-        show_json({"name": name, "deleted": True})
-    else:
-        say(f"deleted {name}")
+    say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
 
 def show_members(found: ReporterGroup, *, wide: bool) -> None:
@@ -203,7 +196,7 @@ def status(name: str, wide: bool, as_json: bool) -> None:
         found = reporting.group(name)
         ghosts = list(reporting.ghosts(name))
     if as_json:
-        show_json({"group": msgspec.to_builtins(found), "ghosts": ghosts})
+        show_json({"group": found, "ghosts": ghosts})
         return
     show_members(found, wide=wide)
     if found.seen_at is not None:

@@ -7,7 +7,6 @@ from itertools import chain, islice
 from typing import Any, Literal, get_args
 
 import click
-import msgspec
 
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
@@ -16,7 +15,15 @@ from moorage.cli.support.durations import DurationType, duration_text
 from moorage.cli.support.ids import lease_id, leases_with
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
-from moorage.cli.support.output import NOT_FOUND, USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.output import (
+    NOT_FOUND,
+    USAGE,
+    Failure,
+    say,
+    say_or_json,
+    show_json,
+    show_table,
+)
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import (
     age_cell,
@@ -38,7 +45,7 @@ from moorage.cli.support.views.lease_text import (
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
-from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.counting import counted
 from moorage.core.ids import is_normal, is_prefix
 from moorage.wire.admission import Lease
@@ -123,7 +130,7 @@ def list_(
     if sort is not None:
         leases.sort(key=SORTS[sort])
     if as_json:
-        show_json(msgspec.to_builtins(leases))
+        show_json(leases)
         return
     about = [name for name in ABOUT if any(name in lease.labels for lease in leases)]
     columns = [Column(name, dropped=10 + ABOUT.index(name), least=8) for name in about]
@@ -144,7 +151,7 @@ def show(text: str, as_json: bool) -> None:
     with at_server() as admission:
         lease = admission.lease(ids.lease_id(admission, text))
     if as_json:
-        show_json(msgspec.to_builtins(lease))
+        show_json(lease)
         return
     shown = asdict(lease) | {"needs": needs_text(lease), "late_releases": [*late_lines(lease)]}
     shown |= {name: duration_text(getattr(lease, name)) for name in ("ttl", "hold")}
@@ -171,7 +178,7 @@ def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
         raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
     with at_server() as admission:
         lease = admission.move(ids.lease_id(admission, text, changing=True), priority)
-    _show_one(lease, as_json, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
+    say_or_json(as_json, lease, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
 
 
 @group.command(epilog=example("moorage lease force 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
@@ -182,14 +189,7 @@ def force(text: str, as_json: bool) -> None:
     """Grant the ticket ID at once, over the limit if necessary; it is shown as forced."""
     with at_server() as admission:
         lease = admission.force(ids.lease_id(admission, text, changing=True))
-    _show_one(lease, as_json, f"forced {lease.id}: {_place(lease)}")
-
-
-def _show_one(lease: Lease, as_json: bool, line: str) -> None:
-    if as_json:
-        show_json(msgspec.to_builtins(lease))
-    else:
-        say(line)
+    say_or_json(as_json, lease, f"forced {lease.id}: {_place(lease)}")
 
 
 def _place(lease: Lease) -> str:
@@ -290,7 +290,7 @@ def revoke(
         sure(f"{lease_id}, whatever its holder does")
         lease = admission.revoke(lease_id, reason, holder_is_gone=holder_is_gone)
     if as_json:
-        show_json(msgspec.to_builtins(lease))
+        show_json(lease)
         return
     say(f"{lease.id} has ended: {lease.cause}")
     for line in late_lines(lease):
@@ -353,7 +353,7 @@ def why(name: str, as_json: bool) -> None:
     if not found:
         raise Failure(NOT_FOUND, f"there is no lease and no ticket of '{name}'")
     if as_json:
-        show_json(msgspec.to_builtins(found))
+        show_json(found)
         return
     now = server_now()
     for lease in found:
@@ -379,7 +379,7 @@ def _lease_named(admission: Admission, name: str) -> Iterator[Lease]:
 
 def _whole(admission: Admission, lease: Lease) -> Lease:
     """Return a lease with its late releases, which lists do not have."""
-    return admission.lease(lease.id) if lease.owner == OWNER and lease.slots else lease
+    return admission.lease(lease.id) if lease.owner == LEASE_PROXY and lease.slots else lease
 
 
 def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from itertools import islice
 
 import click
-import msgspec
 
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, ledger_at_server, server_now
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
-from moorage.cli.support.output import CONFLICT, Failure, say, show_json, show_table
+from moorage.cli.support.output import CONFLICT, Failure, say, say_or_json, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.consumer_text import COLUMNS as CONSUMERS
@@ -96,7 +95,7 @@ def list_(
     with ledger_at_server() as ledger:
         found = [*islice(filter(is_wanted, ledger.providers()), limit)]
     if as_json:
-        show_json(msgspec.to_builtins(found))
+        show_json(found)
         return
     now, shown = server_now(), id_cells(one.uuid for one in found)
     rows: list[Row] = [
@@ -130,7 +129,7 @@ def show(text: str, wide: bool, as_json: bool) -> None:
     consumers = consumers[:SHOWN_CONSUMERS]
     if as_json:
         shown = {"provider": one, "consumers": consumers, "more_consumers": more}
-        show_json(msgspec.to_builtins(shown))
+        show_json(shown)
         return
     facts = {
         "uuid": one.uuid,
@@ -181,7 +180,7 @@ def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
         act = ledger.provider_resume if undo else ledger.provider_drain
         done = act(one.uuid, reason)
     if as_json:
-        show_json(msgspec.to_builtins(done))
+        show_json(done)
     elif done.withheld is None:
         say(f"provider {done.name} is open: it is used again")
     elif undo and one.withheld == done.withheld:
@@ -210,10 +209,7 @@ def delete(text: str, reason: str, sure: Ask, as_json: bool) -> None:
             )
         sure(f"{one.name} ({one.uuid})")
         ledger.provider_delete(one.uuid, reason)
-    if as_json:
-        show_json({"deleted": one.uuid, "name": one.name})
-    else:
-        say(f"deleted provider {one.name}")
+    say_or_json(as_json, {"deleted": one.uuid, "name": one.name}, f"deleted provider {one.name}")
 
 
 def _state(one: ProviderShown) -> str:

@@ -17,9 +17,9 @@ from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure
 from moorage.client.commands import COMMANDS, EXAMPLES
 from moorage.client.main import carry_out
+from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.options import Option
 from moorage.client.run.parse import URL_VARIABLE, token_named
-from moorage.client.run.run import FAILED
 
 _OFFERED = {"POOL[=UNITS]": completion.pools, "ID": completion.leases}
 """Shell completions, by the metavar of the value."""
@@ -37,7 +37,7 @@ class _Command(click.Command):
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             if self.name == "run":
-                error.exit_code = FAILED  # type: ignore[misc] # click asks the instance as well
+                error.exit_code = RUN_FAILED  # type: ignore[misc] # click asks the instance as well
             raise
 
 
@@ -89,7 +89,7 @@ def _reported(name: str) -> Iterator[None]:
     try:
         yield
     except (Failure, StoreError) as error:
-        raise Failure(FAILED if name == "run" else USAGE, str(error)) from None
+        raise Failure(RUN_FAILED if name == "run" else USAGE, str(error)) from None
 
 
 def _parameter(option: Option) -> click.Parameter:

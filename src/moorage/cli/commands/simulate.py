@@ -204,7 +204,7 @@ def _fixed(wanted: PoolWanted, limit: int | None, pacing: Any) -> PoolWanted:
 
 def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
     """Simulate one limit and one pacing. Raises Failure: 2."""
-    from moorage.service.native.pools import spec_of  # deferred: it loads the whole service
+    from moorage.service.admission.pool_cases import spec_of  # deferred: it loads the whole service
 
     unlimited = sum(job.units for job in jobs)
     limit = unlimited if wanted.limit is None else wanted.limit

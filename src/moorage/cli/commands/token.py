@@ -17,7 +17,7 @@ from moorage.cli.support.command import (
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
-from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.output import say_or_json, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import (
     age_cell,
@@ -165,17 +165,11 @@ def revoke(token_id: str, leases: bool, sure: Ask, as_json: bool) -> None:
     whole = ids.token_id(target.token_list(), token_id, whole=True)
     sure(whole)
     target.token_revoke(whole, leases=leases)
-    if as_json:
-        show_json({"id": whole, "revoked": True})
-    else:
-        say(f"revoked {whole}")
+    say_or_json(as_json, {"id": whole, "revoked": True}, f"revoked {whole}")
 
 
 def _show_secret(made: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        show_json(made)
-    else:
-        say(made["token"])
+    say_or_json(as_json, made, made["token"])
 
 
 def _bound(token: dict[str, Any]) -> str:

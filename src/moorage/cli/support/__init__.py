@@ -4,7 +4,7 @@
   `local_server.py` finds the server of a local database. `backend.py` carries out administration at
   that server, `database.py` in the database itself. `provisioning.py` has what all commands share
   that limit hosts; `ironic.py` opens Ironic and Moorage for those of them that limit nodes,
-  `kubernetes.py` finds a cluster, for which `any_cluster.py` has the options.
+  `kubernetes.py` finds a cluster.
 * Input: `options.py`, `durations.py`, `environment.py`, `completion.py`; `ids.py` finds the id that
   begins with a text, `pool_files.py` reads files of pools, `jobs.py` the jobs to simulate;
   `irreversible.py` asks before what cannot be undone.

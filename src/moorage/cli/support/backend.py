@@ -4,17 +4,16 @@ Both ways take and return the same plain values, those of the native API.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
-from moorage.client.run.failures import exit_code_of
+from moorage.client.run.exit_codes import exit_code_of
 from moorage.client.transport import RefusedError, Token, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.limits import PAGE_MAX
@@ -22,6 +21,8 @@ from moorage.serve.files import Files
 from moorage.store.api import Fatal, StoreError
 from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
+from moorage.wire.operations import admin
+from moorage.wire.operations.operation import Operation
 
 if TYPE_CHECKING:
     from moorage.cli.support.database import DatabaseBackend
@@ -39,34 +40,33 @@ class ServerBackend:
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
         """See `command.Administration`."""
-        answer: dict[str, Any] = self._ask("POST", "/v1/tokens", asdict(wanted))
+        answer: dict[str, Any] = self._ask(admin.CREATE_TOKEN, body=asdict(wanted))
         return answer
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
         """See `command.Administration`."""
-        path = f"/v1/tokens/{quote(token_id, safe='')}/rotate"
-        answer: dict[str, Any] = self._ask("POST", path, asdict(wanted))
+        answer: dict[str, Any] = self._ask(admin.ROTATE_TOKEN, token_id, body=asdict(wanted))
         return answer
 
     def token_list(self) -> list[dict[str, Any]]:
         """See `command.Administration`."""
         tokens: list[dict[str, Any]] = []
-        page: dict[str, Any] = {"next": ""}
-        while page["next"] is not None:
-            cursor = f"&cursor={quote(page['next'])}" if page["next"] else ""
-            page = self._ask("GET", f"/v1/tokens?limit={PAGE_MAX}{cursor}")
+        asked: dict[str, Any] = {"limit": PAGE_MAX, "cursor": None}
+        while True:
+            page = self._ask(admin.LIST_TOKENS, query=asked)
             tokens += page["tokens"]
-        return tokens
+            asked["cursor"] = page["next"]
+            if page["next"] is None:
+                return tokens
 
     def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
         """See `command.Administration`."""
-        asked = "?revoke_leases=true" if leases else ""
-        self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}{asked}")
+        self._ask(admin.REVOKE_TOKEN, token_id, query={"revoke_leases": leases or None})
 
     def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
         """See `command.Administration`."""
-        asked = urlencode({"limit": limit} | ({} if target is None else {"target": target}))
-        entries: list[dict[str, Any]] = self._ask("GET", f"/v1/audit?{asked}")["entries"]
+        asked = {"limit": limit, "target": target}
+        entries: list[dict[str, Any]] = self._ask(admin.LIST_AUDIT, query=asked)["entries"]
         return entries
 
     def backup(self, target: str) -> str:
@@ -76,34 +76,42 @@ class ServerBackend:
         its server writes only into `backup_directory`. The server records the copy, or its failure.
         """
         if self._database is None:
-            answer: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
+            answer: str = self._ask(admin.BACKUP_DATABASE, body={"name": target})["path"]
             return answer
         from moorage.store.open import copy  # deferred: it loads the engines
 
         path = os.path.abspath(target)
         noted = {"copied_to": path}
-        self._ask("POST", "/v1/database/backup", noted)
+        self._ask(admin.BACKUP_DATABASE, body=noted)
         try:
             copy(self._database, path)
         except (StoreError, OSError) as error:
             with suppress(Failure):  # the error of the copy is the one to report
-                self._ask("POST", "/v1/database/backup", {**noted, "failed": str(error)})
+                self._ask(admin.BACKUP_DATABASE, body={**noted, "failed": str(error)})
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
         return path
 
     def check(self) -> list[str]:
         """See `command.Administration`."""
-        found: list[str] = self._ask("POST", "/v1/database/check", {})["differences"]
+        found: list[str] = self._ask(admin.CHECK_DATABASE, body={})["differences"]
         return found
 
     def epoch_raise(self) -> dict[str, int]:
         """See `command.Administration`."""
-        raised: dict[str, int] = self._ask("POST", "/v1/database/epoch", {})
+        raised: dict[str, int] = self._ask(admin.RAISE_EPOCH, body={})
         return raised
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _ask(
+        self,
+        operation: Operation[Any],
+        *variables: str,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+    ) -> Any:
+        """Call an operation; return the decoded JSON of its answer."""
+        address = operation.address(*variables, query=query)
         with refusals_translated():
-            return self.transport.request(method, path, body)
+            return self.transport.request(operation.method, address, body)
 
 
 @contextmanager

@@ -11,12 +11,12 @@ import msgspec
 from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.core.errors import Code, Error
 from moorage.serve.files import Files
-from moorage.service.access.audit import Actor
+from moorage.service.access.audit import Actor, entry_shown
+from moorage.service.access.token import token_shown
+from moorage.service.access.tokens import create_token, rotate_token
 from moorage.service.app import Service
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
-from moorage.service.native.audit import shown as entry_shown
-from moorage.service.native.tokens import create_token, replace, shown
 from moorage.store.api import Fatal, Locked, StoreError
 from moorage.wire.admin import RotationWanted, TokenWanted
 
@@ -40,14 +40,14 @@ class DatabaseBackend:
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
         """See `command.Administration`."""
-        made = self._run(lambda service: replace(service.access, token_id, wanted, local()))
+        made = self._run(lambda service: rotate_token(service.access, token_id, wanted, local()))
         answer: dict[str, Any] = msgspec.to_builtins(made)
         return answer
 
     def token_list(self) -> list[dict[str, Any]]:
         """See `command.Administration`."""
         tokens = self._run(lambda service: service.access.list())
-        return [msgspec.to_builtins(shown(token)) for token in tokens]
+        return [msgspec.to_builtins(token_shown(token)) for token in tokens]
 
     def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
         """See `command.Administration`."""

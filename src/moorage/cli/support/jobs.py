@@ -7,10 +7,9 @@ from pathlib import Path
 from random import Random
 
 from moorage.cli.support.output import FAILED, USAGE, Failure
-from moorage.core.admission.forecast.past import PastLease, jobs_of
-from moorage.core.admission.forecast.simulate import Job, JobTimes
+from moorage.core.admission.forecast.simulate import Job, JobTimes, PastLease, jobs_of
 from moorage.core.clock import SECOND, Instant
-from moorage.service.native.encoding import instant_of
+from moorage.service.values import instant_of
 from moorage.wire.admission import Lease
 
 COLUMNS = "arrive_seconds,hold_or_duration_seconds[,units[,owner[,priority]]]"

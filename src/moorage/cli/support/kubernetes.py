@@ -1,12 +1,14 @@
 """The options that name a cluster, for the commands that reach one."""
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moorage.cli.support.output import USAGE, Failure
+from moorage.cli.support.provisioning import fault_text, moorage_url
+from moorage.client.transport import token_of
 from moorage.extras import needs
 
 if TYPE_CHECKING:
@@ -44,3 +46,67 @@ def connection_of(kubeconfig: str | None, context: str | None) -> "Connection":
         return by_kubeconfig(path, context) if path else in_cluster()
     except UnusableError as error:
         raise Failure(USAGE, str(error)) from None
+
+
+if TYPE_CHECKING:
+    from moorage.integrations.kubernetes.api import Connection
+
+
+def any_cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that `any_connection` reads."""
+    for option in (
+        click.option(
+            "--ca-file", type=click.Path(), metavar="FILE", help="Authorities to trust for it."
+        ),
+        click.option(
+            "--kubernetes-token-file",
+            type=click.Path(),
+            metavar="FILE",
+            help="File with a token for it.",
+        ),
+        click.option(
+            "--kubernetes",
+            metavar="URL",
+            help="Instead: address of the API server, or of kubectl proxy, which has your rights.",
+        ),
+    ):
+        command = option(command)
+    return cluster_options(command)
+
+
+def any_connection(words: Mapping[str, Any]) -> "Callable[[], Connection]":
+    """Return what returns how the cluster is reached; both raise Failure."""
+    url, token_file, ca_file = (
+        words[name] for name in ("kubernetes", "kubernetes_token_file", "ca_file")
+    )
+    if url is not None and (words["kubeconfig"] or words["context"]):
+        raise Failure(USAGE, "give either --kubernetes, or --kubeconfig and --context")
+    if url is None and (token_file or ca_file):
+        raise Failure(USAGE, "--kubernetes-token-file and --ca-file need --kubernetes")
+    if url is None:
+        return lambda: connection_of(words["kubeconfig"], words["context"])
+    return lambda: _connection(url, token_file, ca_file)
+
+
+def _connection(url: str, token_file: str | None, ca_file: str | None) -> "Connection":
+    """Return the connection to an address. Raises Failure."""
+    from moorage.integrations.kubernetes.api import Connection
+    from moorage.integrations.pem_files import trusting
+
+    server = moorage_url(url)
+    try:
+        headers = _headers(token_file)
+        trusted = None if ca_file is None else trusting(ca_file)
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, fault_text(error)) from None
+    return Connection(server, headers, trusted)
+
+
+def _headers(path: str | None) -> Callable[[], Mapping[str, str]]:
+    """Return what gives the credentials. Raises OSError, ValueError."""
+    if path is None:
+        return dict
+    from moorage.integrations.rereading import FileValue
+
+    token = FileValue(path, lambda text: token_of(text, path))
+    return lambda: {"Authorization": f"Bearer {token()}"}

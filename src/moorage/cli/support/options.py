@@ -61,10 +61,6 @@ class SecondsRange(click.FloatRange):
         return found
 
 
-READY_SECONDS = 60.0
-"""A governor of which no pass has succeeded for longer is not ready. The alert has the same."""
-
-
 def example(*lines: str) -> str:
     """Return the epilog of a command's help that shows these command lines as they are."""
     title = "Example:" if len(lines) == 1 else "Examples:"
@@ -124,11 +120,6 @@ def listening(address: str | None) -> list[socket]:
         return [] if address is None else bound(address)
     except ListenError as error:
         raise Failure(USAGE, str(error)) from None
-
-
-def ready_seconds(interval: float) -> float:
-    """Return how old the last pass of a governor that is ready may be."""
-    return max(READY_SECONDS, 3 * interval)
 
 
 def label_option(meaning: str) -> Callable[[C], C]:

@@ -20,7 +20,7 @@ from moorage.cli.support.terminal import (
     size_of_terminal,
     width_of,
 )
-from moorage.client.run.failures import (
+from moorage.client.run.exit_codes import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
@@ -85,8 +85,18 @@ def show_line(line: str) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print one JSON document."""
-    click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
+    """Print one JSON document: a value of `wire`, or plain ones."""
+    from msgspec import to_builtins
+
+    click.echo(printable_json(json.dumps(to_builtins(value), indent=2, ensure_ascii=False)))
+
+
+def say_or_json(as_json: bool, value: Any, *words: str) -> None:
+    """Print a value as JSON, or the words as one line."""
+    if as_json:
+        show_json(value)
+    else:
+        say(*words)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

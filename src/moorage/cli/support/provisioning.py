@@ -7,12 +7,12 @@ import re
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from moorage.cli.support.options import SecondsRange
-from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
+from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
 from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.printing import printable
 from moorage.client.transport import (
@@ -23,9 +23,11 @@ from moorage.client.transport import (
     token_of,
 )
 from moorage.extras import needs
+from moorage.integrations.clock import first_of
 
 if TYPE_CHECKING:
     from moorage.integrations.lease_api import LeaseApi
+    from moorage.integrations.provisioning.passes import Governs
     from moorage.integrations.rereading import FileValue
 
 R = TypeVar("R")
@@ -40,9 +42,6 @@ MOORAGE_OPTIONS = (
     click.option("--token-file", **FILE, help="File with Moorage's token."),
 )
 """What `server_of` and `token_to_use` read, for `with_options`."""
-
-CHANGES_SECONDS = 0.2
-"""The least time between two passes, however often something changes."""
 
 log = logging.getLogger("moorage.provisioning")
 
@@ -173,48 +172,19 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
         loop.add_signal_handler(number, react)
 
 
-class Governs(Protocol):
-    """A governor of hosts."""
-
-    async def tick(self) -> bool:
-        """Make one pass; return whether it succeeded."""
-        ...
-
-    async def close(self) -> None:
-        """Wait for nothing more; return when requests that are being sent are answered."""
-        ...
+def stop_event() -> asyncio.Event:
+    """Return what is set by Ctrl-C and by SIGTERM."""
+    stop = asyncio.Event()
+    on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+    return stop
 
 
-async def one_pass(governor: Governs) -> None:
+async def one_pass(governor: "Governs") -> None:
     """Make one pass. Raises Failure."""
     succeeded = await governor.tick()
     await governor.close()
     if not succeeded:
         raise Failure(UNREACHABLE, "the pass has failed")
-
-
-async def passes(
-    governor: Governs,
-    seen: Callable[[], str],
-    stop: asyncio.Event,
-    interval: float,
-    changed: asyncio.Event | None = None,
-) -> None:
-    """Make passes until `stop`: after each interval, and soon after each change.
-
-    `seen` returns the ready line, which is printed after the first pass that succeeds.
-    """
-    ready = False
-    changed = changed or asyncio.Event()
-    while not stop.is_set():
-        changed.clear()
-        if await governor.tick() and not ready:
-            ready = True
-            say(seen())
-        soon = min(interval, CHANGES_SECONDS)
-        await either(stop, soon)
-        await first_of(stop, changed, seconds=interval - soon)
-    await governor.close()
 
 
 async def until_reached(
@@ -238,20 +208,5 @@ async def until_reached(
             if not warned:
                 log.warning("nothing is started yet: %s", failure.message)
             warned = True
-        await either(stop, interval)
+        await first_of(stop, seconds=interval)
     return None
-
-
-async def either(stop: asyncio.Event, seconds: float) -> None:
-    """Return at `stop`, or after a time."""
-    await first_of(stop, seconds=seconds)
-
-
-async def first_of(*events: asyncio.Event, seconds: float | None = None) -> None:
-    """Return at one of these events, or after a time; None: there is no such time."""
-    tasks = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -22,7 +22,7 @@ from moorage.client.agent.api_types import (
 from moorage.client.agent.backoff import Backoff
 from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.run.durations import spoken
-from moorage.client.run.failures import CONFLICT
+from moorage.client.run.exit_codes import CONFLICT
 from moorage.client.transport import RefusedError
 
 REGISTER, REPORT, ALIVE = "register", "report", "alive"

@@ -21,7 +21,7 @@ from moorage.client.agent.loop import Loop, StepFunction, with_consumers
 from moorage.client.agent.preparation import Preparation
 from moorage.client.agent.protocol import Machine, Protocol
 from moorage.client.run.clock import instant
-from moorage.client.run.failures import FAILED
+from moorage.client.run.exit_codes import FAILED
 from moorage.client.run.locks import locked_file
 from moorage.client.run.parse import UsageError, labels_of
 from moorage.client.run.progress import Progress

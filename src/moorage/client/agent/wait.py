@@ -16,7 +16,7 @@ from moorage.client.agent.backoff import Backoff
 from moorage.client.agent.identity import agent_of, boot_of, uuid_of
 from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.run.clock import elapsed
-from moorage.client.run.failures import CONFLICT, FAILED, NOT_GRANTED, UNREACHABLE
+from moorage.client.run.exit_codes import CONFLICT, FAILED, NOT_GRANTED, UNREACHABLE
 from moorage.client.run.lease.api import WAIT_SECONDS_MAX
 from moorage.client.run.parse import UsageError, duration_of
 from moorage.client.run.progress import Progress

@@ -23,7 +23,13 @@ from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Acquiring, Grant, NotGrantedError
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import IdempotencyKeys, OwnKey, StandingKey
-from moorage.client.run.lease.nesting import NESTED, OwnLeases, check_own, leases_around
+from moorage.client.run.lease.nesting import (
+    NESTED,
+    SHORT_SECONDS,
+    OwnLeases,
+    check_own,
+    leases_around,
+)
 from moorage.client.run.lease.renewer import FAILURES, Renewer, carry_through
 from moorage.client.transport import MoorageError, RefusedError, UnreachableError
 
@@ -36,9 +42,6 @@ ERRORS: dict[str, Callable[[str], MoorageError]] = {
     "revoked": RevokedError,
 }
 """The errors for callers by `NotGrantedError.why`."""
-
-SHORT_SECONDS = 5.0
-"""A wait of at most this long ends by itself: it may be for an own lease, which is only named."""
 
 FORKED = "this is a forked process; only process {pid}, which acquired the lease, can tell"
 

@@ -11,7 +11,7 @@ from typing import IO
 
 from moorage.client.run.api_types import Waiting
 from moorage.client.run.durations import OVERDUE, SOON, eta_spoken, spoken
-from moorage.client.run.failures import failure_json
+from moorage.client.run.exit_codes import failure_json
 from moorage.client.run.printing import printable
 from moorage.client.run.terminal import unstopped
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from moorage.client.run.api_types import Lease
 from moorage.client.run.durations import spoken
+from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST
 from moorage.client.run.lease.acquire import Acquiring, Grant
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, IdempotencyKeys, OwnKey
@@ -39,26 +40,6 @@ from moorage.client.run.process.signals import (
 from moorage.client.run.progress import Progress
 from moorage.client.run.terminal import Terminal
 from moorage.client.run.variables import LEASE_PREFIX
-
-REVOKED = 118
-WITHDRAWN = 119
-LOST = 120
-REFUSED = 121
-POOL_UNKNOWN = 122
-UNREACHABLE = 123
-TIMED_OUT = 124
-FAILED = 125
-"""Wrong usage, or an internal failure. 126 and 127 are as in shells."""
-
-EXIT_CODES = {
-    "refused": REFUSED,
-    "nested": REFUSED,
-    "pool_unknown": POOL_UNKNOWN,
-    "unreachable": UNREACHABLE,
-    "timed_out": TIMED_OUT,
-    "withdrawn": WITHDRAWN,
-    "revoked": REVOKED,
-}
 
 PAUSED = "paused"
 """Why a ticket waits for a pool that an operator has paused, see `wire.admission.Waiting.code`."""
@@ -129,9 +110,9 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
         if order.nested != WAIT:
             check_nesting(leases, order.wish, os.environ)
 
-    def waits(ticket: Lease) -> None:
+    def waits(ticket: Lease) -> bool:
         own = OwnLeases(leases_around(os.environ))
-        check_own(leases, order.wish, ticket, own, acquiring.notes.append)
+        return check_own(leases, order.wish, ticket, own, acquiring.notes.append)
 
     acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check, waits=waits)
     try:
@@ -161,7 +142,7 @@ def _no_lease(this: Run, why: str, trouble: str, paused: bool = False) -> Comman
     order, notices, _ = this
     if not order.forgives(why, paused):
         notices.say(f"no lease of {order.wish.pools}: {trouble}")
-        return CommandEnd(EXIT_CODES.get(why, FAILED))
+        return CommandEnd(RUN_BY_CAUSE.get(why, RUN_FAILED))
     notices.say(_without(trouble))
     return _carry(this, environment_of(os.environ, None))
 
@@ -252,7 +233,7 @@ def _carry(
             watch.look()
         if watch.ended_it:
             watch.finish(signals)
-            return CommandEnd(LOST)
+            return CommandEnd(RUN_LOST)
     finally:
         job.close()
     return CommandEnd(code, by_itself=True, interrupted=_interrupted(child, forwarded))

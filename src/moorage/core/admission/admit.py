@@ -31,10 +31,9 @@ from moorage.core.admission.bars import (
     silence_ends,
 )
 from moorage.core.admission.draft import Draft
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import Immediate
+from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
-from moorage.core.admission.slotted.idle_slots import IdleSlots
+from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -177,16 +176,16 @@ class _Scan:
         if self.short:
             raise Restart(TicketsNeeded(self.short))
 
-    def serve(self, wish: Immediate) -> None:
+    def serve(self, request: Immediate) -> None:
         """Grant all tickets of a request if enough is left and its owner may have it, else none."""
-        needs = [ticket.needs[0] for ticket in wish.tickets]
-        if not all(self._may_have(wish, name) for name in {need.pool for need in needs}):
+        needs = [ticket.needs[0] for ticket in request.tickets]
+        if not all(self._may_have(request, name) for name in {need.pool for need in needs}):
             return
-        slots = [self._pick(need, name) for need, name in zip(needs, wish.names, strict=False)]
+        slots = [self._pick(need, name) for need, name in zip(needs, request.names, strict=False)]
         slots = slots or [self._idle(need.pool).of(need.state)[-1] for need in needs]
         if None in slots:
             return
-        for ticket, slot in zip(wish.tickets, slots, strict=True):
+        for ticket, slot in zip(request.tickets, slots, strict=True):
             assert slot is not None
             self._idle(slot.pool).remove(slot)
             self._use(ticket.needs[0], forced=False)
@@ -280,17 +279,17 @@ class _Scan:
             return False
         return ends is not None and ends <= self.moment.alive
 
-    def _may_have(self, wish: Immediate, name: str) -> bool:
+    def _may_have(self, request: Immediate, name: str) -> bool:
         """Does a pool have enough units left for a request, and may its owner have them?"""
         known = self.facts.pools.get(name)
         # The pool may have been deleted, or replaced by one without slots, in the same batch.
         if known is None or known.spec.limit is not None:
             return False
         pool, left = self.draft.pool(name), self.left.get(name, {})
-        wanted = Counter(t.needs[0].state for t in wish.tickets if t.needs[0].pool == name)
+        wanted = Counter(t.needs[0].state for t in request.tickets if t.needs[0].pool == name)
         if any(left.get(state, 0) < units for state, units in wanted.items()):
             return False
-        units, ticket = wanted.total(), wish.tickets[0]
+        units, ticket = wanted.total(), request.tickets[0]
         granted = self.owners.get((name, ticket.owner), 0)
         if bar_of(self.facts, pool, ticket.owner, units, granted) is not None:
             return False

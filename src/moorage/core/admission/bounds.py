@@ -19,7 +19,7 @@ from moorage.core.admission.model import (
     project_queue_max,
 )
 from moorage.core.admission.owners import is_reserved, project_of
-from moorage.core.admission.requests import NEVER, Ask, Proof
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
 from moorage.core.admission.units import fitting, free_units, units_by_pool
 from moorage.core.clock import SECOND
 from moorage.core.counting import counted
@@ -36,26 +36,28 @@ ROLE = "role:"
 """The prefix of an `askers` entry that matches a role and all above it."""
 
 
-def check_asker(pools: Iterable[Pool], ask: Ask) -> None:
+def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
     """Raise ASKER_REFUSED, PRIORITY_ABOVE_MAX, HOLD_ABOVE_MAX unless the pools permit a request."""
-    if EXEMPT in ask.roles:
+    if EXEMPT in request.roles:
         return
     for pool in pools:
         spec = pool.spec
-        if spec.askers is not None and not _is_asker(spec.askers, ask):
+        if spec.askers is not None and not _is_asker(spec.askers, request):
             raise Error(
                 Code.ASKER_REFUSED,
-                f"'{ask.owner}' may not ask for units of pool '{pool.name}'. An operator can add"
-                " this owner, its project or its role to the pool's askers.",
+                f"'{request.owner}' may not ask for units of pool '{pool.name}'. An operator can"
+                " add this owner, its project or its role to the pool's askers.",
             )
-        if spec.priority_max is not None and ask.priority > spec.priority_max:
+        if spec.priority_max is not None and request.priority > spec.priority_max:
             raise Error(
                 Code.PRIORITY_ABOVE_MAX,
                 f"priority must be at most {spec.priority_max} in pool '{pool.name}', not"
-                f" {ask.priority}.",
+                f" {request.priority}.",
             )
         most = spec.hold_max
-        if most is not None and (ask.hold is NEVER or (ask.hold is not None and ask.hold > most)):
+        if most is not None and (
+            request.hold is NEVER or (request.hold is not None and request.hold > most)
+        ):
             raise _hold_above(pool, most)
 
 
@@ -75,13 +77,13 @@ def check_hold(
             raise _hold_above(pool, most, max(0, most - held))
 
 
-def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> None:
+def check_queue(draft: Draft, pool: Pool, request: LeaseRequest, before: Lease | None) -> None:
     """Raise QUEUE_FULL or OWNER_QUEUE_FULL if no more tickets may wait, see `is_full`.
 
     Args:
         draft: of the decision, with `Facts.waits` of the owner if it could be too many.
         pool: as changed so far.
-        ask: the request.
+        request: the request.
         before: the lease or ticket that it replaces; None: none.
     """
     if is_full(draft, pool):
@@ -90,10 +92,10 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
             f"The line of pool '{pool.name}' is full with {counted(pool.waiting, 'ticket')}."
             " Try again later.",
         )
-    if not is_bounded(ask.owner, ask.roles, pool.spec):
+    if not is_bounded(request.owner, request.roles, pool.spec):
         return
-    _check_owner(draft, pool, ask, before)
-    project = project_of(ask.owner)
+    _check_owner(draft, pool, request, before)
+    project = project_of(request.owner)
     if project is not None:
         _check_project(draft, pool, project, before)
 
@@ -108,11 +110,11 @@ def is_bounded(owner: str, roles: frozenset[str], spec: PoolSpec | None = None) 
     return EXEMPT not in roles and (chosen or not is_reserved(owner))
 
 
-def _check_owner(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> None:
-    spec, own = pool.spec, (pool.name, ask.owner)
+def _check_owner(draft: Draft, pool: Pool, request: LeaseRequest, before: Lease | None) -> None:
+    spec, own = pool.spec, (pool.name, request.owner)
     most = owner_queue_max(spec.queue_max, spec.queue_max_per_owner)
     waits, held = draft.facts.waits.get(own, 0), draft.facts.held.get(own, 0)
-    if before is not None and before.owner == ask.owner:
+    if before is not None and before.owner == request.owner:
         if before.state == "waiting":
             waits -= 1
         else:
@@ -129,8 +131,8 @@ def _check_owner(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> No
             why = ", the default for a short line" if short else ", a tenth of queue_max"
         raise Error(
             Code.OWNER_QUEUE_FULL,
-            f"'{ask.owner}' has {counted(waits, 'ticket')} in the line of pool '{pool.name}', and"
-            f" queue_max_per_owner is {most}{why}. Wait for one of them, or withdraw one; an"
+            f"'{request.owner}' has {counted(waits, 'ticket')} in the line of pool '{pool.name}',"
+            f" and queue_max_per_owner is {most}{why}. Wait for one of them, or withdraw one; an"
             " operator can raise queue_max_per_owner.",
         )
 
@@ -155,9 +157,9 @@ def _check_project(draft: Draft, pool: Pool, project: str, before: Lease | None)
         )
 
 
-def check_wishes(pool: Pool, ask: Ask) -> None:
+def check_labels_sought(pool: Pool, request: LeaseRequest) -> None:
     """Raise QUEUE_FULL if the tickets of a line would ask for too many different labels."""
-    for need in ask.needs:
+    for need in request.needs:
         new = need.pool == pool.name and need.wanted and need.wanted not in pool.sought
         if new and len(pool.sought) >= WISHES_MAX:
             raise Error(
@@ -211,16 +213,16 @@ def _check_askers(askers: tuple[str, ...]) -> None:
             )
 
 
-def _is_asker(askers: tuple[str, ...], ask: Ask) -> bool:
-    return any(_stands_for(one, ask) for one in askers)
+def _is_asker(askers: tuple[str, ...], request: LeaseRequest) -> bool:
+    return any(_stands_for(one, request) for one in askers)
 
 
-def _stands_for(asker: str, ask: Ask) -> bool:
+def _stands_for(asker: str, request: LeaseRequest) -> bool:
     if _is_role(asker):
-        return asker.removeprefix(ROLE) in ask.roles
+        return asker.removeprefix(ROLE) in request.roles
     if not asker.endswith(BELOW):
-        return asker == ask.owner
-    return project_of(ask.owner) == asker.removesuffix(BELOW)
+        return asker == request.owner
+    return project_of(request.owner) == asker.removesuffix(BELOW)
 
 
 def _is_role(asker: str) -> bool:

@@ -1,11 +1,12 @@
 """Changes in progress: a decision of several steps sees its own earlier changes."""
 
+from uuid import NAMESPACE_OID, uuid5
+
 from msgspec import structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.bars import left_until
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import (
     FREE,
     Cause,
@@ -16,8 +17,9 @@ from moorage.core.admission.model import (
     confirmed_until,
     confirms_by,
 )
-from moorage.core.admission.slots import LeaseEnd, give_back, named, occupied
-from moorage.core.admission.units import is_gang, rested, units_by_pool
+from moorage.core.admission.owners import LEASE_PROXY
+from moorage.core.admission.slots import LeaseEnd, give_back, named, occupied, slot_new
+from moorage.core.admission.units import is_gang, lacking, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.service_time import Moment
 
@@ -122,7 +124,7 @@ class Draft:
         A lease of the lease proxy ends at the latest after the `proxy_ttl` of its pool.
         """
         spans = [ticket.hold]
-        if ticket.owner == OWNER:
+        if ticket.owner == LEASE_PROXY:
             spans += [self.pool(need.pool).spec.proxy_ttl for need in ticket.needs]
         ends = [Instant(self.moment.at + span) for span in spans if span is not None]
         return min(ends, default=None)
@@ -209,3 +211,18 @@ def counted(counts: dict[str, int], word: str, more: int) -> dict[str, int]:
     """Return counts with `more` (may be negative) added to a word; zeros are dropped."""
     found = {**counts, word: counts.get(word, 0) + more}
     return {word: count for word, count in found.items() if count}
+
+
+def grow(draft: Draft, ticket: Lease) -> None:
+    """Make the slots that are missing after a ticket has joined its lines.
+
+    They start in the pool's `Growth.state`: a client may have to prepare them first.
+    """
+    for name in units_by_pool(ticket.needs):
+        pool = draft.pool(name)
+        if pool.growth is None:
+            continue
+        for n in range(lacking(pool, draft.slots(name).values())):
+            fresh = str(uuid5(NAMESPACE_OID, f"{ticket.id}/{name}/{n}"))
+            slot = slot_new(name, fresh, pool.growth.state, draft.wall, dynamic=True)
+            draft.changes.slots[name, fresh] = slot

@@ -7,14 +7,25 @@ needed: loaded rows equal stored rows. Lines are loaded in pages, when `admit` a
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import FencingToken, Lease, Pool, Slot, StartOutcome
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
 from moorage.core.wishes import suits
+
+
+class Immediate(Struct, frozen=True):
+    """Tickets for one slot each: either all are granted in this batch, or all are dropped.
+
+    Boskos' janitors send such requests (without a request id), and clients that name resources.
+    `admit` serves them last, by the rules of the line, and reads no more of the line for them.
+    """
+
+    tickets: tuple[Lease, ...]
+    names: tuple[str, ...] = ()
+    """Slot names, one per ticket; empty: one ticket, for the slot that has been free longest."""
 
 
 @dataclass(slots=True)
@@ -247,3 +258,7 @@ class Facts:
         for need in lease.needs:
             at = (need.pool, lease.owner)
             self.held[at] = self.held.get(at, 0) + sign * need.units
+
+
+Answer = tuple[Changes, LeaseId]
+"""What a decision about a lease changes, and the id of the lease that it answers with."""

@@ -19,11 +19,9 @@ holder's.
 from msgspec import structs
 
 from moorage.core.admission.model import Cause, LateRelease, Lease, Slot, is_unconfirmed
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.clock import HOUR, Instant
 from moorage.core.ids import LeaseId
-
-OWNER = "lease-proxy"
-"""The owner of all leases made through the lease proxy."""
 
 LATE = 4 * HOUR
 """How long after the end of a lease its holder's release is expected: longer than a CI job."""
@@ -45,7 +43,7 @@ def expected(
 
     `gone`: its holder is known to be gone, so it has not released the name, and never will.
     """
-    if lease.owner != OWNER or not _is_known(lease) or cause in RETURNED or gone:
+    if lease.owner != LEASE_PROXY or not _is_known(lease) or cause in RETURNED or gone:
         return slot.late
     before: tuple[LateRelease, ...] = owed(slot, at)
     group: tuple[LeaseId, ...] = (lease.id,)
@@ -71,7 +69,7 @@ def taken(slot: Slot, lease: Lease | None, at: Instant) -> Slot | None:
         return None
     named = (*slot.doubtful, *(key for one in current for key in one.leases))
     group = tuple(dict.fromkeys(named))[:CANDIDATES_MAX]
-    shares = lease is not None and lease.owner == OWNER and _is_known(lease)
+    shares = lease is not None and lease.owner == LEASE_PROXY and _is_known(lease)
     late = _of_group(current[1:], group)
     return structs.replace(slot, late=late, doubtful=group if shares else ())
 

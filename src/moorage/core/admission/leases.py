@@ -1,10 +1,10 @@
-"""Operations on tickets and leases: ask, poll, renew, record, release; retries are in `retries.py`.
+"""Tickets and leases: acquire, poll, renew, record, release, retry.
 
 Each decision returns its changes and the id of its lease. Grants are made by `admit.py`, once for
 all decisions of a batch; the one exception is a retry that keeps its units.
 """
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from moorage.core.admission import bounds, expiry
 from moorage.core.admission.bars import (
@@ -15,25 +15,29 @@ from moorage.core.admission.bars import (
     left_until,
     lives_on,
     presence_of,
+    quota_left,
 )
-from moorage.core.admission.draft import Draft
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.draft import Draft, grow
+from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import (
     Cause,
     Lease,
+    Pool,
     Result,
+    Slot,
     StartOutcome,
     confirmed_until,
     is_unconfirmed,
     key_left,
 )
+from moorage.core.admission.owners import GOVERNORS, LEASE_PROXY, is_foreign
 from moorage.core.admission.requests import (
-    Ask,
+    NEVER,
+    LeaseRequest,
     Proof,
-    check_ask,
     check_duration,
     check_proof,
+    check_request,
     check_units,
     check_version,
     hold_of,
@@ -44,52 +48,37 @@ from moorage.core.admission.requests import (
     pools_of,
     ttl_of,
 )
-from moorage.core.admission.slot_growth import grow
-from moorage.core.admission.units import limit_of, units_by_pool
+from moorage.core.admission.units import is_over, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.labels import cut_to_fit
 from moorage.core.limits import DETAIL_LENGTH_MAX, MAX_INT, RECORD_BYTES_MAX
 from moorage.core.service_time import Moment
-
-__all__ = [
-    "Ask",
-    "Proof",
-    "ask",
-    "enter",
-    "hold",
-    "leave",
-    "outcome",
-    "poll",
-    "record",
-    "release",
-    "renew",
-    "repeat",
-    "ticket_of",
-]
-
-Answer = tuple[Changes, LeaseId]
+from moorage.core.wishes import suits
 
 
-def ask(facts: Facts, moment: Moment, wish: Ask, wall: Instant | None = None) -> Answer:
+def acquire(
+    facts: Facts, moment: Moment, request: LeaseRequest, wall: Instant | None = None
+) -> Answer:
     """Add a ticket to its lines; `admit` decides whether it is granted at once.
 
-    A repeated key and digest returns the existing lease, ended or not; with `Ask.reopen`, one that
-    has ended leaves its key to a new ticket. `wall` is the wall-clock time, stored in slots that
+    A repeated key and digest returns the existing lease, ended or not; with `reopen`, one that has
+    ended leaves its key to a new ticket. `wall` is the wall-clock time, stored in slots that
     are made for the ticket; None: it does not matter.
     Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
     """
     draft = Draft(facts, moment, moment.at if wall is None else wall)
-    before = facts.asked.get((wish.owner, wish.key))
-    if before is not None and wish.reopen and facts.leases[before].state == "ended":
+    before = facts.asked.get((request.owner, request.key))
+    if before is not None and request.reopen and facts.leases[before].state == "ended":
         draft.put(key_left(facts.leases[before]))
     else:
-        known = known_to(facts, wish)
+        known = known_to(facts, request)
         if known is not None:
             return draft.changes, known
-    if wish.pull:
-        draft.changes.polled.add(wish.id)
-    return draft.changes, enter(draft, wish)
+    if request.pull:
+        draft.changes.polled.add(request.id)
+    return draft.changes, enter(draft, request)
 
 
 def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer:
@@ -209,7 +198,7 @@ def release(
             cause = "released"
         if cause == "released" and found.state == "waiting":
             cause = "withdrawn"
-        elif cause == "released" and found.owner == OWNER and proof.owner is None:
+        elif cause == "released" and found.owner == LEASE_PROXY and proof.owner is None:
             cause = "revoked"
         draft.end(found, cause, detail[:DETAIL_LENGTH_MAX])
     return draft.changes, lease
@@ -323,32 +312,32 @@ def outcome(
 
 
 def enter(
-    draft: Draft, wish: Ask, place: Lease | None = None, before: Lease | None = None
+    draft: Draft, request: LeaseRequest, place: Lease | None = None, before: Lease | None = None
 ) -> LeaseId:
     """Check a new request and add its ticket.
 
     Args:
         draft: of the decision; the key is not in use.
-        wish: the request.
+        request: the request.
         place: the lease or ticket whose place in line it takes; None: its own.
         before: the lease or ticket that it replaces; None: none.
 
-    Raises as `ask`, except KEY_REUSED.
+    Raises as `acquire`, except KEY_REUSED.
     """
-    check_ask(draft.facts, wish)
-    bounds.check_asker(pools_of(draft.facts, wish.needs), wish)
-    check_units(draft.facts, wish, draft.moment.at)
-    if not wish.forced:
-        for name in units_by_pool(wish.needs):
-            bounds.check_queue(draft, draft.pool(name), wish, before)
-            bounds.check_wishes(draft.pool(name), wish)
-    ticket = ticket_of(draft, wish, draft.arrive() if place is None else place.arrival)
+    check_request(draft.facts, request)
+    bounds.check_asker(pools_of(draft.facts, request.needs), request)
+    check_units(draft.facts, request, draft.moment.at)
+    if not request.forced:
+        for name in units_by_pool(request.needs):
+            bounds.check_queue(draft, draft.pool(name), request, before)
+            bounds.check_labels_sought(draft.pool(name), request)
+    ticket = ticket_of(draft, request, draft.arrive() if place is None else place.arrival)
     if place is not None:
         ticket = placed(ticket, place)
     draft.put(ticket)
     draft.wait(ticket)
     grow(draft, ticket)
-    return wish.id
+    return request.id
 
 
 def placed(ticket: Lease, old: Lease) -> Lease:
@@ -356,29 +345,29 @@ def placed(ticket: Lease, old: Lease) -> Lease:
     return structs.replace(ticket, priority=old.priority, priority_asked=old.priority_asked)
 
 
-def ticket_of(draft: Draft, wish: Ask, arrival: int) -> Lease:
+def ticket_of(draft: Draft, request: LeaseRequest, arrival: int) -> Lease:
     """Return the ticket of a request, which is not stored yet."""
-    pools = pools_of(draft.facts, wish.needs)
+    pools = pools_of(draft.facts, request.needs)
     ticket = Lease(
-        id=wish.id,
-        owner=wish.owner,
-        key=wish.key,
-        digest=wish.digest,
-        needs=in_order(wish.needs),
+        id=request.id,
+        owner=request.owner,
+        key=request.key,
+        digest=request.digest,
+        needs=in_order(request.needs),
         state="waiting",
-        priority=wish.priority,
+        priority=request.priority,
         arrival=arrival,
-        ttl=None if wish.owner == OWNER else ttl_of(pools, wish.ttl),
-        hold=hold_of(pools, wish.hold),
-        patience=wish.patience,
-        labels=wish.labels,
-        forced=wish.forced,
-        pull=wish.pull,
-        attended=wish.attended,
+        ttl=None if request.owner == LEASE_PROXY else ttl_of(pools, request.ttl),
+        hold=hold_of(pools, request.hold),
+        patience=request.patience,
+        labels=request.labels,
+        forced=request.forced,
+        pull=request.pull,
+        attended=request.attended,
         keep=any(pool.spec.expire == "keep" for pool in pools),
         asked_at=draft.moment.at,
-        heard_until=wish.heard_until,
-        allocations=wish.allocations,
+        heard_until=request.heard_until,
+        allocations=request.allocations,
     )
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
         until = kept_until(draft.moment, ticket)
@@ -418,3 +407,115 @@ def _live_on(changes: Changes, moment: Moment, ticket: Lease) -> None:
     until = lives_on(moment, ticket)
     if until is not None:
         changes.heard[ticket.id] = until
+
+
+class Retry(Struct, frozen=True):
+    """How to ask again."""
+
+    new: LeaseRequest
+    """See `request_again`."""
+    requeue: bool = False
+    """Give the units back, and wait again: at the old place, see `retry`."""
+    version: int | None = None
+    """The version that the record must have; None: any."""
+
+
+def retry(
+    facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, proof: Proof, how: Retry
+) -> Answer:
+    """Release and ask again in one step; the answer is the new lease.
+
+    If the needs are the same and every pool has `on_retry: keep`, a ticket keeps its place in line,
+    and a lease keeps its units and slots; it does not wait for pacing, but counts in it. A lease
+    goes back to its old place in line if it has `allocations`, a pool is paused, or a limit or
+    quota is exceeded. In all other cases the retry goes to the end of the line.
+
+    With `requeue` the units are always given back. The place is kept in pools with `on_retry: keep`
+    and, in all pools, for governors: others could be the first in line for ever where retries go to
+    the end. The new ticket may have the key of the old lease, which leaves it. A pull ticket is not
+    granted before a request waits for it.
+
+    Raises as `release` and `acquire`, and LEASE_ENDED. INVALID: the lease was made through Boskos
+    or the lease proxy, so its holder could not learn of the new one; a forced one cannot be
+    requeued.
+    """
+    new, old = how.new, lease_of(facts, lease)
+    check_proof(old, proof)
+    if is_foreign(old.owner):
+        raise Error(
+            Code.INVALID,
+            f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
+            " learn about a new one: revoke it instead.",
+        )
+    if how.requeue and old.forced and not old.forced_by_operator:
+        raise Error(Code.INVALID, f"Lease '{lease}' was forced, so it has no place in line.")
+    draft = Draft(facts, moment, wall)
+    same_key = how.requeue and new.key == old.key
+    again = None if same_key else known_to(facts, new)
+    if again is not None:
+        return draft.changes, again
+    old = live_lease(facts, lease, proof)
+    check_version(old, how.version)
+    check_request(facts, new)
+    pools = pools_of(facts, new.needs)
+    bounds.check_asker(pools, new)
+    keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
+    keeps_units = keeps and not how.requeue and old.state == "granted"
+    held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
+    if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
+        draft.stop(old, "retried")
+        ticket = placed(ticket_of(draft, new, draft.arrive()), old)
+        draft.start(ticket, held, paying=True)
+        return draft.changes, new.id
+    ended = draft.end(old, "retried")
+    if same_key:
+        draft.put(key_left(ended))
+    if new.pull and not how.requeue:
+        draft.changes.polled.add(new.id)
+    keeps_place = keeps or (how.requeue and old.owner == GOVERNORS)
+    enter(draft, new, old if keeps_place else None, old)
+    return draft.changes, new.id
+
+
+def request_again(
+    lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()
+) -> LeaseRequest:
+    """Return the request that a lease was made from, as a new attempt.
+
+    What an operator has done to it since is not part of it: a move, or a forced grant.
+    """
+    return LeaseRequest(
+        id=fresh,
+        owner=lease.owner,
+        key=key,
+        digest=lease.digest,
+        needs=lease.needs,
+        priority=lease.priority if lease.priority_asked is None else lease.priority_asked,
+        ttl=NEVER if lease.ttl is None else lease.ttl,
+        hold=NEVER if lease.hold is None else lease.hold,
+        patience=lease.patience,
+        labels=cut_to_fit(lease.labels),  # leases of earlier builds may have more
+        forced=lease.forced and not lease.forced_by_operator,
+        pull=lease.pull,
+        attended=lease.attended,
+        allocations=lease.allocations,
+        roles=roles,
+    )
+
+
+def _suits(slot: Slot, lease: Lease) -> bool:
+    """Would a slot be granted to this lease again? Not if it is drained, or has lost its labels."""
+    own = (need for need in lease.needs if need.pool == slot.pool)
+    return slot.drain is None and any(suits(slot.labels, need.wanted) for need in own)
+
+
+def _may_keep(facts: Facts, old: Lease, new: LeaseRequest, pools: list[Pool]) -> bool:
+    if (old.owner, old.allocations, new.allocations) != (new.owner, None, None) or new.forced:
+        return False
+    for pool in pools:
+        if pool.paused or is_over(pool, limit_of(facts, pool)):
+            return False
+        left = quota_left(facts, pool, old.owner)
+        if left is not None and left < 0:
+            return False
+    return True

@@ -1,10 +1,12 @@
 """Owners of leases that are not callers by name: nobody may have such a name."""
 
-from moorage.core.admission.late_releases import OWNER
 from moorage.wire.labels import GOVERNOR
 
 BOSKOS = "boskos:"
 """The prefix of the owner of a lease that was made through the Boskos face."""
+
+LEASE_PROXY = "lease-proxy"
+"""The owner of all leases made through the lease proxy."""
 
 GOVERNORS = f"{GOVERNOR}hosts"
 """The one owner of the leases of all governors: each continues what another has begun."""
@@ -20,7 +22,7 @@ def is_foreign(owner: str) -> bool:
 
     Their holders cannot learn of new leases: they do not know the native API.
     """
-    return owner.startswith(BOSKOS) or owner == OWNER
+    return owner.startswith(BOSKOS) or owner == LEASE_PROXY
 
 
 def project_of(owner: str) -> str | None:

@@ -77,3 +77,24 @@ def jitter(pool: str, arrival: int, most: int) -> int:
         return 0
     seed = blake2b(f"{arrival}/{pool}".encode(), digest_size=8).digest()
     return int.from_bytes(seed) % (most + 1)
+
+
+BURST_SHARE = 10
+"""The default pacing permits a tenth of the limit at once."""
+
+
+def pacing_default(limit: int | None, hold: int | None) -> Pacing | None:
+    """Return the default pacing of a pool; None: it has no hold, or no limit.
+
+    `limit` units per `hold` microseconds: a full pool starts leases at the rate at which they end.
+    """
+    if not limit or hold is None:
+        return None
+    return Pacing(interval=max(1, hold // limit), burst=max(1, limit // BURST_SHARE))
+
+
+def is_default(pacing: Pacing | None, limit: int | None, hold: int | None) -> bool:
+    """Is this the default pacing of a pool? No pacing is it only for a pool without a hold."""
+    if pacing is None:
+        return hold is None
+    return pacing == pacing_default(limit, hold)

@@ -6,7 +6,8 @@ from msgspec import structs
 
 from moorage.core.admission import bounds
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest, pacing_default
+from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest
+from moorage.core.admission.pacing import pacing_default
 from moorage.core.admission.requests import check_duration
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of

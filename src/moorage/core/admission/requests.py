@@ -1,4 +1,4 @@
-"""Requests to admission: an ask for units, a holder's proof; their checks, and their leases."""
+"""Requests to admission: for units, a holder's proof; their checks, and their leases."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -44,36 +44,37 @@ Term = int | Literal[_Sentinel.NEVER] | None
 """Microseconds; None: the shortest of the pools' defaults."""
 
 
-class Ask(Struct, frozen=True):
+class LeaseRequest(Struct, frozen=True):
     """A request for units of one or more pools, all or none. Times are microseconds."""
 
-    id: LeaseId
-    """Of the lease, if a new one is made."""
     owner: str
     key: str
-    digest: str
-    """Of the request, without the labels that describe the caller (`wire.labels`)."""
     needs: tuple[Need, ...]
-    priority: int = 0
     ttl: Term = None
     hold: Term = None
-    patience: int = PATIENCE
+    priority: int = 0
     labels: dict[str, str] = {}
+    patience: int = PATIENCE
     forced: bool = False
     pull: bool = False
     reopen: bool = False
     """If the lease of its key has ended, make a new one."""
     allocations: str | None = None
-    heard_until: Instant | None = None
-    """Alive time until which its ticket waits without a poll; None: for ever."""
+    """What its lease takes from the ledger; opaque here."""
     attended: bool = False
     """It is known whether its client is there, see `Lease.attended`."""
+    heard_until: Instant | None = None
+    """Alive time until which its ticket waits without a poll; None: for ever."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
+    id: LeaseId = LeaseId("")
+    """Of the lease, if a new one is made."""
+    digest: str = ""
+    """Of the request, without the labels that describe the caller (`wire.labels`)."""
     older_digest: str | None = None
     """Of the request with all its labels, as leases of older releases have it; None: the same."""
 
-    def heard(self, until: Instant) -> "Ask":
+    def heard(self, until: Instant) -> "LeaseRequest":
         """Return the same request with this `heard_until`."""
         return structs.replace(self, heard_until=until)
 
@@ -114,16 +115,16 @@ def check_version(lease: Lease, version: int | None) -> None:
         )
 
 
-def check_ask(facts: Facts, ask: Ask) -> None:
+def check_request(facts: Facts, request: LeaseRequest) -> None:
     """Raise INVALID or POOL_UNKNOWN if a request is not valid."""
-    _check_words(ask)
-    _check_needs(facts, ask.needs)
-    terms = (("ttl", ask.ttl), ("hold", ask.hold))
+    _check_words(request)
+    _check_needs(facts, request.needs)
+    terms = (("ttl", request.ttl), ("hold", request.hold))
     for name, term in terms:
         if term is not None and term is not NEVER:
             check_duration(name, term)
-    for pool in pools_of(facts, ask.needs):
-        _check_ttl(pool, None if ask.ttl is NEVER else ask.ttl)
+    for pool in pools_of(facts, request.needs):
+        _check_ttl(pool, None if request.ttl is NEVER else request.ttl)
 
 
 def _check_ttl(pool: Pool, ttl: int | None) -> None:
@@ -144,19 +145,19 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
         raise Error(Code.INVALID, f"{name} must be {bound} {DURATION_SECONDS_MAX} s.")
 
 
-def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
+def check_units(facts: Facts, request: LeaseRequest, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
 
     A forced one is bound only by the number of free slots. A limit that follows members may grow,
     and a slot that is drained but kept may be resumed: requests wait for both.
     """
-    for pool in pools_of(facts, ask.needs):
-        units, most = units_by_pool(ask.needs)[pool.name], pool.spec.limit
+    for pool in pools_of(facts, request.needs):
+        units, most = units_by_pool(request.needs)[pool.name], pool.spec.limit
         if most is None:
             most = units_of(pool, _there(facts, pool))
-        if ask.forced:
-            check_slots(facts, pool, ask.needs, at)
-        elif (lacking := _lacking(facts, pool, ask.needs)) is not None:
+        if request.forced:
+            check_slots(facts, pool, request.needs, at)
+        elif (lacking := _lacking(facts, pool, request.needs)) is not None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
                 f"The request needs {counted(lacking.units, 'slot')} with"
@@ -219,26 +220,26 @@ def hold_of(pools: list[Pool], term: Term) -> int | None:
     return min(holds, default=None) if term is None else term
 
 
-def _check_words(ask: Ask) -> None:
-    if not 1 <= len(ask.key) <= KEY_LENGTH_MAX:
+def _check_words(request: LeaseRequest) -> None:
+    if not 1 <= len(request.key) <= KEY_LENGTH_MAX:
         raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters.")
-    check_plain("key", ask.key)
-    check_plain("owner", ask.owner)
-    if len((ask.owner + ask.key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
+    check_plain("key", request.key)
+    check_plain("owner", request.owner)
+    if len((request.owner + request.key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
         raise Error(
             Code.INVALID,
             f"owner and key together must have at most {ASKED_BYTES_MAX} bytes in UTF-8.",
         )
-    if abs(ask.priority) > PRIORITY_MAX:
+    if abs(request.priority) > PRIORITY_MAX:
         raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}.")
-    if not 0 < ask.patience <= PATIENCE_SECONDS_MAX * SECOND:
+    if not 0 < request.patience <= PATIENCE_SECONDS_MAX * SECOND:
         raise Error(Code.INVALID, f"patience must be above 0 and at most {PATIENCE_SECONDS_MAX} s.")
-    if ask.forced and ask.allocations is not None:
+    if request.forced and request.allocations is not None:
         raise Error(
             Code.INVALID,
             "A forced lease cannot have allocations, because they might not fit: omit one of them.",
         )
-    check_labels(ask.labels)
+    check_labels(request.labels)
 
 
 def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
@@ -295,14 +296,14 @@ def live_lease(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
     return found
 
 
-def known_to(facts: Facts, wish: Ask) -> LeaseId | None:
+def known_to(facts: Facts, request: LeaseRequest) -> LeaseId | None:
     """Return the lease that the same request made before. Raises KEY_REUSED."""
-    known = facts.asked.get((wish.owner, wish.key))
-    digests = (wish.digest, wish.older_digest)
+    known = facts.asked.get((request.owner, request.key))
+    digests = (request.digest, request.older_digest)
     if known is not None and facts.leases[known].digest not in digests:
         raise Error(
             Code.KEY_REUSED,
-            f"Key '{wish.key}' was used for another request: a new attempt needs a new key.",
+            f"Key '{request.key}' was used for another request: a new attempt needs a new key.",
         )
     return known
 

@@ -17,10 +17,10 @@ from moorage.core.admission.model import (
     Pool,
     PoolSpec,
     Slot,
-    is_default,
-    pacing_default,
 )
+from moorage.core.admission.pacing import is_default, pacing_default
 from moorage.core.admission.pools import new_pool
+from moorage.core.admission.slots import slot_new
 from moorage.core.admission.units import lacking, limit_of, units_of
 from moorage.core.clock import SECOND, Instant
 from moorage.wire.defaults import PROXY_TTL_SECONDS, TTL_SECONDS, TTL_SECONDS_MAX
@@ -240,17 +240,3 @@ def is_configured(pool: Pool) -> bool:
 
 def _name(slot: Slot) -> str:
     return slot.name
-
-
-def slot_new(pool: str, name: str, state: str, wall: Instant, dynamic: bool = False) -> Slot:
-    """Return a new free slot."""
-    return Slot(
-        pool=pool,
-        name=name,
-        state=state or FREE,
-        owner="",
-        lease=None,
-        user_data={},
-        updated_at=wall,
-        dynamic=dynamic,
-    )

@@ -15,10 +15,10 @@ from moorage.core.fleet import desired, groups, parts, policy, roots
 from moorage.core.fleet.agents import (
     changes_of,
     check_active,
-    check_superseded,
     find_active,
     registered,
 )
+from moorage.core.fleet.boots import check_superseded
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, MachineFacts, Phase, Policy, Readiness
 from moorage.core.fleet.parts import PartSpec

@@ -14,11 +14,11 @@ from moorage.core.fleet.agents import (
     Pair,
     changes_of,
     check_active,
-    check_boot,
     find_active,
     registered,
     registered_at,
 )
+from moorage.core.fleet.boots import check_boot
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, Failure, MachineReport, Phase, Readiness, State
 from moorage.core.ids import AgentId, ConsumerId, is_normal

@@ -10,7 +10,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from moorage.core.errors import Code, Error
-from moorage.core.fleet.agents import check_active, check_boot
+from moorage.core.fleet.agents import check_active
+from moorage.core.fleet.boots import check_boot
 from moorage.core.fleet.model import Agent, Amounts
 from moorage.core.fleet.offers import OFFERING
 from moorage.core.ids import ConsumerId, ProviderId

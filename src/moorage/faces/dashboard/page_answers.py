@@ -27,6 +27,7 @@ from moorage.faces.streaming import Stream
 from moorage.faces.web import Limits, Scope
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
+from moorage.wire.operations import admin, feed, leases, ledger, pools
 
 
 class PageAnswers:
@@ -70,7 +71,7 @@ class PageAnswers:
         return html(with_form_token(await self._text(page, request, WHOLE), reader.secret))
 
     async def _text(self, page: Page, request: PageRequest, layout: str) -> str:
-        if not request.permits("GET", page.needs):
+        if not request.permits(page.needs):
             raise RefusedError(
                 HTTPStatus.FORBIDDEN, "forbidden", "This page needs a token with more rights."
             )
@@ -133,23 +134,23 @@ class Link(NamedTuple):
 
 
 SECTIONS = (
-    (ROOT, "Overview", "/v1/pools"),
-    (f"{ROOT}/pools", "Pools", "/v1/pools"),
-    (f"{ROOT}/leases", "Leases", "/v1/leases"),
-    (f"{ROOT}/fleet", "Fleet", "/v1/capacity"),
-    (f"{ROOT}/fit", "Where does it fit?", "/v1/explain"),
-    (f"{ROOT}/audit", "Audit", "/v1/audit"),
-    (f"{ROOT}/changes", "Changes", "/v1/watch"),
+    (ROOT, "Overview", pools.LIST_POOLS),
+    (f"{ROOT}/pools", "Pools", pools.LIST_POOLS),
+    (f"{ROOT}/leases", "Leases", leases.LIST_LEASES),
+    (f"{ROOT}/fleet", "Fleet", ledger.GET_CAPACITY),
+    (f"{ROOT}/fit", "Where does it fit?", ledger.EXPLAIN_BY_QUERY),
+    (f"{ROOT}/audit", "Audit", admin.LIST_AUDIT),
+    (f"{ROOT}/changes", "Changes", feed.WATCH),
 )
-"""Address, text, and the route that a reader must be permitted to GET."""
+"""Address, text, and the operation that a reader must be permitted to call."""
 
 
 def navigation(request: PageRequest) -> list[Link]:
     """Return the links to sections that the reader may see."""
     return [
         Link(address, text, _is_current(address, request.path))
-        for address, text, route in SECTIONS
-        if request.permits("GET", route)
+        for address, text, operation in SECTIONS
+        if request.permits(operation)
     ]
 
 

@@ -23,6 +23,7 @@ from moorage.core.texts import plain
 from moorage.faces.dashboard.static_files import address_of as asset_address
 from moorage.wire.admission import Lease
 from moorage.wire.labels import HOLDER, HOST, JOB, USER, name_of, naming_of
+from moorage.wire.operations import operations_by_id
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -89,7 +90,11 @@ def environment() -> Environment:
         "json": json_text,
         "difference": difference,
     }
-    made.globals |= {"asset": asset_address, "form_token": FORM_TOKEN_PLACE}
+    made.globals |= {
+        "asset": asset_address,
+        "form_token": FORM_TOKEN_PLACE,
+        "operations": operations_by_id(),
+    }
     return made
 
 

@@ -4,14 +4,18 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from moorage.core.limits import PAGE_QUERY_BYTES_MAX, PAGE_QUERY_PARAMETERS_MAX
 from moorage.faces.dashboard.recent_answers import RecentAnswers
-from moorage.faces.native_api import NativeApi, Query
+from moorage.faces.native_api import NativeApi
 from moorage.faces.web import Caller, Limits, RefusalError, query_parse
 from moorage.service.app import Service
+from moorage.wire.operations.operation import Operation
+from moorage.wire.operations.pools import LIST_POOLS
+
+A = TypeVar("A")
 
 ROOT = "/ui"
 """The first segment of all addresses of the dashboard."""
@@ -72,25 +76,25 @@ class PageRequest:
     """Fields of the submitted form; empty unless it is an action."""
 
     async def ask(
-        self, method: str, path: str, query: Query = (), body: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Ask the native API on behalf of the reader. Raises RefusedError."""
-        return await self.api.ask(self.caller, method, path, query, body)
+        self, operation: Operation[A], *variables: str, body: Mapping[str, Any] | None = None
+    ) -> A:
+        """Call an operation on behalf of the reader. Raises RefusedError."""
+        return await self.api.call(self.caller, operation, *variables, body=body)
 
-    async def get(self, path: str, **parameters: object) -> Any:
-        """Read from the native API; parameters that are None are omitted. Raises RefusedError."""
-        return await self.ask("GET", path, _query(parameters))
+    async def get(self, operation: Operation[A], *variables: str, **query: object) -> A:
+        """As `ask`, with parameters; those that are None are omitted. Raises RefusedError."""
+        return await self.api.call(self.caller, operation, *variables, query=query)
 
-    async def recent(self, path: str, **parameters: object) -> Any:
+    async def recent(self, operation: Operation[A], *variables: str, **query: object) -> A:
         """As `get`, but in a stream the answer may be some seconds old: for what is slow.
 
         Raises RefusedError.
         """
-        query = _query(parameters)
-        key = (self.reader_key, path, *query)
-        return await self.answers.of(
-            key, lambda: self.ask("GET", path, query), fresh=not self.streamed
+        key = (self.reader_key, operation, variables, *query.items())
+        answer: A = await self.answers.of(
+            key, lambda: self.get(operation, *variables, **query), fresh=not self.streamed
         )
+        return answer
 
     @property
     def reader_key(self) -> tuple[object, ...]:
@@ -98,9 +102,9 @@ class PageRequest:
         one = self.caller
         return (one.project_id, one.roles, one.scope, one.foreign, one.system_scope)
 
-    def permits(self, method: str, path: str) -> bool:
-        """Return whether the reader may call a route: a page shows no other buttons."""
-        return self.api.permits(self.caller, method, path)
+    def permits(self, operation: Operation[Any]) -> bool:
+        """Return whether the reader may call an operation: a page shows no other buttons."""
+        return self.api.permits(self.caller, operation)
 
     def address(self, **changes: object) -> str:
         """Return this page's address with changed parameters; None removes one."""
@@ -109,10 +113,6 @@ class PageRequest:
     def address_at(self, path: str) -> str:
         """Return another address with this page's parameters."""
         return address_of(path, {**self.query, "notice": None})
-
-
-def _query(parameters: Mapping[str, object]) -> Query:
-    return [(name, str(value)) for name, value in parameters.items() if value is not None]
 
 
 def address_of(path: str, query: Mapping[str, object]) -> str:
@@ -156,8 +156,8 @@ class Page:
     show: Show
     live: bool = True
     """Whether it is rendered again when something changes."""
-    needs: str = "/v1/pools"
-    """The route that a reader must be permitted to GET."""
+    needs: Operation[Any] = LIST_POOLS
+    """The operation that a reader must be permitted to call."""
     method: str = "GET"
 
 

@@ -29,12 +29,13 @@ from moorage.faces.web import (
 )
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
+from moorage.wire.operations import pools
 
 SIGN_IN = f"{ROOT}/sign-in"
 SIGN_OUT = f"{ROOT}/sign-out"
 
-READ = "/v1/pools"
-"""Callers that may read this may sign in."""
+READ = pools.LIST_POOLS
+"""Callers that may call this may sign in."""
 
 PORT = re.compile(r":(\d{1,5})\Z")
 SECRET = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -85,7 +86,7 @@ class Readers:
                 raise SignInError("Too many attempts have failed.", math.ceil(wait))
             attempts.note(source)
             raise SignInError("This token is not valid.")
-        if caller.scope is not None or not self._api.permits(caller, "GET", READ):
+        if caller.scope is not None or not self._api.permits(caller, READ):
             raise SignInError("This token may not see pages: use one of the role reader or higher.")
         wait = self._sessions.openings.wait(caller.identity)
         if wait > 0:

@@ -4,8 +4,7 @@ import posixpath
 from html import escape
 from urllib.parse import quote
 
-from moorage.faces.golang.browsers import browser_refused
-from moorage.faces.golang.passwords import Passwords
+from moorage.faces.golang.callers import Passwords, browser_refused
 from moorage.faces.golang.responses import Response
 from moorage.faces.web import Scope
 

@@ -1,8 +1,8 @@
 """Moorage's own API at `/v1`.
 
 `app.py` is the entry point: address, token, role, input, errors. The operations stand in
-`wire/operations/`; `routes.py` joins them with their handlers in `ledger/`, `admission/`, `fleet/`
-and `admin/`, and in `watch.py`, the change feed. `routing.py` defines what a route is and what its
+`wire/operations/`; `routes.py` joins them with their handlers in `ledger/`, `admission/`, `fleet/`,
+`admin.py` and `watch.py`, the change feed. `routing.py` defines what a route is and what its
 handler receives, `roles.py` what callers may do. `decoding.py` turns input into the dataclasses of
 `wire`, `long_lists.py` cuts long bodies; `answers.py` forms responses; `prompt.py` answers signs of
 life from memory, `in_process.py` calls from inside the process. `problems.py` formats every error

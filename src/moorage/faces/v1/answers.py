@@ -23,7 +23,7 @@ def answered(route: Route, answer: Any) -> tuple[int, Headers, bytes]:
     """Return status, further headers and body for what a handler of the route has returned."""
     if answer is None:
         return HTTPStatus.NO_CONTENT, [], b""
-    status = route.operation.status
+    status = route.operation.content.status
     if isinstance(answer, StatusAnswer):
         status, answer = answer.status, answer.body
     body = msgspec.json.encode(answer)

@@ -163,7 +163,7 @@ class V1Face:
             if not raw and route.body_optional:
                 raw = b"{}"
             kind = route.body
-            bulk = route.operation.bulk
+            bulk = route.operation.content.bulk
             body = raw if bulk else await decoded(raw, lambda: body_decode(raw, kind))
 
         return Request(
@@ -201,7 +201,7 @@ class V1Face:
         return caller, roles.check_caller(caller, route)
 
     def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> Awaitable[bytes]:
-        if route.operation.bulk:
+        if route.operation.content.bulk:
             return body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
         return body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
 

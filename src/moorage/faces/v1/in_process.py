@@ -4,12 +4,11 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from moorage.core.errors import Error
 from moorage.faces.delivery import Delivery
-from moorage.faces.native_api import Query, RefusedError
-from moorage.faces.path_table import Table
+from moorage.faces.native_api import RefusedError
 from moorage.faces.v1 import problems, roles
 from moorage.faces.v1.decoding import fitted, query_decode
 from moorage.faces.v1.problems import ProblemError
@@ -17,29 +16,32 @@ from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.faces.web import Caller, RefusalError, request_id_new
 from moorage.service.app import Service
+from moorage.wire.operations.operation import Operation
 
 log = logging.getLogger("moorage.v1")
 
+A = TypeVar("A")
+
+_ROUTES = {route.operation: route for route in ROUTES}
+
 
 class InProcessApi:
-    """Implements `faces.native_api.NativeApi` with the handlers of the route table."""
+    """Implements `faces.native_api.NativeApi` with the handlers of the routes."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._table = Table(ROUTES)
 
-    async def ask(
+    async def call(
         self,
         caller: Caller,
-        method: str,
-        path: str,
-        query: Query = (),
+        operation: Operation[A],
+        *variables: str,
+        query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Return the answer of a route. Raises RefusedError."""
-        request_id = request_id_new()
+    ) -> A:
+        """Return the answer of an operation. Raises RefusedError."""
+        request_id, route = request_id_new(), _ROUTES[operation]
         try:
-            route, variables = self._route(method, path)
             role = roles.check_caller(caller, route)
             request: Request[Any, Any] = Request(
                 service=self._service,
@@ -48,8 +50,8 @@ class InProcessApi:
                 project=roles.project_of(caller, role),
                 request_id=request_id,
                 headers={},
-                variables=variables,
-                parameters=_parameters(route, query),
+                variables=operation.named(variables),
+                parameters=_parameters(route, query or {}),
                 body=None if route.body is None else fitted(body or {}, route.body),
                 disconnected=_never,
                 delivery=Delivery({}, self._service.admission.confirmations),
@@ -59,38 +61,26 @@ class InProcessApi:
         except (Error, ProblemError, RefusalError) as error:
             raise _refused(error) from None
         except Exception:
-            log.exception("%s %s %s failed", request_id, method, path)
+            log.exception("%s %s failed", request_id, operation)
             raise RefusedError(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 problems.INTERNAL,
                 f"The server failed; its log has the reason under the request id {request_id}.",
             ) from None
-        return answer.body if isinstance(answer, StatusAnswer) else answer
+        return cast("A", answer.body if isinstance(answer, StatusAnswer) else answer)
 
-    def permits(self, caller: Caller, method: str, path: str) -> bool:
-        """Return whether the caller may call the route."""
+    def permits(self, caller: Caller, operation: Operation[Any]) -> bool:
+        """Return whether the caller may call the operation."""
         try:
-            route, _ = self._route(method, path)
-            roles.check_caller(caller, route)
+            roles.check_caller(caller, _ROUTES[operation])
         except ProblemError:
             return False
         return True
 
-    def _route(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Return the route and its variables. Raises ProblemError: 404, 405."""
-        match = self._table.match(path)
-        if match is None:
-            raise ProblemError(HTTPStatus.NOT_FOUND, problems.UNROUTED, f"No route at {path}.")
-        route = match.by_method.get(method)
-        if route is None or route.operation.bulk:
-            raise ProblemError(
-                HTTPStatus.METHOD_NOT_ALLOWED, problems.UNROUTED, f"No {method} at {path}."
-            )
-        return route, match.variables
 
-
-def _parameters(route: Route, query: Query) -> Any:
-    return None if route.parameters is None else query_decode([*query], route.parameters)
+def _parameters(route: Route, query: Mapping[str, object]) -> Any:
+    pairs = [(name, str(value)) for name, value in query.items() if value is not None]
+    return None if route.parameters is None else query_decode(pairs, route.parameters)
 
 
 def _refused(error: Error | ProblemError | RefusalError) -> RefusedError:

@@ -124,7 +124,7 @@ def _document(every: Mapping[str, Operation[Any]]) -> dict[str, Any]:
 def _types(every: Iterable[Operation[Any]]) -> list[Any]:
     types: dict[str, Any] = {_key(kind): kind for kind in (Problem, *VALUES.values())}
     for one in every:
-        for kind in (one.body, one.answer, *_parameter_types(one).values()):
+        for kind in (one.content.body, one.content.answer, *_parameter_types(one).values()):
             if kind is not None:
                 types.setdefault(_key(kind), kind)
     return list(types.values())
@@ -135,7 +135,9 @@ def _key(kind: Any) -> str:
 
 
 def _parameter_types(operation: Operation[Any]) -> dict[str, Any]:
-    return {} if operation.parameters is None else get_type_hints(operation.parameters)
+    return (
+        {} if operation.content.parameters is None else get_type_hints(operation.content.parameters)
+    )
 
 
 def _dataclasses(types: Iterable[Any]) -> Iterator[Any]:
@@ -208,18 +210,21 @@ def _described(name: str, operation: Operation[Any], schemas: dict[str, Any]) ->
         "operationId": name,
         "tags": [_tag(operation)],
         "summary": operation.summary,
-        "x-role": operation.role,
-        "x-scoped-roles": [*operation.scopes],
-        "security": [] if operation.role is None else [{"token": []}, {"bearer": []}],
+        "x-role": operation.access.role,
+        "x-scoped-roles": [*operation.access.scopes],
+        "security": [] if operation.access.role is None else [{"token": []}, {"bearer": []}],
         "parameters": [*_path_parameters(operation), *_query_parameters(operation, schemas)],
         "responses": {**_answer(operation, schemas), "default": _problem(schemas)},
     }
-    if operation.parameters is not None:
-        described["description"] = inspect.getdoc(operation.parameters) or ""
-    if operation.body is not None:
-        example = BODIES[operation.body.__name__]
+    if operation.content.parameters is not None:
+        described["description"] = inspect.getdoc(operation.content.parameters) or ""
+    if operation.content.body is not None:
+        example = BODIES[operation.content.body.__name__]
         content = {
-            "application/json": {"schema": schemas[_key(operation.body)], "example": example}
+            "application/json": {
+                "schema": schemas[_key(operation.content.body)],
+                "example": example,
+            }
         }
         described["requestBody"] = {"required": not body_optional(operation), "content": content}
     return described
@@ -243,7 +248,7 @@ def _path_parameters(operation: Operation[Any]) -> list[dict[str, Any]]:
 
 
 def _query_parameters(operation: Operation[Any], schemas: dict[str, Any]) -> list[dict[str, Any]]:
-    if operation.parameters is None:
+    if operation.content.parameters is None:
         return []
     hints = _parameter_types(operation)
     return [
@@ -254,7 +259,7 @@ def _query_parameters(operation: Operation[Any], schemas: dict[str, Any]) -> lis
             "description": PARAMETERS[one.name],
             "schema": {**schemas[_key(hints[one.name])], "default": _default(one)},
         }
-        for one in fields(operation.parameters)
+        for one in fields(operation.content.parameters)
     ]
 
 
@@ -263,17 +268,19 @@ def _default(one: Field[Any]) -> Any:
 
 
 def _answer(operation: Operation[Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    if operation.answer is None:
+    if operation.content.answer is None:
         return {"204": {"description": HTTPStatus.NO_CONTENT.phrase}}
     content: dict[str, Any] = {
-        media: {"schema": schemas[_key(operation.answer)] if number == 0 else {"type": "string"}}
-        for number, media in enumerate(operation.media)
+        media: {
+            "schema": schemas[_key(operation.content.answer)] if number == 0 else {"type": "string"}
+        }
+        for number, media in enumerate(operation.content.media)
     }
-    if (example := ANSWERS.get(getattr(operation.answer, "__name__", ""))) is not None:
-        content[operation.media[0]]["example"] = example
+    if (example := ANSWERS.get(getattr(operation.content.answer, "__name__", ""))) is not None:
+        content[operation.content.media[0]]["example"] = example
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
-        for status in (operation.status, *operation.also)
+        for status in (operation.content.status, *operation.content.also)
     }
 
 

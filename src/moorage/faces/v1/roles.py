@@ -58,7 +58,7 @@ def check_caller(caller: Caller, route: Route) -> Role | None:
     role = role_of(caller)
     if role is None or not permits(least, role):
         raise _forbidden(f"This needs {_at_least(least)}.")
-    if not route.operation.projects and project_of(caller, role) is not None:
+    if not route.operation.access.projects and project_of(caller, role) is not None:
         raise _forbidden("This shows all projects, but this token is bound to one.")
     return role
 

@@ -1,26 +1,25 @@
 """The routes of all operations, with the handlers of the modules that hold them."""
 
-from moorage.faces.v1 import openapi, watch
-from moorage.faces.v1.admin import audit, database, tokens, whoami
-from moorage.faces.v1.admission import contents, leases, lines, owners, past, pools, slots
-from moorage.faces.v1.fleet import agents, groups, machines, reporters, reports
-from moorage.faces.v1.ledger import capacity, claims, consumers, explain, provider_pages, providers
+from moorage.faces.v1 import admin, openapi, watch
+from moorage.faces.v1.admission import leases, past, pools, slots
+from moorage.faces.v1.fleet import agents, groups, reporters
+from moorage.faces.v1.ledger import capacity, claims, consumers, explain, providers
 from moorage.faces.v1.routing import Handlers, route_of
 from moorage.wire.operations import operations_by_id
 
 HANDLERS: Handlers = {
     operation: handler
     for module in (
-        *(audit, database, tokens, whoami),
-        *(capacity, claims, consumers, explain, provider_pages, providers),
-        *(contents, leases, lines, owners, past, pools, slots),
-        *(agents, groups, machines, reporters, reports),
+        admin,
+        *(capacity, claims, consumers, explain, providers),
+        *(leases, past, pools, slots),
+        *(agents, groups, reporters),
         *(openapi, watch),
     )
     for operation, handler in module.HANDLERS.items()
 }
 
 ROUTES = tuple(
-    route_of(one, HANDLERS[one], machines.PROMPTS.get(one)) for one in operations_by_id().values()
+    route_of(one, HANDLERS[one], agents.PROMPTS.get(one)) for one in operations_by_id().values()
 )
 """All routes, in the order of the description; of two paths that match, the first one counts."""

@@ -164,19 +164,20 @@ def route_of(operation: Operation[Any], handler: Handler, prompt: PromptHandler 
     return Route(
         operation,
         handler,
-        None if operation.role is None else Role(operation.role),
-        tuple(map(ScopedRole, operation.scopes)),
-        operation.body,
+        None if operation.access.role is None else Role(operation.access.role),
+        tuple(map(ScopedRole, operation.access.scopes)),
+        operation.content.body,
         body_optional(operation),
-        operation.parameters,
+        operation.content.parameters,
         prompt,
     )
 
 
 def body_optional(operation: Operation[Any]) -> bool:
     """Return whether the body may be omitted: that of a POST whose members all have defaults."""
-    if operation.body is None or operation.method != "POST":
+    kind = operation.content.body
+    if kind is None or operation.method != "POST":
         return False
     return not any(
-        one.default is MISSING and one.default_factory is MISSING for one in fields(operation.body)
+        one.default is MISSING and one.default_factory is MISSING for one in fields(kind)
     )

@@ -15,10 +15,10 @@ from moorage.faces.streaming import Stream
 from moorage.faces.v1 import problems
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Handlers, Request
+from moorage.service.feed.change_rows import value_of
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
-from moorage.service.native.bounds import check_wait
-from moorage.service.native.changes import value_of
 from moorage.service.pages import check_limit
+from moorage.service.values import check_wait
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
 from moorage.wire.operations import feed as operations
 from moorage.wire.operations.feed import EVENTS

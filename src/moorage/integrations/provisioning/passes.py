@@ -1,10 +1,16 @@
-"""What happens if a pass of a governor fails; the commands decide when the next one begins."""
+"""When a governor makes its next pass, and what happens if one fails."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
+from moorage.integrations.clock import first_of
 from moorage.integrations.provisioning.line import Line
 from moorage.integrations.provisioning.start import PASS_ERRORS
+
+CHANGES_SECONDS = 0.2
+"""The least time between two passes, however often something changes."""
 
 
 class Passes:
@@ -50,3 +56,39 @@ class Passes:
             self._log.warning("works again")
         self._fails = False
         return True
+
+
+class Governs(Protocol):
+    """A governor of hosts."""
+
+    async def tick(self) -> bool:
+        """Make one pass; return whether it succeeded."""
+        ...
+
+    async def close(self) -> None:
+        """Wait for nothing more; return when requests that are being sent are answered."""
+        ...
+
+
+async def passes(
+    governor: Governs,
+    ready: Callable[[], None],
+    stop: asyncio.Event,
+    interval: float,
+    changed: asyncio.Event | None = None,
+) -> None:
+    """Make passes until `stop`: after each interval, and soon after each change.
+
+    `ready` is called after the first pass that succeeds.
+    """
+    is_ready = False
+    changed = changed or asyncio.Event()
+    while not stop.is_set():
+        changed.clear()
+        if await governor.tick() and not is_ready:
+            is_ready = True
+            ready()
+        soon = min(interval, CHANGES_SECONDS)
+        await first_of(stop, seconds=soon)
+        await first_of(stop, changed, seconds=interval - soon)
+    await governor.close()

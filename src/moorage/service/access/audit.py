@@ -13,11 +13,14 @@ from moorage.core.clock import Clock, Instant
 from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
+from moorage.service.feed.change_rows import pool_spec_of
 from moorage.service.ids import audit_id_new
 from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
+from moorage.service.values import time_of
 from moorage.store.access import audit as audit_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine
+from moorage.wire.audit import AuditEntry
 
 __all__ = ["Actor", "Audit", "AuditRow", "audit_entry", "audit_row"]
 
@@ -96,3 +99,38 @@ class Audit:
 
 def _text(value: Any) -> str | None:
     return None if value is None else json.encode(value).decode()
+
+
+TIMES = ("until", "suspect_since", "waits_until")
+"""Members that are times, which rows have as microseconds."""
+
+
+OF_SPECS = ("pool.put", "pool.delete")
+"""Actions whose rows contain a pool's specification."""
+
+
+def entry_shown(row: AuditRow) -> AuditEntry:
+    """Convert a row to its wire form."""
+    return AuditEntry(
+        at=time_of(row.at),
+        id=row.id,
+        who=row.who,
+        token_id=row.token_id,
+        role=row.role,
+        action=row.action,
+        target=row.target,
+        before=_state_shown(row.action, row.before),
+        after=_state_shown(row.action, row.after),
+    )
+
+
+def _state_shown(action: str, kept: str | None) -> Any:
+    value = None if kept is None else json.decode(kept)
+    if not isinstance(value, dict):
+        return value
+    if action in OF_SPECS:
+        return pool_spec_of(value)
+    return {
+        name: time_of(Instant(one)) if name in TIMES and isinstance(one, int) else one
+        for name, one in value.items()
+    }

@@ -2,12 +2,15 @@
 
 import hashlib
 import secrets
+from typing import Any
 
 from msgspec import Struct
 
 from moorage.core.clock import SECOND, Instant
 from moorage.service.access.roles import Role, Scope, ScopedRole, role_parse, scope_parse
+from moorage.service.values import time_of, time_or_none
 from moorage.store.access.tokens import AccessToken
+from moorage.wire import admin as wire
 
 SECRET_PREFIX = "moorage_"
 """The prefix of every token, so that scanners can find leaked ones."""
@@ -102,3 +105,24 @@ def description(token: Token) -> dict[str, object]:
     if token.expires_at is not None:
         shown["lasts"] = (token.expires_at - token.created_at) / SECOND
     return shown
+
+
+def token_shown(token: Token) -> wire.Token:
+    """Convert a token to its wire form."""
+    return wire.Token(**members_shown(token))
+
+
+def members_shown(token: Token) -> dict[str, Any]:
+    """Return the members of a token's wire form, which the answer with its secret has, too."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "project_id": token.project_id,
+        "scope": {} if token.scope is None else {token.scope.field: [*token.scope.names]},
+        "created_at": time_of(token.created_at),
+        "expires_at": time_or_none(token.expires_at),
+        "rotated_at": time_or_none(token.rotated_at),
+        "revoked_at": time_or_none(token.revoked_at),
+        "used_at": time_or_none(token.used_at),
+    }

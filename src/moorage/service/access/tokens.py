@@ -12,8 +12,7 @@ from typing import Generic, TypeVar
 
 from msgspec import structs
 
-from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.owners import BOSKOS, is_reserved
+from moorage.core.admission.owners import BOSKOS, LEASE_PROXY, is_reserved
 from moorage.core.clock import HOUR, SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
@@ -26,6 +25,7 @@ from moorage.service.access.token import (
     Token,
     description,
     digest_of,
+    members_shown,
     secret_new,
     stored,
     successor,
@@ -35,9 +35,11 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.single_flight import SingleFlight
 from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
+from moorage.service.values import microseconds, microseconds_or_none
 from moorage.store.access import audit as audit_store
 from moorage.store.access import tokens as access_store
 from moorage.store.api import Engine, Plan
+from moorage.wire.admin import RotationWanted, TokenMade, TokenWanted
 from moorage.wire.labels import GOVERNOR
 
 USED_EVERY = HOUR
@@ -391,7 +393,7 @@ def _check_owner(name: str, project_id: str | None) -> None:
             Code.INVALID,
             "A token's name must not contain '/', because an owner of leases is PROJECT/NAME."
             f" Its name and its project must not begin with '{BOSKOS}' or '{GOVERNOR}', or be"
-            f" '{OWNER}', because these names own the leases of Boskos, of governors and of"
+            f" '{LEASE_PROXY}', because these names own the leases of Boskos, of governors and of"
             " the lease proxy.",
         )
 
@@ -421,3 +423,29 @@ def _text(what: str, text: str) -> str:
             f"A token's {what} must have 1 to {IDENTIFIER_LENGTH_MAX} printable characters.",
         )
     return text
+
+
+async def create_token(tokens: AccessTokens, wanted: TokenWanted, by: Actor) -> TokenMade:
+    """Create a token. Raises `Error`."""
+    secret, token = await tokens.create(
+        wanted.name,
+        wanted.role,
+        wanted.project_id,
+        scope=wanted.scope,
+        lasts=microseconds_or_none("expires_in", wanted.expires_in),
+        by=by,
+    )
+    return TokenMade(**members_shown(token), token=secret)
+
+
+async def rotate_token(
+    tokens: AccessTokens, token_id: str, wanted: RotationWanted, by: Actor
+) -> TokenMade:
+    """Replace a token by a new one. Raises `Error`."""
+    secret, token = await tokens.rotate(
+        token_id,
+        grace=microseconds("grace", wanted.grace),
+        lasts=microseconds_or_none("expires_in", wanted.expires_in),
+        by=by,
+    )
+    return TokenMade(**members_shown(token), token=secret)

@@ -1,17 +1,21 @@
-"""The cases of leases and tickets: the keys that each needs, and the rule that decides it."""
+"""The cases of leases and tickets: the keys that each needs, and the rule that decides it.
 
+Those of operators leave an audit row.
+"""
+
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from msgspec import structs
+from msgspec import json, structs, to_builtins
 
-from moorage.core.admission import bounds, expiry, leases, requests, retries
+from moorage.core.admission import bounds, expiry, leases, lines, requests
 from moorage.core.admission.bars import waits_until
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, Result
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -19,10 +23,13 @@ from moorage.core.ledger.allocations import keys_for
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.access.roles import standing
-from moorage.service.batch.ledger_share import request_from
+from moorage.service.admission.views import LeaseView
+from moorage.service.batch.ledger_share import holding_of, request_from
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.ids import lease_id_new
 from moorage.store.access.audit import AuditRow
+from moorage.wire.labels import DESCRIBING
 
 Others = Callable[[LeaseId], Instant | None]
 """The deadline of a ticket because of clients of this process that wait for it; None: none does.
@@ -42,14 +49,6 @@ def nobody(_ticket: LeaseId) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseAt:
-    """A lease after a batch, and the time of the batch."""
-
-    lease: Lease
-    when: When
-
-
-@dataclass(frozen=True, slots=True)
 class OnBehalf:
     """A caller that may act on behalf of a lease's holder, which leaves an audit row.
 
@@ -61,7 +60,7 @@ class OnBehalf:
 
 
 @dataclass(slots=True)
-class LeaseCase(AuditedUseCase[LeaseAt]):
+class LeaseCase(AuditedUseCase[LeaseView]):
     """A case about one lease; `lease` is its id, after the decision the id of the answer's lease.
 
     `by` is the caller that acts on behalf of the holder; None: the holder itself.
@@ -73,8 +72,8 @@ class LeaseCase(AuditedUseCase[LeaseAt]):
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(leases={self.lease}))
 
-    def conclude(self, world: World, when: When) -> LeaseAt:
-        return LeaseAt(world.admission.leases[self.lease], when)
+    def conclude(self, world: World, when: When) -> LeaseView:
+        return LeaseView(world.admission.leases[self.lease], when)
 
     def leave(
         self, action: str, before: Lease | None, changes: AdmissionChanges, when: When, **after: Any
@@ -90,10 +89,10 @@ class LeaseCase(AuditedUseCase[LeaseAt]):
 
 
 @dataclass(slots=True)
-class LeaseAsk(LeaseCase):
+class LeaseAcquire(LeaseCase):
     """Request units; with `wait` the ticket counts as polled for that long (microseconds)."""
 
-    ask: Ask
+    request: LeaseRequest
     wait: int = 0
     forced_by: Actor | None = None
     """Who forces the grant, which leaves an audit row; None: it is not forced."""
@@ -105,31 +104,77 @@ class LeaseAsk(LeaseCase):
     """Below this the client must not lower it when it leaves."""
 
     def keys(self) -> Keys:
-        ask = self.ask
+        request = self.request
         asked = AdmissionKeys(
-            pools={need.pool for need in ask.needs},
-            asked={(ask.owner, ask.key)},
-            waiters=_waiters(ask.owner, ask.roles),
+            pools={need.pool for need in request.needs},
+            asked={(request.owner, request.key)},
+            waiters=_waiters(request.owner, request.roles),
         )
-        if ask.allocations is None:
+        if request.allocations is None:
             return Keys(admission=asked)
-        return Keys(keys_for([request_from(ask.allocations)]), asked)
+        return Keys(keys_for([request_from(request.allocations)]), asked)
 
     def decide(self, world: World, when: When) -> Changes:
-        facts, ask = world.admission, self.ask
+        facts, request = world.admission, self.request
         self.until = waits_until(
-            when.moment, self.wait, ask.patience, pull=ask.pull, attended=ask.attended
+            when.moment, self.wait, request.patience, pull=request.pull, attended=request.attended
         )
-        ask = ask.heard(self.until)
-        changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
+        request = request.heard(self.until)
+        changes, self.lease = leases.acquire(facts, when.moment, request, when.wall)
         if not changes.leases:  # a repeated request
             self.kept = self.elsewhere(facts.leases[self.lease], when)
             until = _latest(self.until, _latest(self.kept, self.others(self.lease)))
             changes, _ = leases.repeat(facts, when.moment, self.lease, until)
         self.rows = []
         if self.forced_by is not None and changes.leases:
-            self.rows = [_forced_row(when, self.forced_by, self.lease, ask)]
+            self.rows = [_forced_row(when, self.forced_by, self.lease, request)]
         return Changes(admission=changes)
+
+
+def identified(request: LeaseRequest, roles: frozenset[str]) -> LeaseRequest:
+    """Return a request with the id of its lease, its digests, and the roles of its caller."""
+    digest, older_digest = digests_of(request)
+    return structs.replace(
+        request, id=lease_id_new(), digest=digest, older_digest=older_digest, roles=roles
+    )
+
+
+def digests_of(request: LeaseRequest) -> tuple[str, str | None]:
+    """Return the digest of a request, and the one that older releases computed for it.
+
+    A key stands for the request that first came with it, by its digest. The second digest is None
+    if it is the same.
+    """
+    asked: dict[str, Any] = {
+        "owner": request.owner,
+        "key": "",  # so that a client can repeat a retry's request with the retry's new key
+        "needs": to_builtins(request.needs),
+        "ttl": request.ttl,
+        "hold": request.hold,
+        "priority": request.priority,
+        "labels": dict(sorted(request.labels.items())),
+        "patience": request.patience,
+        "force": request.forced,
+    }
+    for need in asked["needs"]:
+        if not need["wanted"]:
+            del need["wanted"]  # as in digests that were stored before there were labels of slots
+    if request.pull:  # digests that were stored before there were pull tickets do not have it
+        asked["pull"] = True
+    asked["allocations"] = None
+    if request.allocations is not None:
+        asked["allocations"] = to_builtins(holding_of(request.allocations), order="deterministic")
+    whole = _digest(asked)
+    if DESCRIBING.isdisjoint(request.labels):
+        return whole, None
+    # Another process that continues an attempt has its own host, user and process id.
+    labels = asked["labels"].items()
+    asked["labels"] = {name: value for name, value in labels if name not in DESCRIBING}
+    return _digest(asked), whole
+
+
+def _digest(asked: dict[str, Any]) -> str:
+    return hashlib.sha256(json.encode(asked)).hexdigest()
 
 
 @dataclass(slots=True)
@@ -290,19 +335,23 @@ class LeaseRecord(LeaseCase):
 class LeaseRetry(LeaseCase):
     """Release a lease and request the same again in one step, with a new key and a new id.
 
-    `old` is the released lease and `owner` its owner; `lease` is the answer's.
+    `lease` is the one to release, of this `owner`.
     """
 
-    old: LeaseId
     owner: str
     proof: Proof
-    fresh: LeaseId
     key: str
     caller: Actor
     """Who retries; retrying a forced lease leaves another audit row."""
     requeue: bool = False
     version: int | None = None
     """The version that the record must have; None: any."""
+    fresh: LeaseId = field(default_factory=lease_id_new)
+    """The id of the new lease."""
+    old: LeaseId = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.old = self.lease
 
     def keys(self) -> Keys:
         asked = {(self.owner, self.key)}
@@ -315,16 +364,15 @@ class LeaseRetry(LeaseCase):
         if old is None:
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
-        wish = retries.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
+        request = leases.request_again(old, self.fresh, self.key, standing(self.caller.role))
+        request = request.heard(until)
         if self.by is not None and self.by.own != old.owner:  # the answer does not reach the holder
-            wish = structs.replace(wish, attended=False)
-        how = retries.Retry(wish, self.requeue, self.version)
-        changes, self.lease = retries.retry(
-            facts, when.moment, when.wall, self.old, self.proof, how
-        )
+            request = structs.replace(request, attended=False)
+        how = leases.Retry(request, self.requeue, self.version)
+        changes, self.lease = leases.retry(facts, when.moment, when.wall, self.old, self.proof, how)
         self.leave("lease.retry", old, changes, when, lease=self.lease, key=self.key)
-        if wish.forced and changes.leases:
-            self.rows.append(_forced_row(when, self.caller, self.lease, wish))
+        if request.forced and changes.leases:
+            self.rows.append(_forced_row(when, self.caller, self.lease, request))
         return Changes(admission=changes)
 
 
@@ -392,7 +440,60 @@ def _keys_of(lease: LeaseId, scan: bool) -> AdmissionKeys:
     return AdmissionKeys(leases={lease}) if scan else AdmissionKeys(heard={lease})
 
 
-def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:
+def _forced_row(when: When, by: Actor, lease: LeaseId, request: LeaseRequest) -> AuditRow:
     """Return the audit row of a lease that occupies units regardless of the limits."""
-    needs = {need.pool: need.units for need in ask.needs}
+    needs = {need.pool: need.units for need in request.needs}
     return audit_entry(when.wall, by, "lease.force", lease, after=needs)
+
+
+@dataclass(slots=True)
+class TicketMove(LeaseCase):
+    """Give a ticket another priority; None: make it the first in all its lines."""
+
+    priority: int | None
+
+    def keys(self) -> Keys:
+        heads = {self.lease} if self.priority is None else set()
+        return Keys(admission=AdmissionKeys(leases={self.lease}, heads=heads))
+
+    def decide(self, world: World, when: When) -> Changes:
+        before = world.admission.leases.get(self.lease)
+        changes, _ = lines.move(world.admission, self.lease, self.priority)
+        _leave_moved(self, "lease.move", before, changes, when)
+        return Changes(admission=changes)
+
+
+@dataclass(slots=True)
+class TicketForce(LeaseCase):
+    """Grant a waiting ticket regardless of the limits of its pools."""
+
+    def decide(self, world: World, when: When) -> Changes:
+        before = world.admission.leases.get(self.lease)
+        changes, _ = lines.force(world.admission, when.moment, self.lease)
+        _leave_moved(self, "lease.force", before, changes, when)
+        return Changes(admission=changes)
+
+
+def _leave_moved(
+    case: LeaseCase, action: str, before: Lease | None, changes: AdmissionChanges, when: When
+) -> None:
+    """Set the audit row of a decision, unless it changes nothing."""
+    case.rows = []
+    after = changes.leases.get(case.lease)
+    if case.by is None or before is None or after is None:
+        return
+    known = {"owner": before.owner, "key": before.key}
+    row = audit_entry(
+        when.wall,
+        case.by.actor,
+        action,
+        case.lease,
+        known | _moved_shown(before),
+        _moved_shown(after),
+    )
+    case.rows = [row]
+
+
+def _moved_shown(lease: Lease) -> dict[str, Any]:
+    needs = {need.pool: need.units for need in lease.needs}
+    return {"priority": lease.priority, "forced": lease.forced, "needs": needs}

@@ -5,8 +5,15 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.forecast.past import Bucket, PastLease, buckets_of, jobs_of
-from moorage.core.admission.forecast.simulate import Summary, simulate_pool, summary
+from moorage.core.admission.forecast.simulate import (
+    Bucket,
+    PastLease,
+    Summary,
+    buckets_of,
+    jobs_of,
+    simulate_pool,
+    summary,
+)
 from moorage.core.admission.model import Pacing, PoolSpec
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import figures_of

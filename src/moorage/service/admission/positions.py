@@ -9,8 +9,7 @@ from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.forecast import why
-from moorage.core.admission.forecast.eta import Floor
-from moorage.core.admission.forecast.queue_order import Queue, queue_of
+from moorage.core.admission.forecast.eta import Floor, Queue, queue_of
 from moorage.core.admission.forecast.why import Standing, View
 from moorage.core.admission.model import Lease
 from moorage.core.service_time import Moment, Timeline, When

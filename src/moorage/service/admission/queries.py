@@ -10,20 +10,19 @@ from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Lease, Pool, State
+from moorage.core.admission.model import Lease, Pool, State, since_of
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import SlotGroup, figures_of
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
+from moorage.core.limits import KEY_LENGTH_MAX, LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
 from moorage.core.service_time import Timeline, When
+from moorage.core.texts import check_plain
 from moorage.service import errors
 from moorage.service.admission.ended import EndedLeases
-from moorage.service.admission.key_ranges import keys_with
-from moorage.service.admission.lease_filter import ALL, LeaseFilter
 from moorage.service.admission.positions import Known, Positions
-from moorage.service.admission.slotted.slots import DRAINED
+from moorage.service.admission.slots import DRAINED
 from moorage.service.admission.views import (
     Ages,
     ContentsView,
@@ -31,7 +30,6 @@ from moorage.service.admission.views import (
     OutcomeCount,
     PoolView,
     ReportView,
-    lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.caller_turns import CallerTurns
@@ -43,6 +41,53 @@ from moorage.store.admission import reads
 from moorage.store.admission.contents import contents_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
+
+
+class LeaseFilter(Struct, frozen=True):
+    """Leases with all of these labels that have been in their state for long enough."""
+
+    labels: dict[str, str] = {}
+    older: int | None = None
+    """Microseconds; None: for any time."""
+
+    def __bool__(self) -> bool:
+        return bool(self.labels) or self.older is not None
+
+    def admits(self, lease: Lease, at: Instant) -> bool:
+        """Is a lease one of these at a service time?"""
+        if self.older is not None and at - since_of(lease) < self.older:
+            return False
+        return self.labels.items() <= lease.labels.items()
+
+
+ALL = LeaseFilter()
+
+
+LAST = "\U0010ffff"
+"""The last code point. Both engines compare keys by code points."""
+
+BEFORE_SURROGATES, AFTER_SURROGATES = "\ud7ff", "\ue000"
+"""Code points in between are not characters."""
+
+
+def keys_with(prefix: str, owner: str | None) -> tuple[str, str]:
+    """Return the first key with a prefix, and the least key after all of them.
+
+    Raises INVALID: there is no owner, for whom the index is read, or the prefix cannot be one.
+    """
+    if owner is None:
+        raise Error(Code.INVALID, "key_prefix needs an owner, whose keys they are: ?owner=NAME.")
+    if not 1 <= len(prefix) <= KEY_LENGTH_MAX:
+        raise Error(Code.INVALID, f"key_prefix must have 1 to {KEY_LENGTH_MAX} characters.")
+    check_plain("key_prefix", prefix)
+    head = prefix.rstrip(LAST)
+    if not head:
+        raise Error(Code.INVALID, "key_prefix must have a character before U+10FFFF.")
+    last = head[-1]
+    return prefix, head[:-1] + (
+        AFTER_SURROGATES if last == BEFORE_SURROGATES else chr(ord(last) + 1)
+    )
+
 
 GAVE_UP = frozenset({"gave_up", "unheard", "withdrawn"})
 """Causes of the ends of tickets whose clients do not wait any more."""
@@ -146,7 +191,7 @@ class AdmissionQueries:
         if seen is None:
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(lease))
         standing = await self.standing(seen.lease, asking=asking)
-        return lease_view(seen.lease, self._when(seen.timeline), standing)
+        return LeaseView(seen.lease, self._when(seen.timeline), standing)
 
     async def waits(self, lease: LeaseId) -> bool:
         """Return whether it is a waiting ticket now."""
@@ -217,7 +262,7 @@ class AdmissionQueries:
         """Return the live lease in a pool that has this token; None if there is none."""
         with errors.translated():
             timeline, lease = await self._engine.read(reads.lease_load_by_token(pool, token))
-        return None if lease is None else lease_view(lease, self._when(timeline))
+        return None if lease is None else LeaseView(lease, self._when(timeline))
 
     async def unheard(self) -> dict[str, int]:
         """Count, by pool, the leases that occupy units although they were not renewed in time."""
@@ -275,7 +320,7 @@ class AdmissionQueries:
         for number, lease in enumerate(leases):
             if number and number % VIEWS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
-            views.append(lease_view(lease, when, await self.standing(lease, known=known)))
+            views.append(LeaseView(lease, when, await self.standing(lease, known=known)))
         return views
 
     async def standing(
@@ -310,7 +355,7 @@ class AdmissionQueries:
         """Return a pool with the first ticket of its line."""
         with errors.translated():
             found = await self._standings.first(seen.pool.name) if seen.pool.waiting else None
-        first = None if found is None else lease_view(found[0], when, found[1])
+        first = None if found is None else LeaseView(found[0], when, found[1])
         return _pool_view(seen, when, unheard, first)
 
 

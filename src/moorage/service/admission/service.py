@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from msgspec import structs
+
 from moorage.core.admission.bars import is_watched, kept_until
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.leases import Proof
-from moorage.core.admission.model import Lease, Pool, PoolSpec, Result
+from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -14,31 +16,33 @@ from moorage.core.limits import OUTCOMES_KEPT_DAYS, PAGE_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
-from moorage.service.admission import lease_cases, line_cases, pool_cases
 from moorage.service.admission.capacity_retry import CapacityRetry
+from moorage.service.admission.confirmations import Confirmations, TicketsLeft
 from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.ended import EndedKept, EndedLeases
-from moorage.service.admission.ending import revoke_cases
-from moorage.service.admission.ending.clearing import OwnerClearing
-from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
+from moorage.service.admission.ending import OwnerClearing
+from moorage.service.admission.lease_cases import (
+    LeaseAcquire,
+    LeaseCase,
+    LeaseLeave,
+    LeasePoll,
+    identified,
+)
 from moorage.service.admission.lease_log import LeaseLog
-from moorage.service.admission.lease_requests import LeaseRequest, ask_of
 from moorage.service.admission.member_limits import MemberLimits
 from moorage.service.admission.past import PoolPast
-from moorage.service.admission.presence.confirmations import Confirmations
-from moorage.service.admission.presence.presence_cases import TicketsLeft
+from moorage.service.admission.pool_cases import PoolCase
 from moorage.service.admission.queries import AdmissionQueries, pools_all
-from moorage.service.admission.slotted.slots import Slots
+from moorage.service.admission.slots import Slots
 from moorage.service.admission.sweeper import Sweeper
-from moorage.service.admission.views import LeaseView, PoolView, lease_view
+from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters, either
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
-from moorage.service.batch.use_case import RunPlan, UseCase
+from moorage.service.batch.use_case import RunPlan
 from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.followers import Followers
-from moorage.service.ids import lease_id_new
 from moorage.store.admission import save
 from moorage.store.api import Engine
 
@@ -75,7 +79,7 @@ class Admission:
         self.queries = AdmissionQueries(engine, service_clock, self.ended, pasts)
         """Reads of pools and leases; none of them is a poll."""
         self.past = PoolPast(engine, service_clock, self.ended, pasts)
-        self.slots = Slots(engine, transactor, service_clock)
+        self.slots = Slots(engine, service_clock)
         self.owners = OwnerClearing(engine, transactor)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
@@ -165,44 +169,31 @@ class Admission:
         self.tally.unheard = await self.queries.unheard()
         self.tally.oldest = await self.queries.oldest()
 
-    async def pool_put(
-        self,
-        name: str,
-        spec: PoolSpec,
-        generation: int | None,
-        by: Actor,
-        *,
-        paced: bool = False,
-    ) -> PoolView:
-        """Create or update a pool; `paced`: its pacing is derived from its hold and its units."""
-        case = pool_cases.PoolPut(name=name, by=by, spec=spec, generation=generation, paced=paced)
+    async def change_pool(self, case: PoolCase) -> PoolView:
+        """Execute a case of a pool that stays; return the pool."""
         await self._transactor.submit(case)
-        return await self.queries.pool(name)
+        return await self.queries.pool(case.name)
 
-    async def pool_pause(self, name: str, paused: bool, by: Actor, *, reason: str = "") -> PoolView:
-        """Stop granting from a pool, for a reason that its tickets show, or resume it."""
-        case = pool_cases.PoolPause(name=name, by=by, paused=paused, reason=reason)
-        await self._transactor.submit(case)
-        return await self.queries.pool(name)
+    async def change(self, case: LeaseCase) -> LeaseView:
+        """Execute a case of a lease; return the lease, with its place in line if it waits."""
+        view = await self._placed(await self._transactor.submit(case))
+        if view.lease.state == "ended":
+            self.confirmations.ended(view.lease.id)
+        return view
 
-    async def pool_delete(self, name: str, by: Actor) -> None:
-        """Delete a pool without leases and tickets."""
-        await self._transactor.submit(pool_cases.PoolDelete(name=name, by=by))
-
-    async def ask(
+    async def acquire(
         self,
-        wanted: LeaseRequest,
+        request: LeaseRequest,
         by: Actor,
         seconds: float = 0.0,
         gone: Callable[[], Awaitable[None]] | None = None,
     ) -> LeaseView:
         """Request units and wait up to `seconds` for them; the ticket continues to wait after."""
-        ask = ask_of(wanted, standing(by.role))
-        case = lease_cases.LeaseAsk(
+        case = LeaseAcquire(
             LeaseId(""),
-            ask=ask,
+            request=identified(request, standing(by.role)),
             wait=_micro(seconds),
-            forced_by=by if wanted.force else None,
+            forced_by=by if request.forced else None,
             others=self.waiting.until_of,
             elsewhere=self._elsewhere,
         )
@@ -224,7 +215,7 @@ class Admission:
         If the caller disconnects meanwhile, the ticket survives for its patience. Raises
         LEASE_NOT_FOUND.
         """
-        case = lease_cases.LeasePoll(
+        case = LeasePoll(
             lease,
             wait=_micro(seconds),
             scan=scan,
@@ -255,106 +246,6 @@ class Admission:
             self.waiting.forget_end(lease, future)
         return await self.queries.lease(lease)
 
-    async def renew(self, lease: LeaseId, proof: Proof) -> LeaseView:
-        """Renew a lease: it lasts for another TTL."""
-        return await self._done(lease_cases.LeaseRenew(lease, proof))
-
-    async def release(
-        self,
-        lease: LeaseId,
-        proof: Proof,
-        instead: OnBehalf | None = None,
-        *,
-        version: int | None = None,
-        gave_up: bool = False,
-        who: str = "",
-    ) -> LeaseView:
-        """Release a lease, or withdraw a ticket; repeating it returns the ended lease.
-
-        `who` is the caller by name, for the clients that wait with the ticket.
-
-        Here and below, `instead` is the caller acting on behalf of the holder, for the audit row;
-        `version` is the version that the record must have, None: any.
-        """
-        case = lease_cases.LeaseRelease(lease, proof, who, version, gave_up, by=instead)
-        view = await self._done(case)
-        self.confirmations.ended(lease)
-        return view
-
-    async def record(
-        self,
-        lease: LeaseId,
-        proof: Proof,
-        record: str,
-        version: int,
-        instead: OnBehalf | None = None,
-    ) -> LeaseView:
-        """Write the record of a lease, a JSON object, in place of one version."""
-        return await self._done(lease_cases.LeaseRecord(lease, proof, record, version, by=instead))
-
-    async def hold(
-        self,
-        lease: LeaseId,
-        proof: Proof,
-        hold: int | None,
-        instead: OnBehalf | None = None,
-        *,
-        at_most: bool = False,
-    ) -> LeaseView:
-        """Set a lease's hold to end `hold` microseconds from now; None: no end.
-
-        `at_most`: an earlier end stays.
-        """
-        return await self._done(lease_cases.LeaseHold(lease, proof, hold, at_most, by=instead))
-
-    async def retry(
-        self,
-        lease: LeaseId,
-        proof: Proof,
-        key: str,
-        by: Actor,
-        instead: OnBehalf | None = None,
-        *,
-        requeue: bool = False,
-        version: int | None = None,
-    ) -> LeaseView:
-        """Release a lease and request the same again in one step; `requeue`: at its old place."""
-        old = (await self.queries.lease(lease)).lease
-        fresh = lease_id_new()
-        case = lease_cases.LeaseRetry(
-            fresh, lease, old.owner, proof, fresh, key, by, requeue, version, by=instead
-        )
-        return await self._done(case)
-
-    async def revoke(
-        self, lease: LeaseId, reason: str, by: Actor, *, gone: bool = False
-    ) -> LeaseView:
-        """Revoke a lease or ticket; `gone`: no late release by name is expected of its holder."""
-        if not gone:
-            return await self._done(revoke_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
-        needs = (await self.queries.lease(lease)).lease.needs
-        pools = frozenset(need.pool for need in needs)
-        return await self._done(revoke_cases.HolderGone(lease, reason, pools, by=OnBehalf(by)))
-
-    async def move(self, lease: LeaseId, priority: int | None, by: Actor) -> LeaseView:
-        """Give a ticket another priority; None: make it the first in all its lines."""
-        return await self._done(line_cases.TicketMove(lease, priority, by=OnBehalf(by)))
-
-    async def force(self, lease: LeaseId, by: Actor) -> LeaseView:
-        """Grant a waiting ticket at once, over the limit if necessary."""
-        return await self._done(line_cases.TicketForce(lease, by=OnBehalf(by)))
-
-    async def outcome(
-        self,
-        lease: LeaseId,
-        proof: Proof,
-        result: Result,
-        detail: str,
-        instead: OnBehalf | None = None,
-    ) -> LeaseView:
-        """Record the outcome of what the holder started."""
-        return await self._done(lease_cases.LeaseOutcome(lease, proof, result, detail, by=instead))
-
     def _elsewhere(self, ticket: Lease, when: When) -> Instant | None:
         """Return the deadline of a ticket because of clients that wait at other processes."""
         until = ticket.heard_until
@@ -370,18 +261,16 @@ class Admission:
         if self._engine.shared and ticket.state == "waiting" and until is not None:
             self.waiting.hear(ticket.id, until, elsewhere)
 
-    async def _done(self, case: UseCase[LeaseAt]) -> LeaseView:
-        return await self._shown_lease(await self._transactor.submit(case))
-
-    async def _shown_lease(self, known: LeaseAt) -> LeaseView:
+    async def _placed(self, known: LeaseView) -> LeaseView:
+        """Return a lease with its place in line, if it waits."""
         if known.lease.state != "waiting":
-            return lease_view(known.lease, known.when)
+            return known
         standing = await self.queries.standing(known.lease, asking=True)
-        return lease_view(known.lease, known.when, standing)
+        return structs.replace(known, standing=standing)
 
     async def _seen(
         self,
-        known: LeaseAt,
+        known: LeaseView,
         until: Instant,
         seconds: float,
         gone: Callable[[], Awaitable[None]] | None,
@@ -393,7 +282,7 @@ class Admission:
         """
         lease = known.lease
         if lease.state != "waiting" or seconds <= 0:
-            return await self._shown_lease(known)
+            return await self._placed(known)
         future = self.waiting.expect(lease.id, until, kept)
         there, scan = True, lease.pull or lease.attended
         try:
@@ -404,12 +293,12 @@ class Admission:
             # At the end of the process, the client leaves: it needs a new connection.
             there = there and not (scan and future.cancelled())
             if future.done() and not future.cancelled():
-                return lease_view(future.result(), self._service_clock.since(known.when))
+                return LeaseView(future.result(), self._service_clock.since(known.when))
         finally:
             left = self.waiting.forget(lease.id, future)
         if not there and left is not None:
             with suppress(Error):  # nobody reads the answer, or the process ends
-                await self._transactor.submit(lease_cases.LeaseLeave(lease.id, *left, scan))
+                await self._transactor.submit(LeaseLeave(lease.id, *left, scan))
         return await self.queries.lease(lease.id, asking=True)
 
 

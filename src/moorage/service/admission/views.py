@@ -12,22 +12,61 @@ from moorage.store.admission.contents import Sum
 
 
 class LeaseView(Struct, frozen=True):
-    """A lease or ticket. All times but those inside `lease` are by the wall clock."""
+    """A lease or ticket as of a time. All times but those inside `lease` are by the wall clock."""
 
     lease: Lease
-    asked_at: Instant
-    granted_at: Instant | None
-    expires_at: Instant | None
-    """When it ends unless it is renewed, or confirmed; None: a ticket, an ended lease, or one that
-    needs neither."""
-    hold_until: Instant | None
-    ended_at: Instant | None
-    unheard: bool
-    """It was not renewed in time but is kept, so it still occupies units."""
-    record_age: int | None = None
-    """Microseconds of service time since its record was written, or else since its grant."""
+    when: When
     standing: Standing | None = None
     """Position and reason, if it is a waiting ticket."""
+    confirmed: bool = False
+    """Is this what its holder reads, which confirms its grant? Then it has its TTL, or none."""
+
+    @property
+    def asked_at(self) -> Instant:
+        """When it was requested."""
+        return Instant(self.lease.asked_at + self._back)
+
+    @property
+    def granted_at(self) -> Instant | None:
+        """When it was granted; None: never."""
+        return _later(self.lease.granted_at, self._back)
+
+    @property
+    def expires_at(self) -> Instant | None:
+        """When it ends unless it is renewed, or confirmed.
+
+        None: a ticket, an ended lease, or one that needs neither.
+        """
+        if self.confirmed:
+            return None if self.lease.ttl is None else _later(self.granted_at, self.lease.ttl)
+        if self.lease.state != "granted":
+            return None
+        return _later(self.lease.heard_until, self.when.wall - self.when.moment.alive)
+
+    @property
+    def hold_until(self) -> Instant | None:
+        """When its hold ends; None: it has none, or is a ticket."""
+        return _later(self.lease.hold_until, self._back)
+
+    @property
+    def ended_at(self) -> Instant | None:
+        """When it ended; None: it has not."""
+        return _later(self.lease.ended_at, self._back)
+
+    @property
+    def unheard(self) -> bool:
+        """Was it not renewed in time but is kept, so that it still occupies units?"""
+        return is_unheard(self.lease, self.when.moment)
+
+    @property
+    def record_age(self) -> int | None:
+        """Microseconds of service time since its record was written, or else since its grant."""
+        return record_age(self.lease, self.when.moment.at)
+
+    @property
+    def _back(self) -> int:
+        """From service time to the wall clock."""
+        return self.when.wall - self.when.moment.at
 
 
 class PoolView(Struct, frozen=True):
@@ -99,25 +138,6 @@ class ContentsView(Struct, frozen=True):
     tickets: list[LeaseView]
     granted: Sum
     waiting: Sum
-
-
-def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> LeaseView:
-    """Return the view of a lease at a time."""
-    back = when.wall - when.moment.at
-    alive_back = when.wall - when.moment.alive
-    heard = lease.heard_until
-    granted = lease.state == "granted"
-    return LeaseView(
-        lease=lease,
-        asked_at=Instant(lease.asked_at + back),
-        granted_at=_later(lease.granted_at, back),
-        expires_at=Instant(heard + alive_back) if granted and heard is not None else None,
-        hold_until=_later(lease.hold_until, back),
-        ended_at=_later(lease.ended_at, back),
-        unheard=is_unheard(lease, when.moment),
-        record_age=record_age(lease, when.moment.at),
-        standing=standing if lease.state == "waiting" else None,
-    )
 
 
 def _later(at: Instant | None, by: int) -> Instant | None:

@@ -88,7 +88,7 @@ class LedgerShare:
         """
         if lease.allocations is None:
             return
-        held = _holdings.decode(lease.allocations)
+        held = holding_of(lease.allocations)
         keys = LedgerKeys(consumers={held.consumer})
         if not self._is_loaded(keys):
             raise self._restart(keys)
@@ -100,7 +100,7 @@ class LedgerShare:
         """Return a lease that was just granted, with the time at which its consumer was created."""
         if lease.allocations is None:
             return lease
-        held = structs.replace(_holdings.decode(lease.allocations), since=self._now)
+        held = structs.replace(holding_of(lease.allocations), since=self._now)
         return structs.replace(lease, allocations=text_of(held))
 
     def stuck(self, pool: str) -> str:
@@ -154,9 +154,14 @@ def request_of(lease: Lease) -> ConsumerRequest | None:
     return None if lease.allocations is None else request_from(lease.allocations)
 
 
-def request_from(text: str) -> ConsumerRequest:
+def holding_of(text: str) -> LeaseAllocations:
     """Decode what `text_of` encodes."""
-    held = _holdings.decode(text)
+    return _holdings.decode(text)
+
+
+def request_from(text: str) -> ConsumerRequest:
+    """Return what the ledger is asked for by what `text_of` encodes."""
+    held = holding_of(text)
     return ConsumerRequest(
         held.consumer,
         held.allocations,

@@ -21,17 +21,13 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.service import errors
-from moorage.service.access.audit import Actor
 from moorage.service.admission.queries import pools_all
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.compat.boskos_cases import (
     Acquire,
     AcquireNamed,
-    Release,
-    Reset,
     Sync,
-    Update,
 )
 from moorage.service.compat.boskos_config import ConfigFileError, slot_config_parse
 from moorage.service.compat.boskos_strict_cases import AcquireStrict, TakeNamed
@@ -77,10 +73,10 @@ class Boskos:
             native: native leases may be released, updated and reset here, too.
         """
         self._engine = engine
-        self._transactor = transactor
+        self.transactor = transactor
         self._config = config
         self._strict = strict
-        self._native = native
+        self.native = native
         self._roster = SlotConfig()
         self._named: dict[str, ResourceType] = {}
         """The entry of the configuration for each slot name."""
@@ -96,7 +92,7 @@ class Boskos:
             return
         self._take(self._read(self._config))
         await self.sync()
-        self._transactor.follow(self._note)
+        self.transactor.follow(self._note)
         self._loop.start(partial(self._follow, self._config))
 
     async def stop(self) -> None:
@@ -118,33 +114,21 @@ class Boskos:
         `attended`, here and below: it will be known whether the caller reads the answer.
         """
         fresh, slot_name = lease_id_new(), str(uuid4())
-        wish = AcquireRequest(pool, state, dest, owner, request_id, fresh, slot_name, attended)
-        return await self._transactor.submit(AcquireStrict(wish) if self._strict else Acquire(wish))
+        request = AcquireRequest(pool, state, dest, owner, request_id, fresh, slot_name, attended)
+        return await self.transactor.submit(
+            AcquireStrict(request) if self._strict else Acquire(request)
+        )
 
     async def acquire_named(
         self, state: str, dest: str, owner: str, names: Iterable[str], *, attended: bool = False
     ) -> list[Slot]:
         """Acquire slots by name, the longest unused first. Raises `Error`: NO_CAPACITY."""
-        wish = AcquireRequest("", state, dest, owner, "", LeaseId(""), "", attended)
+        request = AcquireRequest("", state, dest, owner, "", LeaseId(""), "", attended)
         wanted = sorted(set(names))
         fresh = [lease_id_new() for _ in wanted]
         if self._strict:
-            return await self._transactor.submit(TakeNamed(wish, wanted, fresh))
-        return await self._transactor.submit(AcquireNamed(wish, wanted, fresh))
-
-    async def release(self, name: str, dest: str, owner: str, by: Actor) -> None:
-        """Release a slot. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""
-        await self._transactor.submit(Release(name, owner, self._native, dest, by))
-
-    async def update(self, name: str, owner: str, state: str, user_data: dict[str, str]) -> None:
-        """Renew a slot. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE."""
-        await self._transactor.submit(Update(name, owner, self._native, state, user_data))
-
-    async def reset(
-        self, pool: str, state: str, expire: int, dest: str, by: Actor
-    ) -> dict[str, str]:
-        """Take away slots not renewed for `expire` nanoseconds; return their previous owners."""
-        return await self._transactor.submit(Reset(pool, state, expire, dest, self._native, by))
+            return await self.transactor.submit(TakeNamed(request, wanted, fresh))
+        return await self.transactor.submit(AcquireNamed(request, wanted, fresh))
 
     async def counts(self, pool: str) -> Counts:
         """Count a type's slots. Raises `Error`: NO_CAPACITY if it has none."""
@@ -163,7 +147,7 @@ class Boskos:
         """Apply the configuration. Raises `Error`."""
         pools = self._roster.pools | await self._slotted()
         case = Sync(self._roster, pools, str(uuid4()), for_tickets=not self._strict)
-        for problem in await self._transactor.submit(case):
+        for problem in await self.transactor.submit(case):
             log.warning("%s: %s", self._config, problem)
 
     async def _slotted(self) -> set[str]:

@@ -8,8 +8,8 @@ from moorage.core.admission import slot_config
 from moorage.core.admission.compat import boskos, slots_by_name
 from moorage.core.admission.compat.boskos import Acquired, AcquireRequest
 from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Immediate
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import Slot
 from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.slot_config import SlotConfig
@@ -25,33 +25,33 @@ from moorage.store.access.audit import AuditRow
 class Acquire(UseCase[Acquired]):
     """Poll for a slot of a type."""
 
-    wish: AcquireRequest
+    request: AcquireRequest
     _ticket: LeaseId | None = None
 
     def keys(self) -> Keys:
-        pools, known, waiters = {self.wish.pool}, self.wish.asked, {self.wish.holder}
+        pools, known, waiters = {self.request.pool}, self.request.asked, {self.request.holder}
         return Keys(admission=AdmissionKeys(pools=pools, asked=known, waiters=waiters))
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        if not self.wish.request_id:
-            wish = boskos.now_or_never(facts, when.moment, self.wish)
-            self._ticket = self.wish.fresh
-            return Changes(admission=AdmissionChanges(polled={self._ticket}, at_once=[wish]))
-        changes, self._ticket = boskos.acquire_safe(facts, when.moment, when.wall, self.wish)
+        if not self.request.request_id:
+            request = boskos.now_or_never(facts, when.moment, self.request)
+            self._ticket = self.request.fresh
+            return Changes(admission=AdmissionChanges(polled={self._ticket}, at_once=[request]))
+        changes, self._ticket = boskos.acquire_safe(facts, when.moment, when.wall, self.request)
         if self._ticket is not None:
             changes.polled.add(self._ticket)
         return Changes(admission=changes)
 
     def conclude(self, world: World, when: When) -> Acquired:
-        return boskos.acquired(world.admission, self.wish, self._ticket)
+        return boskos.acquired(world.admission, self.request, self._ticket)
 
 
 @dataclass(slots=True)
 class AcquireNamed(UseCase[list[Slot]]):
     """Take slots by name, all or none; waiting tickets come first. Raises NO_CAPACITY."""
 
-    wish: AcquireRequest
+    request: AcquireRequest
     names: list[str]
     fresh: list[LeaseId]
     """The ids of the leases, one per name."""
@@ -62,18 +62,19 @@ class AcquireNamed(UseCase[list[Slot]]):
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        wish = boskos.named_or_never(facts, when.moment, self.wish, self.names, self.fresh)
-        self._at_once = wish
-        return Changes(admission=AdmissionChanges(at_once=[wish]))
+        request = boskos.named_or_never(facts, when.moment, self.request, self.names, self.fresh)
+        self._at_once = request
+        return Changes(admission=AdmissionChanges(at_once=[request]))
 
     def conclude(self, world: World, when: When) -> list[Slot]:
-        wish = self._at_once
-        assert wish is not None  # set by `decide`
-        if any(ticket.id not in world.admission.leases for ticket in wish.tickets):
-            raise boskos.nothing(self.wish.state)
-        pools = [ticket.needs[0].pool for ticket in wish.tickets]
+        request = self._at_once
+        assert request is not None  # set by `decide`
+        if any(ticket.id not in world.admission.leases for ticket in request.tickets):
+            raise boskos.nothing(self.request.state)
+        pools = [ticket.needs[0].pool for ticket in request.tickets]
         return [
-            world.admission.slots[pool][name] for pool, name in zip(pools, wish.names, strict=True)
+            world.admission.slots[pool][name]
+            for pool, name in zip(pools, request.names, strict=True)
         ]
 
 

@@ -16,28 +16,28 @@ from moorage.service.batch.world import Changes, Keys, World
 class AcquireStrict(UseCase[Acquired]):
     """Poll for a slot of a type."""
 
-    wish: AcquireRequest
+    request: AcquireRequest
     _ticket: LeaseId | None = None
 
     def keys(self) -> Keys:
-        pools = {self.wish.pool}
+        pools = {self.request.pool}
         return Keys(admission=AdmissionKeys(pools=pools, ends=pools))
 
     def decide(self, world: World, when: When) -> Changes:
         changes, self._ticket = boskos_strict.acquire_strict(
-            world.admission, when.moment, when.wall, self.wish
+            world.admission, when.moment, when.wall, self.request
         )
         return Changes(admission=changes)
 
     def conclude(self, world: World, when: When) -> Acquired:
-        return boskos_strict.acquired_strict(world.admission, self.wish, self._ticket)
+        return boskos_strict.acquired_strict(world.admission, self.request, self._ticket)
 
 
 @dataclass(slots=True)
 class TakeNamed(UseCase[list[Slot]]):
     """Take slots by name as Boskos does. Raises NO_CAPACITY, but keeps the slots it could take."""
 
-    wish: AcquireRequest
+    request: AcquireRequest
     names: list[str]
     fresh: list[LeaseId]
     """The ids of the leases, one per name."""
@@ -49,11 +49,11 @@ class TakeNamed(UseCase[list[Slot]]):
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         changes, self._taken = boskos_strict.take_named(
-            facts, when.moment, when.wall, self.wish, self.names, self.fresh
+            facts, when.moment, when.wall, self.request, self.names, self.fresh
         )
         return Changes(admission=changes)
 
     def conclude(self, world: World, when: When) -> list[Slot]:
         if self._taken is None:
-            raise boskos.nothing(self.wish.state)
+            raise boskos.nothing(self.request.state)
         return [world.admission.slots[pool][name] for pool, name in self._taken]

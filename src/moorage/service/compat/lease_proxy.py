@@ -15,16 +15,16 @@ from uuid import uuid4
 
 from moorage.core.admission.compat import lease_proxy
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Lease, Need
+from moorage.core.admission.owners import LEASE_PROXY
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.labels import cut_to_fit
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission.lease_requests import LeaseRequest
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.service import Admission
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
@@ -104,8 +104,8 @@ class LeaseProxy:
             Error: POOL_UNKNOWN, LIMIT_EXCEEDED, UNITS_ABOVE_LIMIT, QUEUE_FULL, UNAVAILABLE.
             CallerGoneError: the caller has disconnected.
         """
-        wanted = LeaseRequest(
-            owner=OWNER,
+        request = LeaseRequest(
+            owner=LEASE_PROXY,
             key=str(uuid4()),
             needs=(Need(pool, count),),
             labels=cut_to_fit(labels or {}),
@@ -114,21 +114,21 @@ class LeaseProxy:
         leaving = asyncio.ensure_future(gone())
         try:
             await self._check_count(pool, count)
-            return await self._waited(wanted, seconds, leaving)
+            return await self._waited(request, seconds, leaving)
         finally:
             leaving.cancel()
             with suppress(asyncio.CancelledError):
                 await leaving
 
     async def _waited(
-        self, wanted: LeaseRequest, seconds: float, leaving: "asyncio.Future[None]"
+        self, request: LeaseRequest, seconds: float, leaving: "asyncio.Future[None]"
     ) -> Acquired | None:
         async def left() -> None:
             await asyncio.shield(leaving)
 
         now = asyncio.get_running_loop().time
         until = now() + seconds
-        view = await self._admission.ask(wanted, SELF)
+        view = await self._admission.acquire(request, SELF)
         lease = view.lease.id
         try:
             while view.lease.state == "waiting" and not leaving.done():
@@ -165,7 +165,7 @@ class LeaseProxy:
     async def _release(self, lease: LeaseId, *, gave_up: bool = False) -> None:
         """Release a lease; if that fails, keep trying in the background."""
         try:
-            await self._admission.release(lease, Proof(OWNER), gave_up=gave_up)
+            await self._admission.change(LeaseRelease(lease, Proof(LEASE_PROXY), gave_up=gave_up))
         except Error as error:
             log.warning(
                 "cannot release lease %s, which no client knows; trying again: %s",
@@ -181,7 +181,7 @@ class LeaseProxy:
             while True:  # no `Loop`: it ends once the lease is released
                 await asyncio.sleep(RETRY_SECONDS)
                 try:
-                    await self._admission.release(lease, Proof(OWNER))
+                    await self._admission.change(LeaseRelease(lease, Proof(LEASE_PROXY)))
                 except Error as error:
                     if error.code != Code.LEASE_NOT_FOUND:
                         continue

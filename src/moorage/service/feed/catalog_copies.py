@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Catalog
+from moorage.core.ledger.search.catalog.catalog import Loader
 from moorage.core.ledger.search.catalog.large_changes import applying, is_large
-from moorage.core.ledger.search.catalog.loading import Loader
 from moorage.core.ledger.search.steps import Steps
 from moorage.service.feed.change_rows import ChangesGone, tails
 from moorage.store import changelog

@@ -19,7 +19,7 @@ from moorage.core.service_time import When
 from moorage.service.background import Loop
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.change_rows import ChangesGone, tails
-from moorage.service.feed.room_followers import RoomFollowers
+from moorage.service.feed.followers import RoomFollowers
 from moorage.service.feed.single_flight import SingleFlight
 from moorage.store.api import Engine, StoreError
 from moorage.store.changelog import FOLLOWED_KINDS, Batch, Tail

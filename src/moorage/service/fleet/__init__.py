@@ -1,13 +1,12 @@
 """The fleet: agents report what their machines have, operators say what they want.
 
-Start with `service.py`, the operations that faces may call. `agent_case.py` is the use case behind
-every change of an agent: the ledger follows it in the same batch. `agent_cases.py` and
-`policy_cases.py` are those of agents and of operators. `directory.py` has all agents in memory, and
-counts of them; `queries.py` reads rows, `not_offered.py` finds agents that offer less than
-a query needs. `liveness_loop.py` remembers when agents were heard of, exchanges that with
-other processes and finds silent agents, whose changes are in `liveness_cases.py`.
-`reporters.py` has the operations of groups of reporters, `reporter_cases.py` their changes,
-`deletion_cases.py` those of deletions, of which `group_clearing.py` makes most in the background,
-`report_bounds.py` how large a report may be.
+Start with `service.py`, the operations that faces may call. `agent_cases.py` has the use case
+behind every change of an agent, which the ledger follows in the same batch, and those of agents;
+`policy_cases.py` has those of operators. `directory.py` has all agents in memory, and counts of
+them; `queries.py` reads rows, `not_offered.py` finds agents that offer less than a query needs.
+`liveness_loop.py` remembers when agents were heard of, exchanges that with other processes and
+finds silent agents, whose changes are in `liveness_cases.py`. `reporters.py` has the operations of
+groups of reporters, `reporter_cases.py` their changes, of which `group_clearing.py` makes deletions
+in the background, `report_bounds.py` how large a report may be.
 May import: `batch`, `feed`, `access`, `ledger`, the root of `service`, `store`, `core`.
 """

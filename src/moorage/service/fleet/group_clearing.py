@@ -16,7 +16,7 @@ from moorage.service.background import Loop
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.fair_turns import FairTurns, Pieces
-from moorage.service.fleet.deletion_cases import ClearUnit, ForgetDeleted
+from moorage.service.fleet.reporter_cases import ClearUnit, ForgetDeleted
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.api import Engine, Plan
 from moorage.store.fleet import reads

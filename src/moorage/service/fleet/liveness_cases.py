@@ -16,7 +16,7 @@ from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.fleet.agent_case import AgentCase, followed, ledger_keys
+from moorage.service.fleet.agent_cases import AgentCase, followed, ledger_keys
 
 SERVER = Actor("moorage", None, "")
 """Who changes what only depends on time."""

@@ -8,15 +8,17 @@ from msgspec import Struct
 
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import Instant
-from moorage.core.errors import Error
-from moorage.core.fleet import members, ownership
+from moorage.core.errors import Code, Error
+from moorage.core.fleet import deletion, members, ownership
 from moorage.core.fleet.facts import Keys as FleetKeys
-from moorage.core.fleet.reporters import Member, Pass, ReporterGroup
+from moorage.core.fleet.reporters import DeletedGroup, Member, Pass, ReporterGroup
 from moorage.core.ids import ProviderId
-from moorage.core.ledger import reported, vocabulary
+from moorage.core.ledger import reported, traits_aggregates, vocabulary
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.model import Reported
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
+from moorage.core.limits import PINS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, AuditRow, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, LedgerUseCase, UseCase
@@ -127,6 +129,10 @@ class PinNodes(AuditedUseCase[ReporterGroup]):
     member: str | None
     by: Actor
 
+    def __post_init__(self) -> None:
+        if len(self.nodes) > PINS_MAX:  # before they are loaded
+            raise Error(Code.LIMIT_EXCEEDED, f"At most {PINS_MAX} nodes can be pinned at once.")
+
     def keys(self) -> Keys:
         """Name the group, and the pins of the nodes."""
         return group_keys(self.group, self.nodes)
@@ -232,3 +238,84 @@ def group_keys(
     fleet = FleetKeys(reporters={group}, pins={(group, node) for node in nodes})
     admission = AdmissionKeys(member_groups={group}) if pools else None
     return Keys(LedgerKeys() if ledger is None else ledger, admission, fleet)
+
+
+@dataclass(slots=True)
+class GroupDelete(AuditedUseCase[None]):
+    """Delete a group without live members that no pool follows."""
+
+    group: str
+    by: Actor
+
+    def keys(self) -> Keys:
+        """Name the group, and the pools whose limits depend on it."""
+        return group_keys(self.group, pools=True)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        pools = world.admission.pools.values()
+        following = [pool.name for pool in pools if pool.spec.member_group == self.group]
+        made = deletion.delete(world.fleet, when, self.group, following)
+        before = {
+            "members": [name for _, name in made.members],
+            "observed": [*world.fleet.reporter_groups[self.group].observed],
+        }
+        self.rows = [audit_entry(when.stamp, self.by, "reporters.delete", self.group, before)]
+        return Changes(fleet=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class ClearUnit(UseCase[None]):
+    """Remove some marks and pins of a deleted group; `last`: there are no others.
+
+    It does nothing if another process has cleared the group since, or it was deleted again.
+    """
+
+    deleted: DeletedGroup
+    marked: Sequence[ProviderId] = ()
+    pinned: Sequence[ProviderId] = ()
+    last: bool = False
+
+    def keys(self) -> Keys:
+        """Name the group, providers with their marks, and pins."""
+        nodes = set(self.marked)
+        ledger = LedgerKeys(providers={*nodes}, tags=nodes)
+        return group_keys(self.deleted.name, self.pinned, ledger)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        if not deletion.is_same(world.fleet, self.deleted):
+            return Changes()
+        marks = LedgerChanges()
+        for uuid in self.marked:
+            if uuid in world.ledger.providers:
+                at, nothing = Instant(when.stamp + marks.instants), Reported(self.deleted.name)
+                marks.update(traits_aggregates.set_reported(world.ledger, at, uuid, nothing))
+        made = deletion.clear_pins(world.fleet, self.deleted, self.pinned)
+        if self.last:
+            made.update(deletion.cleared(self.deleted))
+        return Changes(ledger=marks, fleet=made)
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""
+
+
+@dataclass(slots=True)
+class ForgetDeleted(UseCase[None]):
+    """Forget a group that was deleted long ago."""
+
+    deleted: DeletedGroup
+
+    def keys(self) -> Keys:
+        """Name the group."""
+        return group_keys(self.deleted.name)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes."""
+        return Changes(fleet=deletion.forget(world.fleet, when, self.deleted.name))
+
+    def conclude(self, world: World, when: When) -> None:
+        """Return nothing."""

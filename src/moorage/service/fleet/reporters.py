@@ -5,14 +5,14 @@ nodes that differ go through the transactor, in small units, each in a spare tur
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
 
 from moorage.core.clock import Clock, Instant
-from moorage.core.errors import Code, Error
+from moorage.core.errors import Error
 from moorage.core.fleet import members
 from moorage.core.fleet.facts import Facts
 from moorage.core.fleet.members import check_current
@@ -22,7 +22,6 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger import reported
 from moorage.core.ledger.model import NO_TAGS
 from moorage.core.ledger.reported import Node, NodeAnswer, ReportOutcome
-from moorage.core.limits import PINS_MAX
 from moorage.core.service_time import Moment
 from moorage.service import errors
 from moorage.service.access.audit import Actor
@@ -30,18 +29,12 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed.index import Index
-from moorage.service.fleet.deletion_cases import GroupDelete
 from moorage.service.fleet.group_clearing import GroupClearing
 from moorage.service.fleet.report_bounds import ReportedNodes, check_new, units
 from moorage.service.fleet.reporter_cases import (
-    Join,
-    Leave,
-    Membership,
-    Observe,
-    PinNodes,
+    GroupDelete,
     ReportUnit,
     Sender,
-    Told,
 )
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine, Plan
@@ -84,40 +77,6 @@ class Reporters:
         self.deleted: set[str] = set()
         """The groups that were deleted within a day, and have not begun again."""
         self.clearing = GroupClearing(engine, transactor, service_clock, turns, self._gone)
-
-    async def join(
-        self,
-        group: str,
-        name: str,
-        instance: str,
-        ttl: int,
-        last_pass: Told | None = None,
-        *,
-        renew: bool = False,
-    ) -> Membership:
-        """Let a member join its group or stay in it; `ttl` in microseconds.
-
-        `renew`: with a new token, so that what was sent with the present one is refused.
-        """
-        return await self._transactor.submit(Join(group, name, instance, ttl, last_pass, renew))
-
-    async def leave(self, group: str, name: str, instance: str | None) -> None:
-        """Let a member leave its group; None: whichever instance it is."""
-        await self._transactor.submit(Leave(group, name, instance))
-
-    async def observe(
-        self, group: str, names: Sequence[str], seen_at: Instant, error: str
-    ) -> ReporterGroup:
-        """Replace the members that somebody else observes."""
-        return await self._transactor.submit(Observe(group, names, seen_at, error))
-
-    async def pin(
-        self, group: str, nodes: Sequence[ProviderId], member: str | None, by: Actor
-    ) -> ReporterGroup:
-        """Pin nodes to a member; None: remove their pins."""
-        if len(nodes) > PINS_MAX:  # before they are loaded
-            raise Error(Code.LIMIT_EXCEEDED, f"At most {PINS_MAX} nodes can be pinned at once.")
-        return await self._transactor.submit(PinNodes(group, nodes, member, by))
 
     async def delete(self, group: str, by: Actor) -> None:
         """Delete a group; what is left of it is cleared soon. Its providers stay."""

@@ -7,15 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports, starts
-from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.groups import follows
 from moorage.core.fleet.liveness import TTL_RANGE, TtlRange, next_in
-from moorage.core.fleet.model import Agent, Goal, Group, Liveness, MachineReport, Policy, State
-from moorage.core.fleet.policy import Action
+from moorage.core.fleet.model import Agent, Goal, Group, Liveness, MachineReport, State
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
-from moorage.core.ids import AgentId, ConsumerId, ProviderId
+from moorage.core.ids import AgentId, ConsumerId
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
@@ -25,24 +23,17 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.followers import Followers
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.fleet.agent_cases import (
-    AgentEnroll,
-    AgentPut,
     AgentRegister,
     AgentReport,
-    AgentRoot,
 )
 from moorage.service.fleet.directory import Directory
 from moorage.service.fleet.liveness_cases import (
     SERVER,
     AgentReturned,
     GroupConfirm,
-    GroupWait,
 )
 from moorage.service.fleet.liveness_loop import LivenessLoop
 from moorage.service.fleet.policy_cases import (
-    AgentDesired,
-    AgentPolicy,
-    GroupDelete,
     GroupFollow,
     GroupPut,
 )
@@ -118,33 +109,6 @@ class Fleet:
             self.liveness_loop.signs.forget(agent.number)
         now = Instant(0)
         return state, self._service_clock.present(now, now)
-
-    async def put(
-        self,
-        uuid: AgentId,
-        group: str,
-        labels: Mapping[str, str],
-        policy: Policy | None,
-        by: Actor,
-        root: ProviderId | None = None,
-    ) -> Agent:
-        """Create an agent, or change its group, labels, policy or given root.
-
-        Policy and root None: unchanged.
-        """
-        case = AgentPut(uuid, by, group, labels, policy, root, known=self.directory.get(uuid))
-        return await self._transactor.submit(case)
-
-    async def root(self, uuid: AgentId, root: ProviderId, by: Actor) -> Agent:
-        """Let an agent have an existing provider as root."""
-        case = AgentRoot(uuid, by, root, known=self.directory.get(uuid))
-        return await self._transactor.submit(case)
-
-    async def enroll(
-        self, uuid: AgentId, group: str, labels: Mapping[str, str], by: Actor
-    ) -> Agent:
-        """Create an agent that no operator has accepted yet."""
-        return await self._transactor.submit(AgentEnroll(uuid, by, group, labels))
 
     async def register(self, uuid: AgentId, spec: RegisterSpec, by: Actor) -> Agent:
         """Register a machine; every volatile amount of a new boot is 0 when this returns."""
@@ -256,25 +220,6 @@ class Fleet:
         self._closed = True
         self.directory.wake_all()
 
-    async def policy(
-        self,
-        uuid: AgentId,
-        action: Action,
-        reason: str,
-        by: Actor,
-        *,
-        until: Instant | None = None,
-        force: bool = False,
-    ) -> Agent:
-        """Drain, resume, expunge or decommission a machine."""
-        case = AgentPolicy(uuid, by, action, reason, until, force, known=self.directory.get(uuid))
-        return await self._transactor.submit(case)
-
-    async def desired(self, uuid: AgentId, spec: DesiredSpec, reason: str, by: Actor) -> Agent:
-        """Set how much a machine should have of a class."""
-        case = AgentDesired(uuid, by, spec, reason, known=self.directory.get(uuid))
-        return await self._transactor.submit(case)
-
     async def group_put(self, name: str, desired: Mapping[str, Goal], by: Actor) -> Group:
         """Create a group or replace its defaults; returns when its members follow them."""
         group = await self._transactor.submit(GroupPut(name, desired, by))
@@ -314,14 +259,6 @@ class Fleet:
         for first in range(0, len(late), FOLLOW_MAX):
             await self.liveness_loop.sweep(late[first : first + FOLLOW_MAX], {}, braked=False)
         return await self._transactor.submit(GroupConfirm(name, by))
-
-    async def group_wait(self, name: str, lasts: int, by: Actor) -> Group:
-        """Declare no member of a group lost for some time, in microseconds."""
-        return await self._transactor.submit(GroupWait(name, by, lasts))
-
-    async def group_delete(self, name: str, by: Actor) -> None:
-        """Remove a group without active agents."""
-        await self._transactor.submit(GroupDelete(name, by))
 
     async def _caught_up(self) -> None:
         """Return once the directory knows all commits, those of other processes included."""

@@ -33,8 +33,8 @@ from moorage.store.admission.rows import (
     slot_row,
 )
 from moorage.store.api import Plan, Query, Row
+from moorage.store.differences import FOUND_MAX, Enough, Found, Kind, differing
 from moorage.store.encoding import key_set
-from moorage.store.row_check import FOUND_MAX, Enough, Found, Kind, differing
 from moorage.store.sql import columns
 
 

@@ -3,7 +3,7 @@
 from operator import itemgetter
 from typing import NamedTuple
 
-from moorage.core.admission.forecast.past import PastLease
+from moorage.core.admission.forecast.simulate import PastLease
 from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.service_time import Timeline

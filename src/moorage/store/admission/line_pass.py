@@ -7,9 +7,8 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.bars import silence_of, silent_from
 from moorage.core.admission.facts import Facts, Keys
-from moorage.core.admission.forecast.eta import Holder
+from moorage.core.admission.forecast.eta import Holder, Waiter
 from moorage.core.admission.forecast.holders import SlotHolder, holders_of
-from moorage.core.admission.forecast.queue_order import Waiter
 from moorage.core.admission.forecast.why import Evidence
 from moorage.core.admission.model import Lease
 from moorage.core.clock import SECOND, Instant

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from moorage.core.fleet.model import State
 from moorage.store.api import Damaged, Plan, Query, Row
+from moorage.store.differences import Enough, Found, Kind
 from moorage.store.fleet.rows import (
     agent_from_body,
     agent_row,
@@ -18,7 +19,6 @@ from moorage.store.fleet.rows import (
     reporter_group_from_body,
     reporter_group_row,
 )
-from moorage.store.row_check import Enough, Found, Kind
 
 AGENT = Kind("agent {uuid}", "agent_upsert", agent_from_body, agent_row)
 GROUP = Kind("group {name}", "agent_group_upsert", group_from_body, group_row)

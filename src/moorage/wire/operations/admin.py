@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moorage.wire.operations.operation import Operation, Types
+from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
     from moorage.wire import admin, audit, pages
@@ -12,73 +12,56 @@ else:
     admin, audit, pages = map(Types, ("admin", "audit", "pages"))
 
 CREATE_TOKEN = Operation(
-    "POST /v1/tokens",
-    role="admin",
-    body=admin.TokenWanted,
-    answer=admin.TokenMade,
-    status=201,
-    summary="Create a token; only this response has its secret.",
+    Access("POST /v1/tokens", "admin"),
+    Content(body=admin.TokenWanted, answer=admin.TokenMade, status=201),
+    "Create a token; only this response has its secret.",
 )
-
 LIST_TOKENS = Operation(
-    "GET /v1/tokens",
-    role="admin",
-    parameters=pages.PageAsked,
-    answer=admin.Tokens,
-    summary="List all tokens without their secrets, oldest first, including invalid ones.",
+    Access("GET /v1/tokens", "admin"),
+    Content(parameters=pages.PageAsked, answer=admin.Tokens),
+    "List all tokens without their secrets, oldest first, including invalid ones.",
 )
-
 ROTATE_TOKEN = Operation(
-    "POST /v1/tokens/{id}/rotate",
-    role="admin",
-    body=admin.RotationWanted,
-    answer=admin.TokenMade,
-    status=201,
-    summary="Replace a token with a new one; the old one stays valid for a grace period.",
+    Access("POST /v1/tokens/{id}/rotate", "admin"),
+    Content(body=admin.RotationWanted, answer=admin.TokenMade, status=201),
+    "Replace a token with a new one; the old one stays valid for a grace period.",
 )
-
 REVOKE_TOKEN: Operation[None] = Operation(
-    "DELETE /v1/tokens/{id}",
-    role="admin",
-    parameters=admin.TokenRevoked,
-    summary="Revoke a token at once, and end its tickets.",
+    Access("DELETE /v1/tokens/{id}", "admin"),
+    Content(parameters=admin.TokenRevoked),
+    "Revoke a token at once, and end its tickets.",
 )
-
 WHOAMI = Operation(
-    "GET /v1/whoami",
-    role="reader",
-    scopes=("janitor", "agent", "enroller", "governor", "reporter"),
-    projects=True,
-    answer=admin.WhoAmI,
-    summary="Return the caller's name, role, project, scope and expiry; the server's version.",
+    Access(
+        "GET /v1/whoami",
+        "reader",
+        "janitor",
+        "agent",
+        "enroller",
+        "governor",
+        "reporter",
+        projects=True,
+    ),
+    Content(answer=admin.WhoAmI),
+    "Return the caller's name, role, project, scope and expiry; the server's version.",
 )
-
 BACKUP_DATABASE = Operation(
-    "POST /v1/database/backup",
-    role="admin",
-    body=admin.BackupWanted,
-    answer=admin.Backup,
-    summary="Write a complete copy of the database to a new file in `backup_directory`.",
+    Access("POST /v1/database/backup", "admin"),
+    Content(body=admin.BackupWanted, answer=admin.Backup),
+    "Write a complete copy of the database to a new file in `backup_directory`.",
 )
-
 CHECK_DATABASE = Operation(
-    "POST /v1/database/check",
-    role="admin",
-    answer=admin.Differences,
-    summary="Recompute every sum, generation and tree, and list every difference.",
+    Access("POST /v1/database/check", "admin"),
+    Content(answer=admin.Differences),
+    "Recompute every sum, generation and tree, and list every difference.",
 )
-
 RAISE_EPOCH = Operation(
-    "POST /v1/database/epoch",
-    role="admin",
-    answer=admin.Epoch,
-    summary="Begin a new epoch, because the database was restored to an earlier state.",
+    Access("POST /v1/database/epoch", "admin"),
+    Content(answer=admin.Epoch),
+    "Begin a new epoch, because the database was restored to an earlier state.",
 )
-
 LIST_AUDIT = Operation(
-    "GET /v1/audit",
-    role="admin",
-    parameters=audit.AuditAsked,
-    answer=audit.AuditPage,
-    summary="List the audit log, newest first.",
+    Access("GET /v1/audit", "admin"),
+    Content(parameters=audit.AuditAsked, answer=audit.AuditPage),
+    "List the audit log, newest first.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moorage.wire.operations.operation import Operation, Types
+from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
     from moorage.wire import changes
@@ -15,17 +15,14 @@ EVENTS = "text/event-stream"
 """The content type of the feed as a stream of events."""
 
 WATCH = Operation(
-    "GET /v1/watch",
-    role="reader",
-    parameters=changes.ChangesAsked,
-    answer=changes.Changes,
-    media=("application/json", EVENTS),
-    summary="Return every committed change after a cursor, in order; wait if there is none.",
+    Access("GET /v1/watch", "reader"),
+    Content(
+        parameters=changes.ChangesAsked, answer=changes.Changes, media=("application/json", EVENTS)
+    ),
+    "Return every committed change after a cursor, in order; wait if there is none.",
 )
-
 GET_OPENAPI = Operation(
-    "GET /v1/openapi.json",
-    role=None,
-    answer=dict[str, Any],
-    summary="Return this document; no token is required.",
+    Access("GET /v1/openapi.json", None),
+    Content(answer=dict[str, Any]),
+    "Return this document; no token is required.",
 )

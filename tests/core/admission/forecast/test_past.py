@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.core.admission.forecast.past import PastLease, buckets_of, jobs_of
+from moorage.core.admission.forecast.simulate import PastLease, buckets_of, jobs_of
 
 TIMES = st.integers(0, 60)
 

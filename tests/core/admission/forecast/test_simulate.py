@@ -14,7 +14,8 @@ from moorage.core.admission.forecast.simulate import (
     summary,
     waiting,
 )
-from moorage.core.admission.model import Pacing, PoolSpec, pacing_default
+from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.pacing import pacing_default
 from moorage.core.clock import MINUTE, SECOND
 
 HOLD = 20 * MINUTE

@@ -5,9 +5,8 @@ from msgspec import structs
 
 from moorage.core.admission import leases
 from moorage.core.admission.bars import silence_ends
-from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook
+from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook, Queue, Waiter, queue_of
 from moorage.core.admission.forecast.holders import Holders, Holding
-from moorage.core.admission.forecast.queue_order import Queue, Waiter, queue_of
 from moorage.core.admission.forecast.why import (
     CODES,
     Evidence,
@@ -195,7 +194,7 @@ def test_a_pull_ticket_sees_its_turn(world: World) -> None:
     world.release("full")
     assert standing_of(world, "a").code == "poll"
     world.pool("q", 1)
-    made, _ = leases.ask(world.facts, world.moment, make_ask("b", {"q": 1}))
+    made, _ = leases.acquire(world.facts, world.moment, make_ask("b", {"q": 1}))
     world.facts.apply(made)
     assert standing_of(world, "b").code == "next"
 

@@ -8,7 +8,7 @@ import pytest
 from moorage.core.admission import expiry, leases
 from moorage.core.admission.bars import PRESENCE, waits_until
 from moorage.core.admission.model import CONFIRM_WITHIN, Need, is_unconfirmed
-from moorage.core.admission.requests import NEVER
+from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -167,10 +167,10 @@ CONFIRMATIONS = {
     "the answer was read": confirm,
     "a renewal": lambda world, name: world.renew(name),
     "a record": lambda world, name: world.do(
-        leases.record(world.facts, world.moment, LeaseId(name), leases.Proof(), "{}", 0)
+        leases.record(world.facts, world.moment, LeaseId(name), Proof(), "{}", 0)
     ),
     "an outcome": lambda world, name: world.do(
-        leases.outcome(world.facts, world.moment, LeaseId(name), leases.Proof(), "ok", "")
+        leases.outcome(world.facts, world.moment, LeaseId(name), Proof(), "ok", "")
     ),
     "a hold": lambda world, name: world.hold(name, 900 * SECOND),
 }
@@ -214,7 +214,7 @@ def test_who_confirms_too_late_has_kept_its_place(world: World) -> None:
     assert world.states() == {"holder": "released", "a": "w", "later": "g", "last": "w"}
     assert world.facts.pools["p"].occupied == 1
     with pytest.raises(Error) as late:
-        world.renew("a", leases.Proof(token=first.token))
+        world.renew("a", Proof(token=first.token))
     assert late.value.code == Code.LEASE_ENDED, "its client must not believe that it has a lease"
     poll(world, "a", wait=60)
     world.release("later")
@@ -229,7 +229,7 @@ def test_who_was_granted_too_late_may_withdraw(world: World) -> None:
     token = world.lease("a").token
     world.wait(CONFIRM)
     assert world.states()["a"] == "w"
-    proof = leases.Proof(token=token)
+    proof = Proof(token=token)
     world.do(leases.release(world.facts, world.moment, world.wall, LeaseId("a"), proof))
     assert world.states()["a"] == "withdrawn"
     assert world.facts.pools["p"].waiting == 0

@@ -279,5 +279,5 @@ def test_routes_with_a_prompt_handler() -> None:
     for route in prompt:
         assert route.role is not None and route.body is not None
         operation = route.operation
-        assert operation.routine and not operation.bulk
-        assert (operation.status, operation.also) == (200, ())
+        assert operation.routine and not operation.content.bulk
+        assert (operation.content.status, operation.content.also) == (200, ())

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from moorage.client.transport import RefusedError
-from moorage.integrations.ironic.report.reporter import LEAVE_SECONDS
+from moorage.integrations.ironic.report.membership import LEAVE_SECONDS
 from tests.integrations.ironic.report.test_group import (
     PATIENCE_SECONDS,
     is_told,

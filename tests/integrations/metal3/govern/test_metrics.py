@@ -12,8 +12,8 @@ from pathlib import Path
 import aiohttp
 from prometheus_client import generate_latest
 
-from moorage.cli.support.options import READY_SECONDS, ready_seconds
 from moorage.integrations.metal3.reconcile import HOSTS, Picture
+from moorage.integrations.metrics_server import READY_SECONDS, ready_seconds
 from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
 from tests.docs.test_links import ROOT
 from tests.integrations.ironic.test_metrics import ROW, TYPE

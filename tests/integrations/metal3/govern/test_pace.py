@@ -2,10 +2,7 @@
 
 import asyncio
 
-import pytest
-
-from moorage.cli.support import provisioning
-from moorage.cli.support.provisioning import CHANGES_SECONDS, passes
+from moorage.integrations.provisioning.passes import CHANGES_SECONDS, passes
 from tests.support.virtual_loop import VirtualLoop, run, turns
 
 
@@ -25,7 +22,7 @@ class Counting:
         """Wait for nothing."""
 
 
-def test_the_pace_of_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pace_of_passes() -> None:
     """A pass follows each change at once, but not more than five in a second; without changes one
     follows after the interval; a stop ends them at once.
     """
@@ -35,8 +32,8 @@ def test_the_pace_of_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         governor = Counting(loop)
         made = governor.made
         ready: list[str] = []
-        monkeypatch.setattr(provisioning, "say", ready.append)
-        task = asyncio.create_task(passes(governor, lambda: "ready", stop, 60.0, changed))
+        making = passes(governor, lambda: ready.append("ready"), stop, 60.0, changed)
+        task = asyncio.create_task(making)
         await turns()
         assert len(made) == 1
         loop.advance(50)

@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.model import is_unconfirmed
-from moorage.service.admission.presence.confirmations import Confirmations
-from tests.service.pools import spec, wish, with_manual_clock
+from moorage.service.admission.confirmations import Confirmations
+from tests.service.pools import pool_put, spec, wish, with_manual_clock
 from tests.service.running import TESTER, Running
 
 READ, UNREAD, UNKNOWN = True, False, None
@@ -28,9 +28,9 @@ CASES: dict[tuple[bool | None, ...], str] = {
 async def became(one: Running, answers: tuple[bool | None, ...], **how: bool) -> str:
     """Return what becomes of a grant."""
     admission = one.service.admission
-    await admission.pool_put("p", spec(1), None, TESTER)
+    await pool_put(admission, "p", spec(1))
     asked = structs.replace(wish("k", "p"), attended=True)
-    lease = (await admission.ask(asked, TESTER)).lease
+    lease = (await admission.acquire(asked, TESTER)).lease
     assert is_unconfirmed(lease)
     shared = how.pop("shared", False)
     confirmations = Confirmations(one.service.transactor, shared=shared)

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from moorage.core.admission.bars import PRESENCE
-from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import CONFIRM_WITHIN
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.batch.ledger_share import LeaseAllocations
-from tests.service.pools import ask, pass_time, spec, with_manual_clock
-from tests.service.running import TESTER, Running, consumer_id
+from tests.service.pools import ask, pass_time, pool_put, spec, with_manual_clock
+from tests.service.running import Running, consumer_id
 
 PATIENCE = 600 * SECOND
 
@@ -18,11 +19,11 @@ def test_a_client_with_long_pauses_learns_of_its_grant(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         holder = (await ask(admission, "holder", "p")).lease.id
         slow = (await ask(admission, "slow", "p", attended=True, patience=PATIENCE)).lease.id
         await pass_time(one, 2 * SECOND)
-        await admission.release(holder, Proof("me"))
+        await admission.change(LeaseRelease(holder, Proof("me")))
         assert (await admission.queries.lease(slow)).lease.state == "granted"
         await pass_time(one, CONFIRM_WITHIN + SECOND)
         assert (await admission.queries.lease(slow)).lease.state == "waiting"
@@ -38,7 +39,7 @@ def test_allocations_are_freed_with_a_grant_that_is_taken_back(tmp_path: Path) -
     async def scenario(one: Running) -> None:
         host = await one.provider(1, VCPU=1)
         admission = one.service.admission
-        await admission.pool_put("p", spec(1), None, TESTER)
+        await pool_put(admission, "p", spec(1))
         held = LeaseAllocations(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
         more = {"allocations": held, "attended": True, "patience": PATIENCE}
         lease = (await ask(admission, "a", "p", **more)).lease
@@ -48,7 +49,7 @@ def test_allocations_are_freed_with_a_grant_that_is_taken_back(tmp_path: Path) -
         assert one.used(host) == 0
         assert (await ask(admission, "a", "p", **more)).lease.state == "granted"
         assert one.used(host) == 1
-        await admission.release(lease.id, Proof("me"))
+        await admission.change(LeaseRelease(lease.id, Proof("me")))
         assert one.used(host) == 0
 
     with_manual_clock(tmp_path, scenario)

@@ -11,7 +11,7 @@ from moorage.service.app import Service
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.report_bounds import ReportedNodes
-from moorage.service.fleet.reporter_cases import Membership, Sender
+from moorage.service.fleet.reporter_cases import Join, Membership, Sender
 from moorage.store.api import Plan, Write
 from tests.service.running import TESTER, provider_id
 
@@ -44,7 +44,7 @@ def node(n: int, total: int = 4) -> Node:
 
 async def join(service: Service, member: str, n: int = 1, ttl: int = TTL) -> Membership:
     """Let a member join as its n-th instance."""
-    return await service.reporters.join(GROUP, member, instance(n), ttl)
+    return await service.transactor.submit(Join(GROUP, member, instance(n), ttl))
 
 
 async def report(

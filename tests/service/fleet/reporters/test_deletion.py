@@ -17,10 +17,9 @@ from moorage.serve.metrics import ReporterMetrics
 from moorage.service.admission.pool_cases import PoolDelete, PoolPut
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
-from moorage.service.fleet.deletion_cases import ClearUnit
 from moorage.service.fleet.group_clearing import PINS_AT_ONCE
 from moorage.service.fleet.report_bounds import ReportedNodes
-from moorage.service.fleet.reporter_cases import Sender
+from moorage.service.fleet.reporter_cases import ClearUnit, Join, Leave, Observe, PinNodes, Sender
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.changelog import changes_load
 from moorage.store.fleet import check, reads
@@ -53,7 +52,9 @@ async def fill(service: Service, count: int = 70) -> str:
     """Let a member report nodes and fall silent, some of them pinned; return its token."""
     token = (await join(service, "a")).member.token
     await report(service, "a", token, nodes(count))
-    await service.reporters.pin(GROUP, [provider_id(n) for n in range(count)], "a", TESTER)
+    await service.transactor.submit(
+        PinNodes(GROUP, [provider_id(n) for n in range(count)], "a", TESTER)
+    )
     await silence(service, "a")
     return token
 
@@ -78,9 +79,9 @@ def test_providers_stay_and_nothing_else(url: str) -> None:
         one, other = pair.services
         await quiet(pair)
         token = await fill(one)
-        await one.reporters.observe(GROUP, ["c"], Instant(1), "")
-        await one.reporters.join("others", "x", instance(9), 30 * SECOND)
-        shared = await one.reporters.join("others", "x", instance(9), 30 * SECOND)
+        await one.transactor.submit(Observe(GROUP, ["c"], Instant(1), ""))
+        await one.transactor.submit(Join("others", "x", instance(9), 30 * SECOND))
+        shared = await one.transactor.submit(Join("others", "x", instance(9), 30 * SECOND))
         sender = Sender("others", "x", shared.member.token, Mode.OWNER)
         both = [Node(node.uuid, traits=frozenset()) for node in nodes(5)]
         assert (await _send(one, sender, both)) == ["updated"] * 5
@@ -200,10 +201,10 @@ def test_the_name_is_used_again(url: str) -> None:
             with refused(Code.GROUP_BEING_DELETED):
                 await join(service, "a", 3)
             with refused(Code.GROUP_BEING_DELETED):
-                await service.reporters.observe(GROUP, ["c"], Instant(1), "")
+                await service.transactor.submit(Observe(GROUP, ["c"], Instant(1), ""))
             with refused(Code.GROUP_NOT_FOUND):
-                await service.reporters.pin(GROUP, [provider_id(0)], "a", TESTER)
-            await service.reporters.leave(GROUP, "a", instance(2))
+                await service.transactor.submit(PinNodes(GROUP, [provider_id(0)], "a", TESTER))
+            await service.transactor.submit(Leave(GROUP, "a", instance(2)))
         await other.reporters.clearing.look()
         with refused(Code.FENCED):
             await join(one, "b", 2)
@@ -296,7 +297,7 @@ def test_it_races_with_joins_and_pools(url: str) -> None:
         )
         seen = set()
         for n in range(ROUNDS):
-            await one.reporters.observe(GROUP, ["c"], Instant(n), "")
+            await one.transactor.submit(Observe(GROUP, ["c"], Instant(n), ""))
             racing = [
                 other.reporters.delete(GROUP, TESTER),
                 join(one, "a", n + 1),
@@ -311,7 +312,7 @@ def test_it_races_with_joins_and_pools(url: str) -> None:
                 await cleared(one)
             else:
                 assert (made[0], made[1]) == (Code.GROUP_IN_USE, None)
-                await one.reporters.leave(GROUP, "a", None)
+                await one.transactor.submit(Leave(GROUP, "a", None))
             await pair.submit(PoolDelete("deploy", TESTER))
         assert len(seen) > 1
 

@@ -21,7 +21,7 @@ from moorage.core.ledger.reported import Mode, Node, NodeAnswer
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.report_bounds import ReportedNodes
-from moorage.service.fleet.reporter_cases import Sender
+from moorage.service.fleet.reporter_cases import Join, Sender
 from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from moorage.store.open import open_engine
 from tests.service.fleet.pair import Pair
@@ -99,7 +99,9 @@ class Explorer:
         for name in CUSTOM_TRAITS:
             await self.pair.submit(vocabulary_cases.TraitEnsure(name))
         for group in GROUPS:
-            found = await self.pair.services[0].reporters.join(group, "m", instance(1), 60 * TTL)
+            found = await self.pair.services[0].transactor.submit(
+                Join(group, "m", instance(1), 60 * TTL)
+            )
             self.tokens[group] = found.member.token
 
     def service(self) -> Service:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.reported import Mode, Node
-from tests.service.fleet.machines import PAGES, agent_id, machine, part_id, ready
+from tests.service.fleet.machines import PAGES, agent_id, agent_put, machine, part_id, ready
 from tests.service.fleet.pair import Pair, play
 from tests.service.fleet.reporters.reporting import join, node, outcomes, report
 from tests.service.running import TESTER
@@ -28,7 +28,7 @@ def test_reports_leave_parts_and_created_roots_alone(url: str) -> None:
         assert await pair.revision() == before
         assert await pair.offered(1) == 100
         root = await pair.provider(2, VCPU=4)
-        await pair.fleets[0].put(agent_id(2), "default", {}, None, TESTER, root)
+        await agent_put(pair.fleets[0], agent_id(2), "default", {}, None, TESTER, root)
         await pair.fleets[0].register(agent_id(2), machine(2, root=root), TESTER)
         given = replace(node(2, total=8), uuid=root)
         assert outcomes(await report(one, "a", token, [given])) == ["updated"]

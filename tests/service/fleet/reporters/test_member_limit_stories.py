@@ -11,7 +11,9 @@ import pytest
 from moorage.core.admission.model import PoolSpec
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND, Instant
+from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.app import Service
+from moorage.service.fleet.reporter_cases import Join, Leave, Observe
 from tests.service.fleet.pair import Pair, play
 from tests.service.fleet.reporters.reporting import GROUP, instance
 from tests.service.fleet.reporters.test_member_limits import POOL, put, spec
@@ -64,20 +66,20 @@ class Story:
     async def join(self) -> None:
         """A member joins, or shows that it is there."""
         name, ttl = self.random.choice(NAMES), self.random.choice([10, 30]) * SECOND
-        await self._one.reporters.join(GROUP, name, instance(1), ttl)
+        await self._one.transactor.submit(Join(GROUP, name, instance(1), ttl))
         self.until[name] = self.pair.clock.at + ttl
 
     async def leave(self) -> None:
         """A member leaves."""
         name = self.random.choice(NAMES)
-        await self._one.reporters.leave(GROUP, name, None)
+        await self._one.transactor.submit(Leave(GROUP, name, None))
         self.until.pop(name, None)
 
     async def observe(self) -> None:
         """Somebody sees other members, or an error: then the last ones stay."""
         seen = set(self.random.sample(NAMES, self.random.randrange(3)))
         at = Instant(self.pair.clock.at)
-        await self._one.reporters.observe(GROUP, sorted(seen), at, "")
+        await self._one.transactor.submit(Observe(GROUP, sorted(seen), at, ""))
         self.observed = seen
 
     async def ask(self) -> None:
@@ -89,7 +91,7 @@ class Story:
         """Somebody releases a unit."""
         if self.granted:
             key = self.random.choice(sorted(self.granted))
-            await self._one.admission.release(self.granted.pop(key), Proof())
+            await self._one.admission.change(LeaseRelease(self.granted.pop(key), Proof()))
 
     async def wait(self) -> None:
         """Time passes, as for services that are alive."""

@@ -10,6 +10,7 @@ from moorage.core.errors import Code
 from moorage.core.limits import MAX_INT
 from moorage.service.admission.pool_cases import PoolPut
 from moorage.service.admission.views import PoolView
+from moorage.service.fleet.reporter_cases import Leave, Observe
 from tests.service.fleet.alone import play as alone
 from tests.service.fleet.pair import Pair, play, refused
 from tests.service.fleet.reporters.reporting import GROUP, instance, join, silence
@@ -58,12 +59,12 @@ def test_a_limit_follows_its_members(url: str) -> None:
         assert await units(pair) == 2
         await join(other, "b")
         assert await units(pair) == 4
-        await one.reporters.observe(GROUP, ["b", "c"], Instant(1), "")
+        await one.transactor.submit(Observe(GROUP, ["b", "c"], Instant(1), ""))
         assert await units(pair) == 6
-        await other.reporters.leave(GROUP, "a", instance(1))
+        await other.transactor.submit(Leave(GROUP, "a", instance(1)))
         assert await units(pair) == 4
         await join(one, "x")
-        await one.reporters.leave("other", "x", None)
+        await one.transactor.submit(Leave("other", "x", None))
         assert await units(pair) == 6
         before = (await view(pair)).pool.generation
         await put(pair, spec())
@@ -85,7 +86,7 @@ def test_a_join_grants_at_once(url: str) -> None:
         await join(other, "b")
         leases, _, _ = await one.admission.queries.leases(None, 9, POOL, None)
         assert [each.lease.state for each in leases] == ["granted", "granted", "waiting"]
-        await other.reporters.leave(GROUP, "a", None)
+        await other.transactor.submit(Leave(GROUP, "a", None))
         shown = await view(pair, 0)
         assert (shown.figures.units, shown.pool.occupied, shown.figures.over) == (1, 2, True)
         assert await state(pair, 1, "late") == "waiting"

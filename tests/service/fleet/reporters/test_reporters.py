@@ -10,6 +10,7 @@ from moorage.core.errors import Code
 from moorage.core.ledger.reported import Node
 from moorage.serve.metrics import ReporterMetrics
 from moorage.service.fleet import reporter_cases
+from moorage.service.fleet.reporter_cases import Join, Leave, Observe, PinNodes
 from moorage.service.ledger import provider_cases, vocabulary_cases
 from moorage.service.ledger.bulk import UNIT_PROVIDERS
 from moorage.store.api import Unavailable
@@ -64,7 +65,7 @@ def test_metrics(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         token = (await join(one.service, "a")).member.token
-        await one.service.reporters.pin(GROUP, [provider_id(0)], "b", TESTER)
+        await one.service.transactor.submit(PinNodes(GROUP, [provider_id(0)], "b", TESTER))
         for _ in range(2):
             await report(one.service, "a", token, nodes(3))
         counted, last, deleted = ReporterMetrics(one.service.reporters).collect()
@@ -106,7 +107,7 @@ def test_a_new_instance_fences_the_old_one(url: str) -> None:
         with refused(Code.FENCED):
             await join(one, "a", 1)
         with refused(Code.FENCED):
-            await one.reporters.leave(GROUP, "a", instance(1))
+            await one.transactor.submit(Leave(GROUP, "a", instance(1)))
         assert outcomes(await report(one, "a", new, nodes(3))) == ["unchanged"] * 3
 
     play(url, scenario)
@@ -126,7 +127,7 @@ def test_members_share_the_nodes(url: str) -> None:
                 for n, outcome in enumerate(outcomes(answers)):
                     owns = rendezvous.owner(provider_id(n), ["a", "b"]) == name
                     assert (outcome != "not_owner") == owns
-        await other.reporters.leave(GROUP, "b", instance(1))
+        await other.transactor.submit(Leave(GROUP, "b", instance(1)))
         left = outcomes(await report(one, "a", tokens["a"], nodes(40)))
         assert left == ["unchanged"] * 40
 
@@ -159,11 +160,11 @@ def test_a_renewed_token(url: str) -> None:
         one, other = pair.services
         old = (await join(one, "a")).member
         wanted = (old.name, old.instance, old.ttl)
-        renewed = await other.reporters.join(old.group, *wanted, renew=True)
+        renewed = await other.transactor.submit(Join(old.group, *wanted, renew=True))
         assert (renewed.member.token, renewed.member.instance) == ("1.2", old.instance)
         with refused(Code.FENCED):
             await report(one, "a", old.token, nodes(1))
-        stays = await one.reporters.join(old.group, *wanted)
+        stays = await one.transactor.submit(Join(old.group, *wanted))
         assert stays.member.token == "1.2"
         assert outcomes(await report(one, "a", "1.2", nodes(1))) == ["created"]
 
@@ -254,7 +255,7 @@ def test_a_restart_makes_no_member_late(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         one, _ = pair.services
         token = (await join(one, "a")).member.token
-        await one.reporters.pin(GROUP, [provider_id(0)], "b", TESTER)
+        await one.transactor.submit(PinNodes(GROUP, [provider_id(0)], "b", TESTER))
         await pair.end()
         pair.clock.at += 3_600 * SECOND
         await pair.start()
@@ -273,9 +274,9 @@ def test_pins(url: str) -> None:
         a = (await join(one, "a")).member.token
         b = (await join(one, "b")).member.token
         pinned = [provider_id(n) for n in range(2_500)]
-        group = await one.reporters.pin(GROUP, pinned, "b", TESTER)
+        group = await one.transactor.submit(PinNodes(GROUP, pinned, "b", TESTER))
         assert group.pins_generation == 1
-        again = await other.reporters.pin(GROUP, pinned[:9], "b", TESTER)
+        again = await other.transactor.submit(PinNodes(GROUP, pinned[:9], "b", TESTER))
         assert again.pins_generation == 1
         assert outcomes(await report(one, "a", a, nodes(9))) == ["not_owner"] * 9
         assert outcomes(await report(other, "b", b, nodes(9))) == ["created"] * 9
@@ -287,7 +288,7 @@ def test_pins(url: str) -> None:
                 break
         assert listed == [(uuid, "b") for uuid in pinned]
         assert (await other.reporters.group(GROUP)).pinned == {"b": 2_500}
-        await other.reporters.pin(GROUP, pinned, None, TESTER)
+        await other.transactor.submit(PinNodes(GROUP, pinned, None, TESTER))
         assert await one.reporters.pins(GROUP, None, 9) == ([], None)
         assert await pair.actions(GROUP) == ["reporters.pin"] * 2
 
@@ -345,12 +346,12 @@ def test_observed_members_stay(url: str) -> None:
     async def scenario(pair: Pair) -> None:
         one, other = pair.services
         at = Instant(1_000)
-        await one.reporters.observe(GROUP, ["c1", "c2"], at, "")
+        await one.transactor.submit(Observe(GROUP, ["c1", "c2"], at, ""))
         revision = await pair.revision()
-        await other.reporters.observe(GROUP, ["c2", "c1"], Instant(at + 1), "")
+        await other.transactor.submit(Observe(GROUP, ["c2", "c1"], Instant(at + 1), ""))
         assert await pair.revision() == revision
         with refused(Code.OBSERVER_FAILED):
-            await other.reporters.observe(GROUP, [], Instant(at + 2), "timeout")
+            await other.transactor.submit(Observe(GROUP, [], Instant(at + 2), "timeout"))
         group = (await other.reporters.group(GROUP)).group
         assert (group.observed, group.seen_at) == (("c1", "c2"), at + 1)
 

@@ -17,6 +17,7 @@ import pytest
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
+from moorage.service.fleet.reporter_cases import Leave, PinNodes
 from moorage.store.changelog import WHOLE, changes_load
 from moorage.wire import rendezvous
 from tests.service.fleet.pair import Pair, play, refused
@@ -75,13 +76,15 @@ class Walk:
 
     async def leaves(self, member: str) -> None:
         """Leave in order."""
-        await self.random.choice(self.pair.services).reporters.leave(GROUP, member, None)
+        await self.random.choice(self.pair.services).transactor.submit(Leave(GROUP, member, None))
 
     async def pins(self) -> None:
         """Pin some nodes, or remove their pins."""
         picked = [provider_id(n) for n in self.random.sample(range(NODES), 3)]
         member = self.random.choice((*MEMBERS, None))
-        await self.random.choice(self.pair.services).reporters.pin(GROUP, picked, member, TESTER)
+        await self.random.choice(self.pair.services).transactor.submit(
+            PinNodes(GROUP, picked, member, TESTER)
+        )
 
     async def falls_silent(self) -> None:
         """Let one member be silent; nothing else happens meanwhile."""

@@ -14,7 +14,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.report_bounds import ReportedNodes
-from moorage.service.fleet.reporter_cases import Sender
+from moorage.service.fleet.reporter_cases import Join, Sender
 from moorage.service.ledger import allocation_cases as allocations
 from moorage.service.ledger import provider_cases as providers
 from moorage.service.ledger import vocabulary_cases as vocabulary
@@ -74,7 +74,9 @@ class Together(Explorer):
     async def joins(self, group: str, *, renew: bool) -> None:
         """Stay in a group, perhaps with a new token."""
         reporters = self.service().reporters
-        found = await reporters.join(group, "m", instance(1), 60 * TTL, renew=renew)
+        found = await reporters._transactor.submit(
+            Join(group, "m", instance(1), 60 * TTL, renew=renew)
+        )
         self.tokens[group] = found.member.token
 
     async def sends(self, group: str, mode: Mode, sent: list[Node]) -> list[NodeAnswer]:

@@ -1,7 +1,5 @@
 """`moorage ironic govern`: starts what nodes wish for, and counts all other work."""
 
-import asyncio
-import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,15 +10,14 @@ from moorage.cli.support.options import (
     example,
     listening,
     metrics_option,
-    ready_seconds,
 )
+from moorage.cli.support.output import say
 from moorage.cli.support.provisioning import (
     carried_out,
     interval_option,
-    on_signals,
     one_pass,
-    passes,
     pools_checked,
+    stop_event,
     until_reached,
 )
 
@@ -60,12 +57,12 @@ def govern(
 
     async def work() -> None:
         from moorage.integrations.ironic.governor import Governor
-        from moorage.integrations.metrics_server import metrics_served
+        from moorage.integrations.metrics_server import metrics_served, ready_seconds
         from moorage.integrations.provisioning.host_leases import HostLeases
+        from moorage.integrations.provisioning.passes import passes
 
         sockets = listening(metrics_listen)
-        stop = asyncio.Event()
-        on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+        stop = stop_event()
         async with opened(target) as (api, nodes):
             governor = Governor(
                 HostLeases(api, target.ironic_name),
@@ -85,12 +82,12 @@ def govern(
                     await prepared()
                     await one_pass(governor)
                 elif await until_reached(prepared, governor.metrics.failed, stop, interval):
-                    await passes(governor, partial(_seen_by, governor, target), stop, interval)
+                    await passes(governor, partial(_say_seen, governor, target), stop, interval)
 
     carried_out(work)
 
 
-def _seen_by(governor: "Governor", target: Target) -> str:
-    """Return the line about the first pass that has succeeded."""
+def _say_seen(governor: "Governor", target: Target) -> None:
+    """Print the line about the first pass that has succeeded."""
     seen = governor.metrics.picture
-    return f"moorage: governing {target.ironic} ({len(seen.nodes)} nodes, {len(seen.busy)} busy)"
+    say(f"moorage: governing {target.ironic} ({len(seen.nodes)} nodes, {len(seen.busy)} busy)")

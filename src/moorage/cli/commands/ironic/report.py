@@ -12,10 +12,11 @@ import click
 from moorage.cli.support.ironic import Addresses, addressing
 from moorage.cli.support.options import SecondsRange, example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, Failure, say, show_json
-from moorage.cli.support.provisioning import carried_out, either, on_signals
+from moorage.cli.support.provisioning import carried_out, on_signals, stop_event
 from moorage.cli.support.views.report_view import Shown, view
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.core.counting import are, counted
+from moorage.integrations.clock import first_of
 
 if TYPE_CHECKING:
     from moorage.integrations.ironic.nodes import NodeReader
@@ -144,8 +145,7 @@ async def _passes(
 
     Raises FencedError.
     """
-    stop = asyncio.Event()
-    on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+    stop = stop_event()
     signs = asyncio.create_task(reporter.stay())
     signs.add_done_callback(lambda _: stop.set())
     try:
@@ -170,7 +170,7 @@ async def _until(
             reported = reporter.progress.own - reporter.progress.unclassed
             shown.say(f"moorage: reporting {counted(reported, 'node')} as {name}")
         shown(name, reporter.progress)
-        await either(stop, interval)
+        await first_of(stop, seconds=interval)
 
 
 async def _foretold(

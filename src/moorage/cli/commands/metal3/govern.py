@@ -1,7 +1,5 @@
 """`moorage metal3 govern`: starts BareMetalHosts when there is room, and counts all other work."""
 
-import asyncio
-import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,27 +11,25 @@ from moorage.cli.support.options import (
     example,
     listening,
     metrics_option,
-    ready_seconds,
 )
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     FILE,
     MOORAGE_OPTIONS,
     carried_out,
-    first_of,
     interval_option,
     moorage_url,
-    on_signals,
     one_pass,
-    passes,
     pools_checked,
     rules_of,
     server_of,
+    stop_event,
     system_name,
     token_to_use,
     until_reached,
     with_options,
 )
+from moorage.integrations.clock import first_of
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import KubernetesApi
@@ -91,14 +87,14 @@ def govern(
         from moorage.integrations.metal3.mirror import HostMirror
         from moorage.integrations.metal3.reconcile import HOSTS, Picture
         from moorage.integrations.metal3.requests import HostRequests
-        from moorage.integrations.metrics_server import metrics_served
+        from moorage.integrations.metrics_server import metrics_served, ready_seconds
         from moorage.integrations.provisioning.host_leases import HostLeases
         from moorage.integrations.provisioning.pass_metrics import GovernorMetrics
+        from moorage.integrations.provisioning.passes import passes
 
         connection = connection_of(words["kubeconfig"], words["context"])
         sockets = listening(metrics_listen)
-        stop = asyncio.Event()
-        on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+        stop = stop_event()
         async with LeaseApi(url, token) as leases, KubernetesApi(connection) as api:
             mirror = None if once else HostMirror(api, namespace, list_interval)
             requests = HostRequests(api, namespace, mirror)
@@ -115,10 +111,10 @@ def govern(
                     return await _once(await prepared(), api.url)
                 found = await until_reached(prepared, metrics.failed, stop, interval)
                 if found is not None:
-                    seen = partial(_seen_by, found, api.url)
+                    ready = partial(_say_seen, found, api.url)
                     async with mirror:
                         await first_of(stop, mirror.tried)
-                        await passes(found, seen, stop, interval, mirror.changed)
+                        await passes(found, ready, stop, interval, mirror.changed)
 
     carried_out(work, "kubernetes")
 
@@ -137,10 +133,10 @@ async def _installation(api: "KubernetesApi", namespace: str | None, name: str |
 async def _once(governor: "Governor", cluster: str) -> None:
     """Make one pass, and print what it has seen. Raises Failure."""
     await one_pass(governor)
-    say(_seen_by(governor, cluster))
+    _say_seen(governor, cluster)
 
 
-def _seen_by(governor: "Governor", cluster: str) -> str:
-    """Return the line about the first pass that has succeeded."""
+def _say_seen(governor: "Governor", cluster: str) -> None:
+    """Print the line about the first pass that has succeeded."""
     seen = governor.picture
-    return f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)"
+    say(f"moorage: governing {cluster} ({len(seen.hosts)} hosts, {len(seen.busy)} busy)")

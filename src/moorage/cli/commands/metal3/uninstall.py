@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.support.any_cluster import any_cluster_options, any_connection
+from moorage.cli.support.kubernetes import any_cluster_options, any_connection
 from moorage.cli.support.options import example
 from moorage.cli.support.output import FAILED, UNREACHABLE, Failure, say
 from moorage.cli.support.provisioning import carried_out

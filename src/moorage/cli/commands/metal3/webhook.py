@@ -1,14 +1,12 @@
 """`moorage metal3 webhook`: pauses hosts in the write that lets them start."""
 
-import asyncio
-import signal
 from pathlib import Path
 
 import click
 
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure, say
-from moorage.cli.support.provisioning import carried_out, on_signals
+from moorage.cli.support.provisioning import carried_out, stop_event
 
 
 @click.command(
@@ -49,8 +47,7 @@ def webhook(listen: str, tls_cert: str, tls_key: str, governor: str) -> None:
         from moorage.integrations.pem_files import PemError
         from moorage.integrations.sockets import ListenError, bound
 
-        stop = asyncio.Event()
-        on_signals((signal.SIGTERM, signal.SIGINT), stop.set)
+        stop = stop_event()
         try:
             sockets = bound(listen)
             async with webhook_served(governor, Path(tls_cert), Path(tls_key), sockets):

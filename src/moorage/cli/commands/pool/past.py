@@ -3,7 +3,6 @@
 from dataclasses import fields
 
 import click
-import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
@@ -46,7 +45,7 @@ def history(name: str, since: float | None, points: int, wide: bool, as_json: bo
     with at_server() as admission:
         past = admission.pool_history(name, since, points)
     if as_json:
-        show_json(msgspec.to_builtins(past))
+        show_json(past)
         return
     show_rows(COLUMNS, [_row(point) for point in past.points], wide=wide)
     if (missing := _missing(past)) is not None:
@@ -67,7 +66,7 @@ def report(name: str, since: float | None, as_json: bool) -> None:
     with at_server() as admission:
         report = admission.pool_report(name, since)
     if as_json:
-        show_json(msgspec.to_builtins(report))
+        show_json(report)
     else:
         _show_report(report)
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, fields
 from typing import Any, get_args
 
 import click
-import msgspec
 
 from moorage.cli.commands.pool import past, slots
 from moorage.cli.support import completion
@@ -21,7 +20,7 @@ from moorage.cli.support.durations import (
 )
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, label_option, wide_option
-from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json, show_table
 from moorage.cli.support.pool_files import described, toml_of
 from moorage.cli.support.tables import Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import state_cell
@@ -31,7 +30,7 @@ from moorage.cli.support.views.pool_text import (
     plain_text,
     summary,
 )
-from moorage.wire.admission import DURATIONS, Pool, PoolWanted
+from moorage.wire.admission import DURATIONS, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
 
@@ -175,7 +174,7 @@ def create(name: str, given: dict[str, Any], slotted: bool, as_json: bool) -> No
     with at_server() as admission:
         wanted = PoolWanted(**given, native_slots=slotted, generation=0)
         made = admission.pool_put(name, wanted)
-    _show_one(made, as_json, f"created {made.name}: {summary(made, given)}")
+    say_or_json(as_json, made, f"created {made.name}: {summary(made, given)}")
 
 
 @group.command(epilog=example("moorage pool change install/azure --limit 30 --quota 5"))
@@ -193,7 +192,7 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
         raise Failure(USAGE, "nothing to change: pass an option, for example --limit 30")
     with at_server() as admission:
         changed = admission.pool_put(name, changed_of(admission.pool(name), given))
-    _show_one(changed, as_json, f"changed {changed.name}: {summary(changed, given)}")
+    say_or_json(as_json, changed, f"changed {changed.name}: {summary(changed, given)}")
 
 
 @group.command("list", epilog=example("moorage pool list", "moorage pool list --paused"))
@@ -206,7 +205,7 @@ def list_(paused: bool, wide: bool, as_json: bool) -> None:
     with at_server() as admission:
         pools = [pool for pool in admission.pools() if pool.paused or not paused]
     if as_json:
-        show_json(msgspec.to_builtins(pools))
+        show_json(pools)
         return
     rows: list[Row] = [
         [
@@ -233,7 +232,7 @@ def show(name: str, as_json: bool) -> None:
     with at_server() as admission:
         pool = admission.pool(name)
     if as_json:
-        show_json(msgspec.to_builtins(pool))
+        show_json(pool)
         return
     shown = asdict(pool) | {name: duration_text(getattr(pool, name)) for name in sorted(DURATIONS)}
     first = pool.first
@@ -258,7 +257,7 @@ def pause(name: str, reason: str, as_json: bool) -> None:
     """
     with at_server() as admission:
         pool = admission.pool_pause(name, reason)
-    _show_one(pool, as_json, f"paused {name}")
+    say_or_json(as_json, pool, f"paused {name}")
     if not as_json:
         say(BEST_EFFORT)
 
@@ -271,7 +270,7 @@ def resume(name: str, as_json: bool) -> None:
     """Resume granting from the pool NAME."""
     with at_server() as admission:
         pool = admission.pool_resume(name)
-    _show_one(pool, as_json, f"resumed {name}")
+    say_or_json(as_json, pool, f"resumed {name}")
 
 
 @group.command(epilog=example("moorage pool export > pools.toml", "moorage pool export install/a"))
@@ -302,20 +301,10 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
     sure(name)
     with at_server() as admission:
         admission.pool_delete(name)
-    if as_json:
-        show_json({"name": name, "deleted": True})
-    else:
-        say(f"deleted {name}")
+    say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
 
 group.add_command(past.history)
 group.add_command(past.report)
 group.add_command(slots.list_)
 group.add_command(slots.group)
-
-
-def _show_one(pool: Pool, as_json: bool, line: str) -> None:
-    if as_json:
-        show_json(msgspec.to_builtins(pool))
-    else:
-        say(line)

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import click
-import msgspec
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
-from moorage.cli.support.output import say, show_json
+from moorage.cli.support.output import say, say_or_json, show_json
 from moorage.cli.support.tables import NOTHING, Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.lease_text import late_line
@@ -47,7 +45,7 @@ def list_(name: str, wide: bool, as_json: bool) -> None:
     with at_server() as admission:
         slots = list(admission.slots(name).all())
     if as_json:
-        show_json(msgspec.to_builtins(slots))
+        show_json(slots)
         return
     leases, now = id_cells(slot.lease for slot in slots if slot.lease is not None), server_now()
     show_rows(COLUMNS, [_row(slot, leases, now) for slot in slots], wide=wide)
@@ -68,7 +66,9 @@ def add(name: str, slots: tuple[str, ...], labels: dict[str, str] | None, as_jso
     """Make free SLOTS in POOL, which was created with --native-slots."""
     with at_server() as admission:
         admission.slots(name).add([*slots], labels or {})
-    _done({"pool": name, "slots": [*slots]}, as_json, f"{name} has {counted(len(slots), 'slot')}:")
+    say_or_json(
+        as_json, {"pool": name, "slots": [*slots]}, f"{name} has {counted(len(slots), 'slot')}:"
+    )
     if not as_json:
         say(f"  {' '.join(slots)}")
 
@@ -83,7 +83,7 @@ def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) ->
     """Replace all labels of SLOT; without --label it has none."""
     with at_server() as admission:
         found = admission.slots(name).label(slot, labels or {})
-    _done(msgspec.to_builtins(found), as_json, f"labelled {slot}: {plain_text(found.labels)}")
+    say_or_json(as_json, found, f"labelled {slot}: {plain_text(found.labels)}")
 
 
 @group.command(epilog=example("moorage pool slot drain clusters/aws eu-1 --reason 'disk fails'"))
@@ -104,7 +104,7 @@ def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
     else:
         then = "stays then" if keep else "goes then"
         line = f"draining {slot}: {_holder(found)} holds it until it is released; it {then}"
-    _done({"slot": msgspec.to_builtins(found)}, as_json, line)
+    say_or_json(as_json, {"slot": found}, line)
 
 
 @group.command(epilog=example("moorage pool slot resume clusters/aws eu-1"))
@@ -116,7 +116,7 @@ def resume(name: str, slot: str, as_json: bool) -> None:
     """Let the drained SLOT be granted again."""
     with at_server() as admission:
         found = admission.slots(name).resume(slot)
-    _done(msgspec.to_builtins(found), as_json, f"resumed {slot}")
+    say_or_json(as_json, found, f"resumed {slot}")
 
 
 @group.command(epilog=example("moorage pool slot remove clusters/aws eu-1"))
@@ -130,14 +130,7 @@ def remove(name: str, slot: str, sure: Ask, as_json: bool) -> None:
     sure(f"{slot} of {name}")
     with at_server() as admission:
         admission.slots(name).remove(slot)
-    _done({"pool": name, "slot": slot, "removed": True}, as_json, f"removed {slot}")
-
-
-def _done(value: Any, as_json: bool, line: str) -> None:
-    if as_json:
-        show_json(value)
-    else:
-        say(line)
+    say_or_json(as_json, {"pool": name, "slot": slot, "removed": True}, f"removed {slot}")
 
 
 def _row(slot: Slot, leases: Mapping[str, Cell], now: datetime) -> Row:

@@ -1,14 +1,13 @@
 """`moorage top`: shows the first ticket of each line and why it waits; live on a terminal.
 
-`pools.py` has the lines of pools, `rooms.py` what can be looked at, `polling.py` asks the server,
-`display.py` draws and knows what keys do.
+`pools.py` has the lines of pools, `rooms.py` what can be looked at, `display.py` asks the
+server, draws, and knows what keys do.
 """
 
 import os
 import sys
 
 import click
-import msgspec
 
 from moorage.cli.commands.top.pools import COLUMNS, in_order, rows
 from moorage.cli.support.command import administering, at_server, server
@@ -39,7 +38,7 @@ def top(once: bool, every: float, wide: bool, as_json: bool) -> None:
     """
     with at_server() as admission:
         if as_json:
-            show_json(msgspec.to_builtins([*admission.pools()]))
+            show_json([*admission.pools()])
         elif once or not _is_screen():
             pools = [*admission.pools()]
             show_rows(COLUMNS, rows(in_order(pools) if sys.stdout.isatty() else pools), wide=wide)

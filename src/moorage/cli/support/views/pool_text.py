@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
-from moorage.core.admission import model
 from moorage.core.admission.model import FREE, LEASED
+from moorage.core.admission.model import Pacing as CorePacing
+from moorage.core.admission.pacing import is_default, pacing_default
 from moorage.core.clock import SECOND
 from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
 
@@ -29,15 +30,15 @@ def _follows(pool: Pool) -> bool:
     pacing, exact = pool.pacing, None
     if pacing is not None:
         interval, jitter = round(pacing.interval * SECOND), round(pacing.jitter * SECOND)
-        exact = model.Pacing(interval, pacing.burst, jitter)
-    return model.is_default(exact, pool.units, _microseconds(pool.hold))
+        exact = CorePacing(interval, pacing.burst, jitter)
+    return is_default(exact, pool.units, _microseconds(pool.hold))
 
 
 def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) -> Pacing | None:
     """Return the effective pacing: `auto` is derived from limit and hold."""
     if not isinstance(pacing, str):
         return pacing
-    default = model.pacing_default(limit, _microseconds(hold))
+    default = pacing_default(limit, _microseconds(hold))
     if default is None:
         return None
     return Pacing(interval=default.interval / SECOND, burst=default.burst)

@@ -95,9 +95,9 @@ def _get(this: Attempt, keys: EntryKey) -> HandleEntry:
     before, timeout = keys.entry, this.timeout
     patience = patience_of(words)
 
-    def waits(ticket: Lease) -> None:
+    def waits(ticket: Lease) -> bool:
         own = OwnLeases(leases_around(os.environ))
-        check_own(leases, before.wish, ticket, own, acquiring.notes.append)
+        return check_own(leases, before.wish, ticket, own, acquiring.notes.append)
 
     acquiring = Acquiring(
         leases, before.wish, keys, patience, lambda: attempted(leases, before), waits=waits

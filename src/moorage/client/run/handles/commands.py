@@ -9,7 +9,7 @@ from typing import Any
 
 from moorage.client.run.api_types import Lease
 from moorage.client.run.clock import elapsed
-from moorage.client.run.failures import (
+from moorage.client.run.exit_codes import (
     ABANDONED,
     CONFLICT,
     FAILED,

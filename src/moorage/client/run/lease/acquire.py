@@ -80,7 +80,7 @@ class Acquiring:
         patience: Patience,
         first: Callable[[], Lease] | None = None,
         check: Callable[[], None] | None = None,
-        waits: Callable[[Lease], None] | None = None,
+        waits: Callable[[Lease], bool] | None = None,
     ) -> None:
         """Prepare the request.
 
@@ -92,8 +92,8 @@ class Acquiring:
             first: sends the first request, if that is not the plain request with the key.
             check: called before the first request, with the same retries; may raise
                 NotGrantedError.
-            waits: called once with the ticket, if the request has to wait; may raise
-                NotGrantedError.
+            waits: called with the ticket before each wait in line until it returns that it is
+                done; may raise NotGrantedError.
         """
         self.wish = wish
         self.began = elapsed()
@@ -143,9 +143,8 @@ class Acquiring:
                     return grant
                 lease = self._look(lease, 0.0)
             elif lease.state == "waiting":
-                waits, self._waits = self._waits, None
-                if waits is not None:
-                    waits(lease)
+                if self._waits is not None and self._waits(lease):
+                    self._waits = None
                 lease = self._look(lease, self._left(lease))
             else:
                 check_end(lease)

@@ -26,6 +26,9 @@ from moorage.client.transport import RefusedError, UnreachableError
 REFUSE, SHARE, WAIT = "refuse", "share", "wait"
 """What to do if an outer run has such a lease: fail, use its lease, or wait for another one."""
 
+SHORT_SECONDS = 5.0
+"""A wait of at most this long ends by itself: it may be for an own lease, which is only named."""
+
 NESTED = "nested"
 DEPTH_MAX = 8
 """How many leases of outer runs are checked."""
@@ -87,8 +90,8 @@ def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]
 
 def check_own(
     leases: Leases, wish: LeaseRequest, ticket: Lease, own: OwnLeases, tell: Callable[[str], None]
-) -> None:
-    """Check whether a ticket waits for own leases. Advisory: errors of the server are ignored.
+) -> bool:
+    """Check whether a ticket waits for own leases; return False if the server did not tell.
 
     Args:
         leases: calls the server.
@@ -104,7 +107,8 @@ def check_own(
         for pool, units in wish.needs:
             _check_pool(leases, pool, units, ticket, around, own, tell)
     except (UnreachableError, RefusedError, StrangeAnswerError):
-        return
+        return False
+    return True
 
 
 def _check_pool(

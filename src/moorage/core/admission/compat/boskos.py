@@ -13,12 +13,10 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.bars import lives_on
 from moorage.core.admission.bounds import is_full
-from moorage.core.admission.draft import Draft
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import Immediate
+from moorage.core.admission.draft import Draft, grow
+from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import Lease, Need, Pool, Slot, key_left
 from moorage.core.admission.owners import BOSKOS
-from moorage.core.admission.slot_growth import grow
 from moorage.core.admission.slots import free
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
@@ -91,24 +89,24 @@ class Acquired(Struct, frozen=True):
     waited: int
 
 
-def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: AcquireRequest) -> Answer:
+def acquire_safe(facts: Facts, moment: Moment, wall: Instant, request: AcquireRequest) -> Answer:
     """Poll for a slot. Returns the ticket, which `admit` may grant; None: there is none.
 
     `facts` contain what `AcquireRequest.asked` names. Requests without an id use `now_or_never`.
     Raises POOL_UNKNOWN: there is no such type; LIMIT_EXCEEDED.
     """
-    pool = pool_of(facts, wish)
+    pool = pool_of(facts, request)
     draft = Draft(facts, moment, wall)
-    asked = ((key, facts.asked.get((wish.holder, key))) for key in wish.keys)
+    asked = ((key, facts.asked.get((request.holder, key))) for key in request.keys)
     known = {key: facts.leases[lease] for key, lease in asked if lease is not None}
     # Check all keys first: an earlier one may have ended while a later one waits.
     for lease in known.values():
         if lease.state == "waiting":
             until = lives_on(moment, lease)
-            return draft.changes, heard(draft, lease, wish, until).id
-        if lease.state == "granted" and _is_young(moment, lease, wish):
+            return draft.changes, heard(draft, lease, request, until).id
+        if lease.state == "granted" and _is_young(moment, lease, request):
             return draft.changes, lease.id
-    for key in wish.keys:
+    for key in request.keys:
         before = known.get(key)
         if before is not None and before.state == "granted":
             continue
@@ -116,51 +114,51 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: AcquireReque
             break
         if before is not None:  # it stays in the history under another key
             draft.put(key_left(before))
-        ticket = arrive(draft, wish, key, SAFE_PATIENCE)
+        ticket = arrive(draft, request, key, SAFE_PATIENCE)
         grow(draft, ticket)
         return draft.changes, ticket.id
     return draft.changes, None
 
 
-def acquired(facts: Facts, wish: AcquireRequest, ticket: LeaseId | None) -> Acquired:
+def acquired(facts: Facts, request: AcquireRequest, ticket: LeaseId | None) -> Acquired:
     """Return the result of a poll, after all grants of its batch.
 
     Raises NO_CAPACITY: not granted yet; POOL_UNKNOWN: the type has no slots at all.
     """
-    found = granted(facts, wish, ticket)
+    found = granted(facts, request, ticket)
     if found is not None:
         return found
-    pool = facts.pools.get(wish.pool)
+    pool = facts.pools.get(request.pool)
     if pool is None:  # deleted later in the same batch
-        raise Error(Code.POOL_UNKNOWN, wish.pool)
-    if facts.slots[wish.pool] or (pool.growth is not None and pool.growth.most):
-        raise nothing(wish.pool)
-    raise Error(Code.POOL_UNKNOWN, wish.pool)
+        raise Error(Code.POOL_UNKNOWN, request.pool)
+    if facts.slots[request.pool] or (pool.growth is not None and pool.growth.most):
+        raise nothing(request.pool)
+    raise Error(Code.POOL_UNKNOWN, request.pool)
 
 
-def granted(facts: Facts, wish: AcquireRequest, ticket: LeaseId | None) -> Acquired | None:
+def granted(facts: Facts, request: AcquireRequest, ticket: LeaseId | None) -> Acquired | None:
     """Return what a poll got; None: nothing yet."""
     lease = None if ticket is None else facts.leases.get(ticket)
     if lease is not None and lease.state == "granted":
-        (name,) = lease.slots[wish.pool]
+        (name,) = lease.slots[request.pool]
         waited = (lease.granted_at or lease.asked_at) - lease.asked_at
-        return Acquired(facts.slots[wish.pool][name], waited)
+        return Acquired(facts.slots[request.pool][name], waited)
     return None
 
 
-def now_or_never(facts: Facts, moment: Moment, wish: AcquireRequest) -> Immediate:
+def now_or_never(facts: Facts, moment: Moment, request: AcquireRequest) -> Immediate:
     """Return the request for a slot without waiting: waiting needs a request id.
 
     Raises POOL_UNKNOWN, LIMIT_EXCEEDED.
     """
-    pool_of(facts, wish)
-    return Immediate((_ticket(moment, wish, str(wish.fresh), 0),))
+    pool_of(facts, request)
+    return Immediate((_ticket(moment, request, str(request.fresh), 0),))
 
 
 def named_or_never(
     facts: Facts,
     moment: Moment,
-    wish: AcquireRequest,
+    request: AcquireRequest,
     names: Iterable[str],
     fresh: Iterable[LeaseId],
 ) -> Immediate:
@@ -169,28 +167,30 @@ def named_or_never(
     Args:
         facts: with the pools of the slots.
         moment: now.
-        wish: the state they must be in, their new state, and the owner.
+        request: the state they must be in, their new state, and the owner.
         names: of the slots.
         fresh: identifiers, one for each name.
 
     Raises NO_CAPACITY: one of them is not free; LIMIT_EXCEEDED.
     """
-    check_owner(wish.owner)
-    found = _named(facts, moment, wish, names)
+    check_owner(request.owner)
+    found = _named(facts, moment, request, names)
     tickets = [
-        _ticket(moment, structs.replace(wish, pool=slot.pool, fresh=lease), str(lease), 0)
+        _ticket(moment, structs.replace(request, pool=slot.pool, fresh=lease), str(lease), 0)
         for slot, lease in zip(found, fresh, strict=False)
     ]
     return Immediate(tuple(tickets), tuple(slot.name for slot in found))
 
 
-def _named(facts: Facts, moment: Moment, wish: AcquireRequest, names: Iterable[str]) -> list[Slot]:
+def _named(
+    facts: Facts, moment: Moment, request: AcquireRequest, names: Iterable[str]
+) -> list[Slot]:
     """Return the slots with these names, the longest free first. Raises NO_CAPACITY."""
     wanted = set(names)
-    idle = free(facts.slots_of(list(facts.slots)), moment.at, wish.state)
+    idle = free(facts.slots_of(list(facts.slots)), moment.at, request.state)
     found = [slot for slot in idle if slot.name in wanted]
     if len(found) < len(wanted):
-        raise nothing(wish.state)
+        raise nothing(request.state)
     return found
 
 
@@ -208,21 +208,21 @@ def check_owner(owner: str) -> None:
     check_plain("an owner's name", owner)
 
 
-def pool_of(facts: Facts, wish: AcquireRequest) -> Pool:
+def pool_of(facts: Facts, request: AcquireRequest) -> Pool:
     """Return the pool of a type. Raises POOL_UNKNOWN, LIMIT_EXCEEDED."""
-    check_owner(wish.owner)
-    pool = facts.pools.get(wish.pool)
+    check_owner(request.owner)
+    pool = facts.pools.get(request.pool)
     if pool is None or pool.spec.limit is not None:
-        raise Error(Code.POOL_UNKNOWN, wish.pool)
+        raise Error(Code.POOL_UNKNOWN, request.pool)
     return pool
 
 
 def arrive(
-    draft: Draft, wish: AcquireRequest, key: str, patience: int, before: Lease | None = None
+    draft: Draft, request: AcquireRequest, key: str, patience: int, before: Lease | None = None
 ) -> Lease:
     """Add a ticket at the end of the line, or in the place of an earlier ticket."""
     ticket = structs.replace(
-        _ticket(draft.moment, wish, key, patience),
+        _ticket(draft.moment, request, key, patience),
         arrival=draft.arrive() if before is None else before.arrival,
         asked_at=draft.moment.at if before is None else before.asked_at,
     )
@@ -231,14 +231,14 @@ def arrive(
     return ticket
 
 
-def _ticket(moment: Moment, wish: AcquireRequest, key: str, patience: int) -> Lease:
+def _ticket(moment: Moment, request: AcquireRequest, key: str, patience: int) -> Lease:
     """Return a ticket that has not arrived yet."""
     return Lease(
-        id=wish.fresh,
-        owner=wish.holder,
+        id=request.fresh,
+        owner=request.holder,
         key=key,
-        digest=wish.key,
-        needs=(Need(wish.pool, 1, wish.state, wish.dest),),
+        digest=request.key,
+        needs=(Need(request.pool, 1, request.state, request.dest),),
         state="waiting",
         priority=0,
         arrival=0,
@@ -248,19 +248,19 @@ def _ticket(moment: Moment, wish: AcquireRequest, key: str, patience: int) -> Le
         labels={},
         forced=False,
         pull=True,
-        attended=wish.attended,
+        attended=request.attended,
         keep=True,
         asked_at=moment.at,
         heard_until=Instant(moment.alive + patience),
     )
 
 
-def heard(draft: Draft, ticket: Lease, wish: AcquireRequest, until: Instant | None) -> Lease:
+def heard(draft: Draft, ticket: Lease, request: AcquireRequest, until: Instant | None) -> Lease:
     """Record a poll; the `dest` of the latest poll counts.
 
     `until` is the new deadline of the ticket; None: it stays the same.
     """
-    needs = (Need(wish.pool, 1, wish.state, wish.dest),)
+    needs = (Need(request.pool, 1, request.state, request.dest),)
     polled = structs.replace(ticket, needs=needs, heard_until=until or ticket.heard_until)
     if needs != ticket.needs:
         draft.put(polled)
@@ -269,10 +269,10 @@ def heard(draft: Draft, ticket: Lease, wish: AcquireRequest, until: Instant | No
     return polled
 
 
-def _is_young(moment: Moment, lease: Lease, wish: AcquireRequest) -> bool:
+def _is_young(moment: Moment, lease: Lease, request: AcquireRequest) -> bool:
     """Is this the same request again, so soon that the first answer may have been lost?"""
     return (
-        lease.needs == (Need(wish.pool, 1, wish.state, wish.dest),)
+        lease.needs == (Need(request.pool, 1, request.state, request.dest),)
         and lease.granted_at is not None
         and moment.at - lease.granted_at <= RETRY_WINDOW
     )

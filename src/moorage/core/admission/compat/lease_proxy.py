@@ -12,8 +12,9 @@ from moorage.core.admission.compat.slots_by_name import let_go, slot_named
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.expiry import known
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import LATE, OWNER, is_over, settled, taken
+from moorage.core.admission.late_releases import LATE, is_over, settled, taken
 from moorage.core.admission.model import FREE, Lease, Slot, is_unconfirmed
+from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import lease_of as found_lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -62,7 +63,7 @@ def give_back(facts: Facts, moment: Moment, wall: Instant, name: str) -> Changes
     if left is not None:
         draft.changes.slots[slot.pool, slot.name] = left
         _bound(draft, slot)
-    elif slot.lease is not None and facts.leases[slot.lease].owner == OWNER:
+    elif slot.lease is not None and facts.leases[slot.lease].owner == LEASE_PROXY:
         let_go(draft, [slot], FREE, "released")
     return draft.changes
 
@@ -103,7 +104,7 @@ def holder_gone(
 def _bound(draft: Draft, slot: Slot) -> None:
     """Bound the hold of a slot's lease: the release may have been its own, and the only one."""
     lease = None if slot.lease is None else draft.facts.leases[slot.lease]
-    if lease is None or lease.owner != OWNER or is_unconfirmed(lease):
+    if lease is None or lease.owner != LEASE_PROXY or is_unconfirmed(lease):
         return
     if lease.ttl is None and not lease.hold_until:
         draft.put(structs.replace(lease, hold_until=Instant(draft.moment.at + LATE)))
@@ -111,7 +112,7 @@ def _bound(draft: Draft, slot: Slot) -> None:
 
 def _numbered(draft: Draft, key: LeaseId, name: str) -> None:
     lease = draft.facts.leases.get(key)
-    if lease is None or lease.owner != OWNER or lease.slots:  # slots have their own names
+    if lease is None or lease.owner != LEASE_PROXY or lease.slots:  # slots have their own names
         raise Error(Code.SLOT_NOT_FOUND, f"no resource name {name}")
     number = name.rpartition(".")[2]
     returned = lease.labels.get(RETURNED, "").split()

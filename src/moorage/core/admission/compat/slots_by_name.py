@@ -12,9 +12,8 @@ from msgspec import Struct, structs
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.expiry import confirm, known
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, Cause, Lease, Need, Slot
-from moorage.core.admission.owners import BOSKOS, is_foreign
+from moorage.core.admission.owners import BOSKOS, LEASE_PROXY, is_foreign
 from moorage.core.admission.slots import LeaseEnd, freed
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
@@ -55,7 +54,7 @@ def release(
     """
     slot = _owned(facts, name, owner, native)
     draft = Draft(facts, moment, wall)
-    if slot.lease is not None and facts.leases[slot.lease].owner == OWNER:
+    if slot.lease is not None and facts.leases[slot.lease].owner == LEASE_PROXY:
         let_go(draft, [slot], dest, "revoked", "released through Boskos")
     else:
         let_go(draft, [slot], dest, "released")

@@ -1,13 +1,15 @@
 """Simulates a pool with the decisions of the service, on an event-driven clock.
 
 Jobs ask, run and release; none of them crash or are late. It helps to choose a limit and a pacing
-before they are used.
+before they are used. The jobs may be those of a pool's past, taken from its leases.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -18,7 +20,7 @@ from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.forecast import statistics
 from moorage.core.admission.forecast.statistics import Steps, greatest, percentiles, summed
 from moorage.core.admission.model import Lease, Need, PoolSpec
-from moorage.core.admission.requests import NEVER, Ask, Proof
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -186,7 +188,7 @@ class _Stage:
             take(leases.release(facts, moment, wall, key, Proof())[0])
         for n in coming:
             try:
-                take(leases.ask(facts, moment, self._ask(n))[0])
+                take(leases.acquire(facts, moment, self._ask(n))[0])
             except Error as refusal:
                 if refusal.code is not Code.UNITS_ABOVE_LIMIT:
                     raise
@@ -221,9 +223,9 @@ class _Stage:
         line.end = self.line[len(line.tickets) - 1][:2] if line.tickets else None
         line.whole = count >= len(self.line)
 
-    def _ask(self, n: int) -> Ask:
+    def _ask(self, n: int) -> LeaseRequest:
         job = self.jobs[n]
-        return Ask(
+        return LeaseRequest(
             id=LeaseId(str(n)),
             owner=job.owner,
             key=str(n),
@@ -260,3 +262,107 @@ class _Stage:
 
 def _moment(at: int) -> Moment:
     return Moment(Instant(at), Instant(at))
+
+
+class PastLease(NamedTuple):
+    """What is known of a lease or ticket of a pool; None: that did not happen yet."""
+
+    asked_at: Instant
+    granted_at: Instant | None
+    ended_at: Instant | None
+    units: int
+    owner: str
+    rank: int
+    """The negated priority."""
+
+
+class Bucket(NamedTuple):
+    """A part of the time: the counts in it."""
+
+    begins: Instant
+    occupied_low: int
+    occupied_high: int
+    waiting: int
+    """The most tickets that waited at once."""
+    granted: int
+    """Units that were granted."""
+
+
+def buckets_of(
+    past: Iterable[PastLease], since: Instant, until: Instant, count: int
+) -> list[Bucket]:
+    """Divide a time into equal parts, so that peaks within a part stay visible."""
+    past = list(past)
+    bounds = [Instant(since + (until - since) * n // count) for n in range(count + 1)]
+    occupied = _ranges(_occupied(past), bounds)
+    waiting = _ranges(_waiting(past), bounds)
+    granted = _ranges(summed(_grants(past)), bounds, begin=0)
+    found = []
+    before = granted[0][0]
+    for number, begins in enumerate(bounds[:-1]):
+        after = granted[number][1]
+        found.append(Bucket(begins, *occupied[number], waiting[number][1], max(0, after - before)))
+        before = max(before, after)
+    return found
+
+
+def _occupied(past: Iterable[PastLease]) -> Steps:
+    steps: Steps = []
+    for one in past:
+        if one.granted_at is not None:
+            steps.append((one.granted_at, one.units))
+            if one.ended_at is not None:
+                steps.append((one.ended_at, -one.units))
+    return summed(steps)
+
+
+def _waiting(past: Iterable[PastLease]) -> Steps:
+    steps: Steps = []
+    for one in past:
+        left = one.granted_at if one.granted_at is not None else one.ended_at
+        if left == one.asked_at:
+            continue  # granted at once
+        steps.append((one.asked_at, 1))
+        if left is not None:
+            steps.append((left, -1))
+    return summed(steps)
+
+
+def _grants(past: Iterable[PastLease]) -> Steps:
+    return [(one.granted_at, one.units) for one in past if one.granted_at is not None]
+
+
+def _ranges(steps: Steps, bounds: Sequence[Instant], begin: int = 0) -> list[tuple[int, int]]:
+    """Return the least and the greatest count within each part."""
+    found, count, place = [], begin, 0
+    while place < len(steps) and steps[place][0] <= bounds[0]:
+        count = steps[place][1]
+        place += 1
+    for _, ends in pairwise(bounds):
+        low = high = count
+        while place < len(steps) and steps[place][0] <= ends:
+            count = steps[place][1]
+            low, high = min(low, count), max(high, count)
+            place += 1
+        found.append((low, high))
+    return found
+
+
+def jobs_of(past: Iterable[PastLease]) -> tuple[list[Job], list[JobTimes]]:
+    """Return the jobs whose leases have ended, and their actual times, in the order of requests.
+
+    Tickets that were never granted are left out, because their duration is unknown.
+    """
+    ended = sorted(
+        (one for one in past if one.granted_at is not None and one.ended_at is not None),
+        key=lambda one: one.asked_at,
+    )
+    jobs, stays = [], []
+    for one in ended:
+        assert one.granted_at is not None
+        assert one.ended_at is not None
+        first = ended[0].asked_at
+        asked, granted, over = one.asked_at - first, one.granted_at - first, one.ended_at - first
+        jobs.append(Job(asked, max(1, over - granted), one.units, one.owner, -one.rank))
+        stays.append(JobTimes(asked, granted, over, one.units))
+    return jobs, stays

@@ -24,10 +24,10 @@ from moorage.core.admission.forecast.eta import (
     Holder,
     LinePlace,
     Outlook,
+    Queue,
     Range,
 )
 from moorage.core.admission.forecast.holders import Holders, SlotHolder, held_by, holders_of_slots
-from moorage.core.admission.forecast.queue_order import Queue
 from moorage.core.admission.model import FREE, Lease, Need, Pool
 from moorage.core.admission.units import (
     fitting,

@@ -7,9 +7,13 @@ from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.fleet import Agent, ManagedClass, PartShown
+from moorage.wire.operations import fleet
 
 LASTING = {"": "until resumed", "3600": "1 hour", "14400": "4 hours", "86400": "1 day"}
 """How long a drain lasts: seconds, and what the choice is called."""
+
+MOVES = {"drain": fleet.DRAIN_AGENT, "resume": fleet.RESUME_AGENT}
+"""The buttons of operators."""
 
 
 class ClassBars(NamedTuple):
@@ -23,16 +27,15 @@ class ClassBars(NamedTuple):
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the page of an agent."""
-    path = _path(request)
-    agent: Agent = await request.get(path)
-    moves = [name for name in ("drain", "resume") if _useful(name, agent)]
+    agent = await request.get(fleet.GET_AGENT, request.variables["id"])
+    moves = [name for name in MOVES if _useful(name, agent)]
     return {
         "agent": agent,
         "name": agent.id if agent.facts is None else agent.facts.hostname,
         "bars": [
             _bars(part, name, one) for part in agent.parts for name, one in part.classes.items()
         ],
-        "moves": [name for name in moves if request.permits("POST", f"{path}/{name}")],
+        "moves": [name for name in moves if request.permits(MOVES[name])],
         "lasting": LASTING,
     }
 
@@ -47,24 +50,20 @@ def _useful(move: str, agent: Agent) -> bool:
     return move == ("drain" if agent.policy == "in_service" else "resume")
 
 
-def _path(request: PageRequest) -> str:
-    return f"/v1/agents/{request.variables['id']}"
-
-
 async def drain(request: PageRequest) -> str:
     """Place nothing new on the machine."""
     lasts = request.form.get("lasts", "")
     wanted: dict[str, Any] = {"reason": request.form.get("reason", "")}
     if lasts:
         wanted["lasts"] = _seconds(lasts)
-    await request.ask("POST", f"{_path(request)}/drain", body=wanted)
+    await request.ask(fleet.DRAIN_AGENT, request.variables["id"], body=wanted)
     return _back(request, "drained")
 
 
 async def resume(request: PageRequest) -> str:
     """Use the machine again."""
     wanted = {"reason": request.form.get("reason", "")}
-    await request.ask("POST", f"{_path(request)}/resume", body=wanted)
+    await request.ask(fleet.RESUME_AGENT, request.variables["id"], body=wanted)
     return _back(request, "in-service")
 
 
@@ -81,7 +80,7 @@ def _back(request: PageRequest, notice: str) -> str:
 AGENT = f"{ROOT}/agents/{{id}}"
 
 ENTRIES = (
-    Page(path=AGENT, title="Agent", template="agent.html", show=show, needs="/v1/agents"),
+    Page(path=AGENT, title="Agent", template="agent.html", show=show, needs=fleet.LIST_AGENTS),
     Action(path=f"{AGENT}/drain", act=drain),
     Action(path=f"{AGENT}/resume", act=resume),
 )

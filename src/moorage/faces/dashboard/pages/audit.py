@@ -6,6 +6,7 @@ from typing import Any
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.wire.audit import AuditEntry, AuditPage
+from moorage.wire.operations import admin
 
 SHOWN = 100
 EXPORTED = 1_000
@@ -14,8 +15,7 @@ EXPORTED = 1_000
 async def _page(request: PageRequest, limit: int) -> AuditPage:
     """Return a page of the actions that the address asks for."""
     cursor, target = request.query.get("cursor"), request.query.get("target") or None
-    page: AuditPage = await request.get("/v1/audit", cursor=cursor, target=target, limit=limit)
-    return page
+    return await request.get(admin.LIST_AUDIT, cursor=cursor, target=target, limit=limit)
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
@@ -30,7 +30,13 @@ async def export(request: PageRequest) -> Answer:
 
 
 ENTRIES = (
-    Page(path=f"{ROOT}/audit", title="Audit", template="audit.html", show=show, needs="/v1/audit"),
+    Page(
+        path=f"{ROOT}/audit",
+        title="Audit",
+        template="audit.html",
+        show=show,
+        needs=admin.LIST_AUDIT,
+    ),
     Data(path=f"{ROOT}/audit.csv", read=export),
     Data(path=f"{ROOT}/audit.json", read=export),
 )

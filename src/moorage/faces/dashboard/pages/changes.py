@@ -8,25 +8,23 @@ from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.changes import VALUES, Change, Changes
+from moorage.wire.operations import feed
 
 SHOWN = 200
 REVISIONS_BACK = 100
 """Without a cursor the page begins this many revisions ago."""
 
 EXPORTED = 1_000
-WATCH = "/v1/watch"
 
 
 async def _window(request: PageRequest, after: str, limit: int) -> Changes:
     """Return changes after a cursor, of the kind that the address asks for."""
     kinds = request.query.get("kind") or None
-    window: Changes = await request.get(WATCH, after=after, kinds=kinds, wait=0, limit=limit)
-    return window
+    return await request.get(feed.WATCH, after=after, kinds=kinds, wait=0, limit=limit)
 
 
 async def _newest(request: PageRequest) -> str:
-    newest: str = (await request.get(WATCH, wait=0)).next
-    return newest
+    return (await request.get(feed.WATCH, wait=0)).next
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
@@ -69,7 +67,7 @@ ENTRIES = (
         title="Changes",
         template="changes.html",
         show=show,
-        needs=WATCH,
+        needs=feed.WATCH,
     ),
     Data(path=f"{ROOT}/changes.csv", read=export),
     Data(path=f"{ROOT}/changes.json", read=export),

@@ -15,6 +15,7 @@ from moorage.faces.dashboard.pages.one_revision import of_one_revision
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.faces.query_strings.pasted import query_string_in
+from moorage.wire.operations import ledger
 
 SUFFIXES = ("", "1", "2")
 """The groups that the form always has; it also shows those of the question."""
@@ -55,7 +56,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     try:
         explained, as_of = await of_one_revision(
             request.service,
-            lambda: request.ask("GET", "/v1/explain", query=[("candidates", candidates)]),
+            lambda: request.get(ledger.EXPLAIN_BY_QUERY, candidates=candidates),
         )
     except RefusedError as error:
         return {**variables, "refused": error.message}
@@ -115,6 +116,6 @@ ENTRIES = (
         title="Where does it fit?",
         template="fit.html",
         show=show,
-        needs="/v1/explain",
+        needs=ledger.EXPLAIN_BY_QUERY,
     ),
 )

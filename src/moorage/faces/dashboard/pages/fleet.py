@@ -6,8 +6,10 @@ from typing import Any
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.pages import fleet_data, fleet_map
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
-from moorage.wire.capacity import Capacity, CapacityLine
+from moorage.wire.capacity import CapacityLine
 from moorage.wire.fleet import Agent, AgentPage
+from moorage.wire.operations import fleet as operations
+from moorage.wire.operations import ledger
 
 LINES_SHOWN = 100
 ENDS_SHOWN = 2
@@ -47,8 +49,8 @@ MAP_GROUPS: Mapping[fleet_map.Grouping, str] = {
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the page."""
     by = request.query.get("by", "class")
-    capacity: Capacity = await request.recent(
-        "/v1/capacity",
+    capacity = await request.recent(
+        ledger.GET_CAPACITY,
         by=by,
         resource_class=request.query.get("resource_class") or None,
         ends=ENDS_SHOWN,
@@ -56,10 +58,10 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     )
     chosen = request.query.get("agents", "all")
     agents = groups = None
-    if request.permits("GET", "/v1/agents"):
+    if request.permits(operations.LIST_AGENTS):
         agents = await _agents(request, AGENTS_SHOWN)
-        groups = (await request.get("/v1/groups", limit=GROUPS_SHOWN)).groups
-    mapped = request.permits("GET", fleet_data.NEEDS)
+        groups = (await request.get(operations.LIST_GROUPS, limit=GROUPS_SHOWN)).groups
+    mapped = request.permits(fleet_data.NEEDS)
     return {
         "by": by,
         "capacity": capacity,
@@ -86,10 +88,9 @@ async def _agents(request: PageRequest, limit: int) -> AgentPage:
     """Return the agents that the address asks for; an unknown filter shows all."""
     _, wanted = FILTERS.get(request.query.get("agents", "all"), FILTERS["all"])
     group, cursor = request.query.get("agent_group"), request.query.get("cursor")
-    page: AgentPage = await request.get(
-        "/v1/agents", **wanted, group=group or None, cursor=cursor or None, limit=limit
+    return await request.get(
+        operations.LIST_AGENTS, **wanted, group=group or None, cursor=cursor or None, limit=limit
     )
-    return page
 
 
 # Exports
@@ -97,8 +98,8 @@ async def _agents(request: PageRequest, limit: int) -> AgentPage:
 
 async def capacity_export(request: PageRequest) -> Answer:
     """Return the sums of the page, as of one revision."""
-    sums: Capacity = await request.get(
-        "/v1/capacity",
+    sums = await request.get(
+        ledger.GET_CAPACITY,
         by=request.query.get("by", "class"),
         resource_class=request.query.get("resource_class") or None,
         ends=1,
@@ -119,7 +120,7 @@ async def agents_export(request: PageRequest) -> Answer:
 FLEET = f"{ROOT}/fleet"
 
 ENTRIES = (
-    Page(path=FLEET, title="Fleet", template="fleet.html", show=show, needs="/v1/capacity"),
+    Page(path=FLEET, title="Fleet", template="fleet.html", show=show, needs=ledger.GET_CAPACITY),
     Data(path=f"{FLEET}/capacity.csv", read=capacity_export),
     Data(path=f"{FLEET}/capacity.json", read=capacity_export),
     Data(path=f"{FLEET}/agents.csv", read=agents_export),

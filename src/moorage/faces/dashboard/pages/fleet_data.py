@@ -18,9 +18,10 @@ from moorage.faces.dashboard.routing import Answer, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 from moorage.service.feed.index import Index
+from moorage.wire.operations import ledger
 
-NEEDS = "/v1/providers"
-"""The route that a reader must be permitted to GET: the map shows what it lists."""
+NEEDS = ledger.LIST_PROVIDERS
+"""The operation that a reader must be permitted to call: the map shows what it lists."""
 
 SHARE_MAX = 0.05
 """The share of a core that all maps may use: the longer one takes, the older it may be."""
@@ -104,7 +105,7 @@ async def names(request: PageRequest) -> Answer:
 
 async def _asked(request: PageRequest) -> Made:
     """Return the map that the address asks for. Raises RefusedError."""
-    if not request.permits("GET", NEEDS):
+    if not request.permits(NEEDS):
         raise RefusedError(
             HTTPStatus.FORBIDDEN, "forbidden", "The map needs a token with more rights."
         )

@@ -11,7 +11,9 @@ from moorage.faces.dashboard.forms import done, whole
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease, LeasePage
-from moorage.wire.audit import AuditEntry, AuditPage
+from moorage.wire.audit import AuditEntry
+from moorage.wire.operations import admin, leases
+from moorage.wire.operations.operation import Operation
 
 SHOWN = 100
 EXPORTED = 1_000
@@ -40,7 +42,7 @@ async def _page(request: PageRequest, limit: int) -> Any:
     filters = {name: request.query.get(name) or None for name in FILTERS}
     state = _state(request)
     return await request.get(
-        "/v1/leases",
+        leases.LIST_LEASES,
         cursor=request.query.get("cursor"),
         limit=limit,
         state=None if state == "all" else state,
@@ -79,11 +81,11 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     """Return a lease or ticket, and what happened to it."""
     lease_id = request.variables["id"]
     # `until=ended`: looking at a ticket must not count as waiting for it.
-    lease = await request.get(f"/v1/leases/{lease_id}", until="ended")
+    lease = await request.get(leases.GET_LEASE, lease_id, until="ended")
     actions: list[AuditEntry] = []
     unread: datetime | None = None
-    if request.permits("GET", "/v1/audit"):
-        audit: AuditPage = await request.get("/v1/audit", target=lease.id, limit=ACTIONS_READ)
+    if request.permits(admin.LIST_AUDIT):
+        audit = await request.get(admin.LIST_AUDIT, target=lease.id, limit=ACTIONS_READ)
         actions = audit.entries
         if audit.next is not None:
             unread = actions[-1].at
@@ -109,7 +111,7 @@ def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
 async def release(request: PageRequest) -> str:
     """Release a lease, or withdraw a ticket."""
     lease = request.variables["id"]
-    ended = await request.ask("DELETE", f"/v1/leases/{lease}")
+    ended = await request.ask(leases.RELEASE_LEASE, lease)
     notice = "released" if ended.cause in RELEASED else "ended-before"
     return done(f"{ROOT}/leases/{lease}", notice)
 
@@ -118,14 +120,14 @@ async def revoke(request: PageRequest) -> str:
     """Revoke a lease or ticket."""
     lease = request.variables["id"]
     reason = request.form.get("reason", "")
-    ended = await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"reason": reason})
+    ended = await request.ask(leases.REVOKE_LEASE, lease, body={"reason": reason})
     return done(f"{ROOT}/leases/{lease}", "revoked" if ended.cause == "revoked" else "ended-before")
 
 
 async def gone(request: PageRequest) -> str:
     """Revoke a lease whose holder is gone, or expect no late release of one that has ended."""
     lease = request.variables["id"]
-    await request.ask("POST", f"/v1/leases/{lease}/revoke", body={"holder_is_gone": True})
+    await request.ask(leases.REVOKE_LEASE, lease, body={"holder_is_gone": True})
     return done(f"{ROOT}/leases/{lease}", "holder-gone")
 
 
@@ -134,7 +136,7 @@ async def revoke_owner(request: PageRequest) -> str:
     form = request.form
     body = {name: form.get(name) or None for name in ("state", "pool")}
     body |= {name: form.get(name, "") for name in ("owner", "reason")}
-    await request.ask("POST", "/v1/leases/revoke", body=body)
+    await request.ask(leases.REVOKE_OWNER_LEASE, body=body)
     return done(f"{ROOT}/leases", "owner-revoked")
 
 
@@ -144,25 +146,27 @@ def _cause(lease: Lease) -> str:
 
 async def first(request: PageRequest) -> str:
     """Make a ticket the first in its lines."""
-    return await _act(request, "move", {"first": True}, "first")
+    return await _act(request, leases.MOVE_LEASE, {"first": True}, "first")
 
 
 async def priority(request: PageRequest) -> str:
     """Give a ticket another priority."""
     body = {"priority": whole("The priority", request.form.get("priority", ""))}
-    return await _act(request, "move", body, "priority")
+    return await _act(request, leases.MOVE_LEASE, body, "priority")
 
 
 async def force(request: PageRequest) -> str:
     """Grant a ticket at once."""
-    return await _act(request, "force", None, "forced")
+    return await _act(request, leases.FORCE_LEASE, None, "forced")
 
 
-async def _act(request: PageRequest, word: str, body: Mapping[str, Any] | None, notice: str) -> str:
+async def _act(
+    request: PageRequest, operation: Operation[Lease], body: Mapping[str, Any] | None, notice: str
+) -> str:
     """Act on a ticket; if it waits no more, perhaps since a first click, its page says so."""
     lease = request.variables["id"]
     try:
-        await request.ask("POST", f"/v1/leases/{lease}/{word}", body=body)
+        await request.ask(operation, lease, body=body)
     except RefusedError as refused:
         if refused.status != HTTPStatus.CONFLICT:
             raise
@@ -177,7 +181,7 @@ ENTRIES = (
         title="Leases",
         template="leases.html",
         show=show_all,
-        needs="/v1/leases",
+        needs=leases.LIST_LEASES,
     ),
     Data(path=f"{ROOT}/leases.csv", read=export),
     Data(path=f"{ROOT}/leases.json", read=export),

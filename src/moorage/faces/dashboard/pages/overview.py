@@ -10,6 +10,8 @@ from moorage.core.counting import are, counted
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, address_of
 from moorage.wire.admission import Pool
 from moorage.wire.fleet import AgentGroup
+from moorage.wire.operations import admin, fleet, ledger
+from moorage.wire.operations.pools import LIST_POOLS
 
 POOLS_READ = 500
 POOLS_SHOWN = 8
@@ -29,16 +31,16 @@ class Alarm(NamedTuple):
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return what the reader may see of pools, fleet and actions."""
-    page = await request.get("/v1/pools", limit=POOLS_READ)
+    page = await request.get(LIST_POOLS, limit=POOLS_READ)
     waiting = [pool for pool in page.pools if pool.first is not None]
-    waiting.sort(key=lambda pool: pool.first.asked_at)
+    waiting.sort(key=_first_asked_at)
     groups, capacity, actions = [], None, []
-    if request.permits("GET", "/v1/groups"):
-        groups = (await request.get("/v1/groups", limit=POOLS_READ)).groups
-    if request.permits("GET", "/v1/capacity"):
-        capacity = await request.recent("/v1/capacity", ends=0, limit=CLASSES_SHOWN)
-    if request.permits("GET", "/v1/audit"):
-        entries = (await request.get("/v1/audit", limit=ACTIONS_READ)).entries
+    if request.permits(fleet.LIST_GROUPS):
+        groups = (await request.get(fleet.LIST_GROUPS, limit=POOLS_READ)).groups
+    if request.permits(ledger.GET_CAPACITY):
+        capacity = await request.recent(ledger.GET_CAPACITY, ends=0, limit=CLASSES_SHOWN)
+    if request.permits(admin.LIST_AUDIT):
+        entries = (await request.get(admin.LIST_AUDIT, limit=ACTIONS_READ)).entries
         actions = [one for one in entries if not one.action.startswith("session.")]
     return {
         "page": page,
@@ -49,6 +51,11 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "capacity": capacity,
         "actions": actions[:ACTIONS_SHOWN],
     }
+
+
+def _first_asked_at(pool: Pool) -> datetime:
+    assert pool.first is not None
+    return pool.first.asked_at
 
 
 def _fullness(pool: Pool) -> tuple[float, int]:

@@ -12,6 +12,7 @@ from moorage.faces.dashboard.plots import plot_of
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Pacing, Pool
+from moorage.wire.operations import pools as operations
 from moorage.wire.pool_reports import OutcomeLine
 
 SHOWN = 100
@@ -26,7 +27,7 @@ MICROSECOND_DIGITS = 6
 
 
 async def _page(request: PageRequest, limit: int) -> Any:
-    return await request.get("/v1/pools", cursor=request.query.get("cursor"), limit=limit)
+    return await request.get(operations.LIST_POOLS, cursor=request.query.get("cursor"), limit=limit)
 
 
 async def show_all(request: PageRequest) -> Mapping[str, Any]:
@@ -42,10 +43,10 @@ async def export(request: PageRequest) -> Answer:
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
     """Return a pool, its first leases and tickets, and what it has done."""
-    name, address = request.variables["name"], _route(request)
-    contents = await request.get(f"{address}:contents", leases=SHOWN, tickets=SHOWN)
-    report = await request.recent(f"{address}:report")
-    history = await request.recent(f"{address}:history", since=_since(request))
+    name = _pool(request)
+    contents = await request.get(operations.GET_POOL_CONTENTS, name, leases=SHOWN, tickets=SHOWN)
+    report = await request.recent(operations.GET_POOL_REPORT, name)
+    history = await request.recent(operations.GET_POOL_HISTORY, name, since=_since(request))
     return {
         "title": name,
         "contents": contents,
@@ -71,8 +72,8 @@ def _rate(line: OutcomeLine) -> tuple[int, int]:
 
 async def what_if(request: PageRequest) -> Mapping[str, Any]:
     """Return what another limit and pacing would have made of the pool's own jobs."""
-    name, address = request.variables["name"], _route(request)
-    pool: Pool = await request.get(address)
+    name = _pool(request)
+    pool = await request.get(operations.GET_POOL, name)
     now = pool.pacing or Pacing(interval=0)
     limit = _number(request, "limit") or max(1, pool.units)
     interval = _seconds(request, "interval", now.interval)
@@ -89,21 +90,18 @@ async def what_if(request: PageRequest) -> Mapping[str, Any]:
     wanted = replace(now, interval=interval, burst=burst)
     scenes = [_scene(max(1, pool.units), now), _scene(limit, wanted)]
     try:
-        rehearsal = await request.ask("POST", f"{address}:rehearse", body={"scenes": scenes})
+        rehearsal = await request.ask(operations.REHEARSE_POOL, name, body={"scenes": scenes})
     except RefusedError as refused:
         return {**variables, "refused": refused.message}
     return {**variables, "rehearsal": rehearsal}
 
 
-def _route(request: PageRequest) -> str:
-    """Return the route of the pool that the address names. Raises RefusedError: 404.
-
-    With a colon in the name it would be another route, such as that of the pool's report.
-    """
+def _pool(request: PageRequest) -> str:
+    """Return the name of the pool in the address. Raises RefusedError: 404, it has a colon."""
     name = request.variables["name"]
     if ":" in name:
         raise RefusedError(HTTPStatus.NOT_FOUND, "not_found", f"There is no pool '{name}'.")
-    return f"/v1/pools/{name}"
+    return name
 
 
 def _address(request: PageRequest) -> str:
@@ -142,13 +140,13 @@ def _unreadable(message: str) -> RefusedError:
 async def pause(request: PageRequest) -> str:
     """Stop granting from a pool."""
     body = {"reason": request.form.get("reason", "")}
-    await request.ask("POST", f"{_route(request)}:pause", body=body)
+    await request.ask(operations.PAUSE_POOL, _pool(request), body=body)
     return done(_address(request), "paused")
 
 
 async def resume(request: PageRequest) -> str:
     """Resume granting from a pool."""
-    await request.ask("POST", f"{_route(request)}:resume")
+    await request.ask(operations.RESUME_POOL, _pool(request))
     return done(_address(request), "resumed")
 
 

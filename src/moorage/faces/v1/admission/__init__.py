@@ -1,6 +1,6 @@
 """Handlers of admission.
 
-`pools.py`, `contents.py` for what is in a pool, `past.py` for what was, `slots.py`, `leases.py`,
-`owners.py` for all that an owner has, and `lines.py` for what operators do with tickets. May
-import: the root of `faces/v1`, `service`, `core`, `wire`.
+`leases.py`, also for what operators do with tickets and for all that an owner has; `pools.py` and
+what is in them, `past.py` for what was, `slots.py`. May import: the root of `faces/v1`, `service`,
+`core`, `wire`.
 """

@@ -1,28 +1,57 @@
-"""Leases and tickets: request, wait, renew, release; also operations on other owners' leases."""
+"""Leases and tickets: of their owners, of others on their behalf, and all that an owner has."""
 
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
-from moorage.core.admission.leases import Proof
-from moorage.core.admission.model import is_unconfirmed
-from moorage.core.clock import Instant
+from moorage.core.admission.forecast.why import Standing
+from moorage.core.admission.model import Need, is_unconfirmed
+from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId, is_normal
-from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
+from moorage.core.labels import check_labels
+from moorage.core.ledger.vocabulary import check_consumer_type
+from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, MAX_INT
+from moorage.core.texts import is_name
+from moorage.core.wildcards import is_entry
+from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import roles
+from moorage.faces.v1.admission.slots import late_shown
 from moorage.faces.v1.routing import Handlers, Request, StatusAnswer
 from moorage.service.access.roles import Role, permits
-from moorage.service.admission.lease_cases import OnBehalf
-from moorage.service.admission.lease_filter import LeaseFilter
+from moorage.service.admission.ending import Clearing, HolderGone, LeaseRevoke
+from moorage.service.admission.lease_cases import (
+    LeaseCase,
+    LeaseHold,
+    LeaseOutcome,
+    LeaseRecord,
+    LeaseRelease,
+    LeaseRenew,
+    LeaseRetry,
+    OnBehalf,
+    TicketForce,
+    TicketMove,
+)
+from moorage.service.admission.queries import LeaseFilter
 from moorage.service.admission.views import LeaseView
-from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
-from moorage.service.native.encoding import time_or_none
-from moorage.service.native.leases import asked_of, labels_parse, record_text, shown
-from moorage.service.native.slots import late_shown
+from moorage.service.batch.ledger_share import LeaseAllocations, text_of
+from moorage.service.token_ends import BOTH
+from moorage.service.values import (
+    check_text,
+    check_wait,
+    microseconds,
+    microseconds_or_none,
+    name_of,
+    seconds_of,
+    time_of,
+    time_or_none,
+    uuid_of,
+)
 from moorage.wire import admission as wire
+from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted
 from moorage.wire.operations import leases as operations
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
@@ -39,15 +68,14 @@ async def create(
         roles.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
         roles.check_role(request.role, Role.SERVICE, "allocations")
-    asked = asked_of(wanted, request.owner)
-    view = await request.service.admission.ask(
-        structs.replace(asked, attended=request.delivery.is_watched),
+    view = await request.service.admission.acquire(
+        request_of(wanted, request.owner, attended=request.delivery.is_watched),
         by=request.actor,
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
     )
     view = _told(request, view)
-    return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
+    return StatusAnswer(STATUSES[view.lease.state], shown_to(request, view))
 
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
@@ -74,7 +102,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]
-    shown_leases = [lease_shown(request, view) for view in views]
+    shown_leases = [shown_to(request, view) for view in views]
     return wire.LeasePage(leases=shown_leases, next=following, as_of=str(as_of))
 
 
@@ -102,46 +130,37 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
-    proof = _proof(request, request.body.token)
-    return lease_shown(request, await request.service.admission.renew(lease, proof))
+    return await _changed(request, LeaseRenew(lease, _proof(request, request.body.token)))
 
 
 async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
     lease, wanted = await _lease(request), request.parameters
-    view = await request.service.admission.release(
+    case = LeaseRelease(
         lease,
         _proof(request, wanted.token),
-        _stead(request),
-        version=wanted.record_version,
-        gave_up=wanted.gave_up,
-        who=request.actor.who,
+        request.actor.who,
+        wanted.record_version,
+        wanted.gave_up,
+        by=_stead(request),
     )
-    return await _alone(request, view)
+    return await _alone(request, await request.service.admission.change(case))
 
 
 async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
     """Replace a lease's record."""
     lease, wanted = await _lease(request), request.body
     proof, text = _proof(request, wanted.token), record_text(wanted.record)
-    view = await request.service.admission.record(
-        lease, proof, text, wanted.version, _stead(request)
-    )
-    return lease_shown(request, view)
+    case = LeaseRecord(lease, proof, text, wanted.version, by=_stead(request))
+    return await _changed(request, case)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     """Change when a lease's hold ends."""
-    wanted = request.body
-    hold = microseconds_or_none("hold", wanted.hold)
-    view = await request.service.admission.hold(
-        lease_id(request),
-        _proof(request, wanted.token),
-        hold,
-        _stead(request),
-        at_most=wanted.at_most,
-    )
-    return lease_shown(request, view)
+    wanted, hold = request.body, microseconds_or_none("hold", request.body.hold)
+    lease, proof = lease_id(request), _proof(request, wanted.token)
+    case = LeaseHold(lease, proof, hold, wanted.at_most, by=_stead(request))
+    return await _changed(request, case)
 
 
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
@@ -150,40 +169,38 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
     old = (await admission.queries.lease(lease)).lease
     if old.forced and not (old.forced_by_operator or request.governs):
         roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
-    proof = _proof(request, wanted.token)
-    view = await admission.retry(
+    case = LeaseRetry(
         lease,
-        proof,
+        old.owner,
+        _proof(request, wanted.token),
         wanted.key,
         request.actor,
-        _stead(request),
-        requeue=wanted.requeue,
-        version=wanted.record_version,
+        wanted.requeue,
+        wanted.record_version,
+        by=_stead(request),
     )
-    view = _told(request, view)
-    return StatusAnswer(STATUSES[view.lease.state], lease_shown(request, view))
+    view = _told(request, await admission.change(case))
+    return StatusAnswer(STATUSES[view.lease.state], shown_to(request, view))
 
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
-    reason, gone = request.body.reason, request.body.holder_is_gone
-    reason = check_text("reason", reason, DETAIL_LENGTH_MAX)
-    lease = await _lease(request)
-    view = await request.service.admission.revoke(lease, reason, by=request.actor, gone=gone)
-    return await _alone(request, view)
+    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
+    lease, admission, by = await _lease(request), request.service.admission, OnBehalf(request.actor)
+    case: LeaseCase = LeaseRevoke(lease, reason, by=by)
+    if request.body.holder_is_gone:
+        pools = _pools(await admission.queries.lease(lease))
+        case = HolderGone(lease, reason, frozenset(pools), by=by)
+    return await _alone(request, await admission.change(case))
 
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
     """Record the outcome of what the holder started."""
-    outcome = request.body
-    view = await request.service.admission.outcome(
-        await _lease(request),
-        _proof(request, outcome.token),
-        outcome.result,
-        check_text("detail", outcome.detail, DETAIL_LENGTH_MAX),
-        _stead(request),
-    )
-    return lease_shown(request, view)
+    lease, outcome = await _lease(request), request.body
+    proof = _proof(request, outcome.token)
+    detail = check_text("detail", outcome.detail, DETAIL_LENGTH_MAX)
+    case = LeaseOutcome(lease, proof, outcome.result, detail, by=_stead(request))
+    return await _changed(request, case)
 
 
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
@@ -194,6 +211,43 @@ async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
         return wire.Verified(current=False, lease=None, expires_at=None)
     return wire.Verified(
         current=True, lease=view.lease.id, expires_at=time_or_none(view.expires_at)
+    )
+
+
+async def move(request: Request[wire.MoveWanted, None]) -> wire.Lease:
+    """Move a ticket in its lines."""
+    wanted, lease = request.body, lease_id(request)
+    if wanted.first == (wanted.priority is not None):
+        raise Error(Code.INVALID, "Give either a priority, or first: true.")
+    case = TicketMove(lease, wanted.priority, by=OnBehalf(request.actor))
+    return lease_shown(await request.service.admission.change(case), mine=True)
+
+
+async def force(request: Request[None, None]) -> wire.Lease:
+    """Grant a waiting ticket at once."""
+    case = TicketForce(lease_id(request), by=OnBehalf(request.actor))
+    return lease_shown(await request.service.admission.change(case), mine=True)
+
+
+OWNER_LENGTH_MAX = 2 * IDENTIFIER_LENGTH_MAX + 1
+
+
+async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoked:
+    """End all tickets and leases of an owner."""
+    wanted, service = request.body, request.service
+    if not is_entry(wanted.owner, OWNER_LENGTH_MAX):
+        raise Error(Code.INVALID, f"{wanted.owner!r} is not an owner, or PROJECT/*.")
+    own = not permits(Role.OPERATOR, request.role)
+    if own and wanted.owner != request.owner:
+        roles.check_role(request.role, Role.OPERATOR, "ending what others own")
+    if wanted.pool is not None:
+        await service.admission.queries.pool(wanted.pool)  # raises if there is no such pool
+    states = BOTH if wanted.state is None else (wanted.state,)
+    reason = check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
+    what = Clearing(wanted.owner, states, reason, request.actor, own=own)
+    found = await service.admission.owners.clear(what, wanted.pool)
+    return OwnerRevoked(
+        owner=wanted.owner, tickets=found.tickets, leases=found.leases, more=found.more
     )
 
 
@@ -209,6 +263,9 @@ HANDLERS: Handlers = {
     operations.RETRY_LEASE: retry,
     operations.REPORT_LEASE_OUTCOME: outcome,
     operations.REVOKE_LEASE: revoke,
+    operations.MOVE_LEASE: move,
+    operations.FORCE_LEASE: force,
+    operations.REVOKE_OWNER_LEASE: revoke_owner,
 }
 
 
@@ -266,10 +323,15 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     return view.lease.owner == request.owner
 
 
+async def _changed(request: Request[Any, Any], case: LeaseCase) -> wire.Lease:
+    """Execute a case of a lease, and show the lease."""
+    return shown_to(request, await request.service.admission.change(case))
+
+
 async def _alone(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
     """Convert a lease to its wire form, with the releases by name that may still be its own."""
     owed = await request.service.admission.slots.owed(view.lease)
-    found = lease_shown(request, view)
+    found = shown_to(request, view)
     return replace(found, late_releases=[late_shown(one) for one in owed]) if owed else found
 
 
@@ -282,11 +344,138 @@ def _told(request: Request[Any, Any], view: LeaseView) -> LeaseView:
     if not (is_unconfirmed(lease) and request.delivery.is_watched and _is_owner(request, view)):
         return view
     request.delivery.tells_of(lease.id)
-    if lease.ttl is None or view.granted_at is None:
-        return structs.replace(view, expires_at=None)
-    return structs.replace(view, expires_at=Instant(view.granted_at + lease.ttl))
+    return structs.replace(view, confirmed=True)
 
 
-def lease_shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
+def shown_to(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
     """Convert a lease to its wire form: with its token and record for its owner and operators."""
-    return shown(view, _operates(request) or _is_owner(request, view))
+    return lease_shown(view, _operates(request) or _is_owner(request, view))
+
+
+def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) -> LeaseRequest:
+    """Convert an owner's request to the core's type. Raises `Error`: INVALID."""
+    needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted.needs]
+    return LeaseRequest(
+        owner=owner,
+        key=wanted.key,
+        needs=tuple(sorted(needs, key=lambda need: need.pool)),
+        ttl=microseconds_or_none("ttl", wanted.ttl),
+        hold=microseconds_or_none("hold", wanted.hold),
+        priority=wanted.priority,
+        labels=wanted.labels,
+        patience=microseconds("patience", wanted.patience),
+        forced=wanted.force,
+        pull=wanted.pull,
+        reopen=wanted.reopen,
+        attended=attended,
+        allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
+    )
+
+
+def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
+    for provider, amounts in wanted.allocations.items():
+        for name, amount in amounts.items():
+            if not is_name(name):
+                raise Error(
+                    Code.INVALID,
+                    f"{name!r} in allocations of provider '{provider}' is not a resource class.",
+                )
+            if not 1 <= amount <= MAX_INT:
+                raise Error(
+                    Code.INVALID,
+                    f"The amount of {name!r} of provider '{provider}' must be from 1 to {MAX_INT},"
+                    f" not {amount}.",
+                )
+    if not wanted.allocations or not all(wanted.allocations.values()):
+        raise Error(
+            Code.INVALID, "allocations must name at least one provider, and an amount for each."
+        )
+    if wanted.consumer_type is not None:
+        check_consumer_type(wanted.consumer_type)
+    allocations = {
+        ProviderId(uuid_of(provider, "A provider")): amounts
+        for provider, amounts in wanted.allocations.items()
+    }
+    if len(allocations) != len(wanted.allocations):
+        raise Error(Code.INVALID, "allocations name a provider twice, in upper and in lower case.")
+    return LeaseAllocations(
+        consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
+        allocations=allocations,
+        project_id=name_of("project_id", wanted.project_id),
+        user_id=name_of("user_id", wanted.user_id),
+        consumer_type=wanted.consumer_type,
+    )
+
+
+def labels_parse(texts: list[str]) -> dict[str, str]:
+    """Return the labels of texts NAME=VALUE; a name may stand once. Raises `Error`: INVALID."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals) or name in labels:
+            raise Error(Code.INVALID, f"label must be NAME=VALUE, each name once, not {text!r}.")
+        labels[name] = value
+    check_labels(labels)
+    return labels
+
+
+def record_text(record: dict[str, Any]) -> str:
+    """Return a record as it is stored: without blanks, equal records alike."""
+    return msgspec.json.encode(record, order="deterministic").decode()
+
+
+def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
+    """Convert a lease to its wire form.
+
+    `mine`: include its token and its record (for its owner and operators only).
+    """
+    lease = view.lease
+    return wire.Lease(
+        id=lease.id,
+        key=lease.key,
+        owner=lease.owner,
+        state=lease.state,
+        needs=[_need_shown(need) for need in lease.needs],
+        slots={pool: list(names) for pool, names in lease.slots.items()},
+        labels=lease.labels,
+        priority=lease.priority,
+        forced=lease.forced,
+        ttl=seconds_of(lease.ttl),
+        hold=seconds_of(lease.hold),
+        asked_at=time_of(view.asked_at),
+        granted_at=time_or_none(view.granted_at),
+        expires_at=time_or_none(view.expires_at),
+        hold_until=time_or_none(view.hold_until),
+        ended_at=time_or_none(view.ended_at),
+        cause=lease.cause,
+        detail=lease.detail,
+        outcome=lease.outcome,
+        unheard=view.unheard,
+        token=str(lease.token) if mine and lease.token is not None else None,
+        record=_record_shown(lease.record) if mine else None,
+        record_version=lease.record_version,
+        record_age=seconds_of(view.record_age),
+        waiting=None if view.standing is None else _standing_shown(view.standing),
+    )
+
+
+def _need_shown(need: Need) -> wire.NeedWanted:
+    labels = dict(labels_of(need.wanted))
+    return wire.NeedWanted(pool=need.pool, units=need.units, labels=labels)
+
+
+def _record_shown(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    record: dict[str, Any] = msgspec.json.decode(text)
+    return record
+
+
+def _standing_shown(standing: Standing) -> wire.Waiting:
+    return wire.Waiting(
+        position=standing.position,
+        eta_seconds=standing.eta_seconds,
+        overdue=standing.overdue,
+        code=standing.code,
+        reason=standing.reason,
+    )

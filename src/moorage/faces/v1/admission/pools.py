@@ -1,15 +1,34 @@
-"""Pools: create, change, pause, read."""
+"""Pools: create, change, pause, read; what is in them."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.core.admission.model import Pacing, owner_queue_max
 from moorage.core.admission.requests import check_duration
+from moorage.core.clock import SECOND
 from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import roles
+from moorage.faces.v1.admission.leases import lease_shown, shown_to
 from moorage.faces.v1.routing import Handlers, Request
-from moorage.service.native.bounds import check_text, microseconds
-from moorage.service.native.pools import report_shown, shown, spec_of
+from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut, spec_of
+from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
+from moorage.service.pages import check_limit
+from moorage.service.values import (
+    check_text,
+    microseconds,
+    time_of,
+    time_or_none,
+)
 from moorage.wire import admission as wire
 from moorage.wire.operations import pools as operations
 from moorage.wire.pages import PageAsked
-from moorage.wire.pool_reports import PoolReport, ReportAsked
+from moorage.wire.pool_reports import (
+    OutcomeLine,
+    PoolContents,
+    PoolContentsAsked,
+    PoolReport,
+    ReportAsked,
+)
 
 
 async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
@@ -19,51 +38,44 @@ async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
         asked.cursor, asked.limit
     )
     seen = [one for one in pools if scope is None or scope.covers(one.pool.name)]
-    return wire.PoolPage(pools=[shown(pool) for pool in seen], next=following, as_of=str(as_of))
+    return wire.PoolPage(
+        pools=[pool_shown(pool) for pool in seen], next=following, as_of=str(as_of)
+    )
 
 
 async def read(request: Request[None, None]) -> wire.Pool:
     """Return one pool."""
     name = request.variables["name"]
     roles.check_scope(request.scope, [name])
-    return shown(await request.service.admission.queries.pool(name))
+    return pool_shown(await request.service.admission.queries.pool(name))
 
 
 async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
     """Create or update a pool."""
     name, wanted = request.variables["name"], request.body
-    view = await request.service.admission.pool_put(
-        name,
-        spec_of(wanted),
-        wanted.generation,
-        by=request.actor,
-        paced=wanted.pacing == "auto",
+    case = PoolPut(
+        name, request.actor, spec_of(wanted), wanted.generation, paced=wanted.pacing == "auto"
     )
-    return shown(view)
+    return pool_shown(await request.service.admission.change_pool(case))
 
 
 async def delete(request: Request[None, None]) -> None:
     """Delete a pool that is not in use."""
-    await request.service.admission.pool_delete(request.variables["name"], by=request.actor)
+    case = PoolDelete(request.variables["name"], request.actor)
+    await request.service.transactor.submit(case)
 
 
 async def pause(request: Request[wire.PauseWanted, None]) -> wire.Pool:
     """Stop granting from a pool."""
-    view = await request.service.admission.pool_pause(
-        request.variables["name"],
-        True,
-        by=request.actor,
-        reason=check_text("reason", request.body.reason, DETAIL_LENGTH_MAX),
-    )
-    return shown(view)
+    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
+    case = PoolPause(request.variables["name"], request.actor, True, reason)
+    return pool_shown(await request.service.admission.change_pool(case))
 
 
 async def resume(request: Request[None, None]) -> wire.Pool:
     """Resume granting from a pool."""
-    view = await request.service.admission.pool_pause(
-        request.variables["name"], False, by=request.actor
-    )
-    return shown(view)
+    case = PoolPause(request.variables["name"], request.actor, False)
+    return pool_shown(await request.service.admission.change_pool(case))
 
 
 async def report(request: Request[None, ReportAsked]) -> PoolReport:
@@ -75,6 +87,25 @@ async def report(request: Request[None, ReportAsked]) -> PoolReport:
     return report_shown(await queries.report(name, since, who=who))
 
 
+async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
+    """Return a pool with its leases and its line."""
+    name, asked = request.variables["name"], request.parameters
+    roles.check_scope(request.scope, [name])
+    check_limit(asked.leases)
+    check_limit(asked.tickets)
+    view = await request.service.admission.queries.contents(name, asked.leases, asked.tickets)
+    return PoolContents(
+        as_of=str(view.as_of),
+        pool=pool_shown(view.pool),
+        leases=[shown_to(request, one) for one in view.leases],
+        tickets=[shown_to(request, one) for one in view.tickets],
+        granted=view.granted.number,
+        granted_units=view.granted.units,
+        waiting=view.waiting.number,
+        waiting_units=view.waiting.units,
+    )
+
+
 HANDLERS: Handlers = {
     operations.LIST_POOLS: page,
     operations.PAUSE_POOL: pause,
@@ -83,4 +114,83 @@ HANDLERS: Handlers = {
     operations.GET_POOL: read,
     operations.PUT_POOL: put,
     operations.DELETE_POOL: delete,
+    operations.GET_POOL_CONTENTS: contents,
 }
+
+
+def pool_shown(view: PoolView) -> wire.Pool:
+    """Convert a pool to its wire form."""
+    pool, spec, figures = view.pool, view.pool.spec, view.figures
+    members = {name: _member_shown(name, getattr(spec, name)) for name in spec.__struct_fields__}
+    if spec.per_member is not None:
+        members["limit"] = None
+    return wire.Pool(
+        **members,
+        name=pool.name,
+        generation=pool.generation,
+        paused=pool.paused,
+        pause_reason=pool.pause_reason if pool.paused else "",
+        occupied=pool.occupied,
+        units=figures.units,
+        resting=figures.resting,
+        waiting=pool.waiting,
+        free=figures.free,
+        over=figures.over,
+        unheard=view.unheard,
+        slots=view.slots,
+        next_grant_at=time_or_none(view.next_grant_at),
+        first=None if view.first is None else lease_shown(view.first, mine=False),
+        created_at=time_of(pool.created_at),
+        updated_at=time_of(pool.updated_at),
+        owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
+    )
+
+
+def _member_shown(name: str, value: Any) -> Any:
+    """Convert a member of a pool's specification to its wire form."""
+    if value is None:
+        return None
+    if name in wire.DURATIONS:
+        return value / SECOND
+    if name == "pacing":
+        return pacing_shown(value)
+    return [*value] if name == "askers" else value
+
+
+def pacing_shown(pacing: Pacing) -> wire.Pacing:
+    """Convert a pacing to its wire form."""
+    return wire.Pacing(
+        interval=pacing.interval / SECOND, burst=pacing.burst, jitter=pacing.jitter / SECOND
+    )
+
+
+def report_shown(view: ReportView) -> PoolReport:
+    """Convert a report to its wire form."""
+    return PoolReport(
+        pool=view.pool,
+        asked_seconds=view.asked / SECOND,
+        covered_seconds=view.covered / SECOND,
+        cut=view.cut,
+        leases=view.leases,
+        waited=all_seconds(view.waited),
+        held=all_seconds(view.held),
+        gave_up=view.gave_up,
+        gave_up_after=all_seconds(view.gave_up_after),
+        causes=view.causes,
+        outcomes=[_outcome_shown(one) for one in view.outcomes],
+    )
+
+
+def all_seconds(durations: Iterable[int] | None) -> list[float] | None:
+    """Convert durations from microseconds to seconds; None stays None."""
+    return None if durations is None else [one / SECOND for one in durations]
+
+
+def _outcome_shown(one: OutcomeCount) -> OutcomeLine:
+    return OutcomeLine(
+        limit=one.limit,
+        starts_per_minute=one.starts_per_minute,
+        ok=one.ok,
+        failed=one.failed,
+        throttled=one.throttled,
+    )

@@ -1,6 +1,6 @@
 """Handlers of the fleet.
 
-`agents.py` is for operators and readers, `machines.py` for the agents themselves, `groups.py` for
-groups of agents, `reporters.py` for groups of reporters, `reports.py` for their reports.
+`agents.py`, for operators and for the agents themselves; `groups.py` for groups of agents,
+`reporters.py` for groups of reporters and their reports.
 May import: the root of `faces/v1`, `service`, `core`, `wire`.
 """

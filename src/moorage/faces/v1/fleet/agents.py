@@ -1,20 +1,48 @@
-"""Agents, for operators: list, show, create, say what is desired, drain, expunge, decommission."""
+"""Agents: what operators do with them, and what they send themselves."""
 
+import random
+from collections.abc import Iterable
 from typing import Any
 
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet.model import Policy
-from moorage.core.fleet.policy import Action
-from moorage.core.ids import AgentId, ProviderId
-from moorage.faces.v1.fleet.machines import agent_id
-from moorage.faces.v1.routing import Handlers, Request
-from moorage.service.fleet.queries import AgentFilter
+from moorage.core.fleet import offers, reports
+from moorage.core.fleet.desired import DesiredSpec
+from moorage.core.fleet.desired import amounts as desired_amounts
+from moorage.core.fleet.model import (
+    Agent,
+    Failure,
+    Goal,
+    MachineFacts,
+    MachineReport,
+    Part,
+    Phase,
+    Policy,
+)
+from moorage.core.fleet.parts import ClassSpec, PartSpec
+from moorage.core.fleet.policy import Action, is_accepted
+from moorage.core.fleet.registering import RegisterSpec
+from moorage.core.fleet.starts import ConsumerPlace, Start, unconfirmed
+from moorage.core.ids import AgentId, ConsumerId, ProviderId
+from moorage.faces.v1 import roles
+from moorage.faces.v1.routing import Handlers, PromptRequest, Prompts, Request
+from moorage.service.access.roles import ScopedRole
+from moorage.service.fleet.agent_cases import AgentCase, AgentEnroll, AgentPut, AgentRoot
+from moorage.service.fleet.policy_cases import AgentDesired, AgentPolicy
+from moorage.service.fleet.queries import AgentFilter, AgentView
+from moorage.service.fleet.service import Fleet
 from moorage.service.ids import ALL_IDS, ids_with
-from moorage.service.native import fleet as native
-from moorage.service.native.bounds import microseconds, uuid_of
-from moorage.service.native.encoding import instant_of
+from moorage.service.values import (
+    check_wait,
+    instant_of,
+    microseconds,
+    microseconds_or_none,
+    time_of,
+    time_or_none,
+    uuid_of,
+)
 from moorage.wire import fleet as wire
+from moorage.wire.changes import FailureValue
 from moorage.wire.operations import fleet as operations
 
 
@@ -36,7 +64,7 @@ async def page(request: Request[None, wire.AgentsAsked]) -> wire.AgentPage:
         ids=ALL_IDS if asked.id_prefix is None else ids_with(asked.id_prefix),
     )
     views, following = await fleet.queries.agents(wanted, asked.cursor, asked.limit)
-    agents = [native.shown(view, fleet.heard_at(view.agent.uuid)) for view in views]
+    agents = [agent_shown(view, fleet.heard_at(view.agent.uuid)) for view in views]
     return wire.AgentPage(agents=agents, next=following)
 
 
@@ -50,23 +78,24 @@ async def put(request: Request[wire.AgentWanted, None]) -> wire.Agent:
     uuid, wanted = agent_id(request), request.body
     policy = None if wanted.policy is None else Policy(wanted.policy)
     root = None if wanted.root is None else ProviderId(uuid_of(wanted.root, "root"))
-    await request.service.fleet.put(uuid, wanted.group, wanted.labels, policy, request.actor, root)
-    return await _shown(request, uuid)
+    known = request.service.fleet.directory.get(uuid)
+    case = AgentPut(uuid, request.actor, wanted.group, wanted.labels, policy, root, known=known)
+    return await _changed(request, case)
 
 
 async def give_root(request: Request[wire.AgentRootRequest, None]) -> wire.Agent:
     """Let an agent have an existing provider as root."""
     uuid, root = agent_id(request), ProviderId(uuid_of(request.body.root, "root"))
-    await request.service.fleet.root(uuid, root, request.actor)
-    return await _shown(request, uuid)
+    known = request.service.fleet.directory.get(uuid)
+    return await _changed(request, AgentRoot(uuid, request.actor, root, known=known))
 
 
 async def desired(request: Request[wire.DesiredRequest, None]) -> wire.Agent:
     """Set how much a machine should have of a class."""
     uuid, wanted = agent_id(request), request.body
-    spec = native.desired_of(wanted)
-    await request.service.fleet.desired(uuid, spec, wanted.reason, request.actor)
-    return await _shown(request, uuid)
+    spec, known = desired_of(wanted), request.service.fleet.directory.get(uuid)
+    case = AgentDesired(uuid, request.actor, spec, wanted.reason, known=known)
+    return await _changed(request, case)
 
 
 async def drain(request: Request[wire.PolicyRequest, None]) -> wire.Agent:
@@ -100,15 +129,109 @@ async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> 
         if until is not None:
             raise Error(Code.INVALID, "A drain ends at `until` or `lasts` for a while, not both.")
         until = Instant(request.service.clock.now() + microseconds("lasts", wanted.lasts))
-    await request.service.fleet.policy(
-        uuid, action, wanted.reason, request.actor, until=until, force=wanted.force
-    )
-    return await _shown(request, uuid)
+    known = request.service.fleet.directory.get(uuid)
+    case = AgentPolicy(uuid, request.actor, action, wanted.reason, until, wanted.force, known=known)
+    return await _changed(request, case)
+
+
+async def _changed(request: Request[Any, Any], case: AgentCase) -> wire.Agent:
+    """Execute a case of an agent, and show the agent."""
+    await request.service.transactor.submit(case)
+    return await _shown(request, case.agent)
 
 
 async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:
     fleet = request.service.fleet
-    return native.shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
+    return agent_shown(await fleet.queries.agent(uuid), fleet.heard_at(uuid))
+
+
+def agent_id(request: Request[Any, Any] | PromptRequest[Any]) -> AgentId:
+    """Return the agent in the address. Raises ProblemError: 403, the token is for another one."""
+    uuid = AgentId(uuid_of(request.variables["id"], "The id of an agent"))
+    if request.scope is not None and request.scope.role is ScopedRole.AGENT:
+        roles.check_scope(request.scope, [uuid])
+    return uuid
+
+
+async def enroll(request: Request[wire.EnrollRequest, None]) -> wire.Enrolled:
+    """Create an agent that no operator has accepted yet, and a token for it."""
+    wanted, uuid = request.body, agent_id(request)
+    roles.check_scope(request.scope, [wanted.group])
+    service = request.service
+    case = AgentEnroll(uuid, request.actor, wanted.group, wanted.labels)
+    await service.transactor.submit(case)
+    secret, _ = await service.access.create(
+        f"agent-{uuid}", ScopedRole.AGENT.value, by=request.actor, scope={"agent": [uuid]}
+    )
+    view = await service.fleet.queries.agent(uuid)
+    return wire.Enrolled(agent=agent_shown(view, service.fleet.heard_at(uuid)), token=secret)
+
+
+async def register(request: Request[wire.RegisterRequest, None]) -> wire.AgentOrders:
+    """Take over what an agent declares of its machine."""
+    uuid = agent_id(request)
+    spec = register_of(request.body)
+    agent = await request.service.fleet.register(uuid, spec, request.actor)
+    return _orders(request, agent)
+
+
+async def report(request: Request[wire.ReportRequest, None]) -> wire.AgentOrders:
+    """Record the full state of a machine."""
+    uuid = agent_id(request)
+    sent = report_of(request.body, request.service.clock.now())
+    agent = await request.service.fleet.report(uuid, sent, request.actor)
+    return _orders(request, agent)
+
+
+async def alive(request: Request[wire.AliveRequest, None]) -> wire.AliveAnswer:
+    """Note a sign of life."""
+    uuid = agent_id(request)
+    sent, fleet = request.body, request.service.fleet
+    agent = await fleet.alive(uuid, sent.boot_id, sent.report_generation)
+    return _alive(fleet, agent)
+
+
+def alive_prompt(request: PromptRequest[wire.AliveRequest]) -> wire.AliveAnswer | None:
+    """Note a sign of life of an agent that was not silent before."""
+    sent, fleet = request.body, request.service.fleet
+    agent = fleet.alive_prompt(agent_id(request), sent.boot_id, sent.report_generation)
+    return None if agent is None else _alive(fleet, agent)
+
+
+def _alive(fleet: Fleet, agent: Agent) -> wire.AliveAnswer:
+    seen = agent.desired_generation_seen == agent.desired_generation
+    ttl, next_in = fleet.ttl(random.random())
+    return wire.AliveAnswer(
+        desired_generation=agent.desired_generation,
+        ttl=ttl / SECOND,
+        next_in=next_in / SECOND,
+        directive=reports.directive(agent) if seen else "report",
+    )
+
+
+async def starts(request: Request[None, wire.StartAsked]) -> wire.StartAnswer:
+    """Return whether a consumer may start now, or wait until it may."""
+    uuid, asked = agent_id(request), request.parameters
+    if asked.boot_id is None:
+        raise Error(Code.INVALID, "boot_id is required: in which boot would the consumer start?")
+    consumer = ConsumerId(uuid_of(request.variables["consumer"], "The consumer"))
+    start = await request.service.fleet.may_start(
+        uuid, asked.boot_id, consumer, check_wait(asked.wait), request.disconnected
+    )
+    return start_shown(start)
+
+
+def _orders(request: Request[Any, Any], agent: Agent) -> wire.AgentOrders:
+    """Return the answer to a register or report."""
+    ttl, next_in = request.service.fleet.ttl(random.random())
+    return wire.AgentOrders(
+        report_generation=agent.report_generation,
+        desired_generation=agent.desired_generation,
+        desired={uuid: dict(amounts) for uuid, amounts in desired_amounts(agent).items()},
+        ttl=ttl / SECOND,
+        next_in=next_in / SECOND,
+        directive=reports.directive(agent),
+    )
 
 
 HANDLERS: Handlers = {
@@ -121,4 +244,180 @@ HANDLERS: Handlers = {
     operations.RESUME_AGENT: resume,
     operations.EXPUNGE_AGENT: expunge,
     operations.DECOMMISSION_AGENT: decommission,
+    operations.ENROLL_AGENT: enroll,
+    operations.REGISTER_AGENT: register,
+    operations.PUT_AGENT_REPORT: report,
+    operations.SEND_SIGN_OF_LIFE: alive,
+    operations.GET_START: starts,
 }
+
+
+def desired_of(asked: wire.DesiredRequest) -> DesiredSpec:
+    """Convert a desired amount to the core's type. Raises `Error`: INVALID."""
+    provider = None if asked.provider is None else ProviderId(uuid_of(asked.provider, "provider"))
+    goal = None
+    if asked.amount is not None or asked.percent is not None:
+        goal = Goal(asked.amount, asked.percent)
+    return DesiredSpec(asked.resource_class, provider, goal)
+
+
+PROMPTS: Prompts = {operations.SEND_SIGN_OF_LIFE: alive_prompt}
+
+
+def register_of(asked: wire.RegisterRequest) -> RegisterSpec:
+    """Convert a register to the core's type. Raises `Error`: INVALID."""
+    facts = asked.facts
+    return RegisterSpec(
+        boot_id=asked.boot_id,
+        facts=MachineFacts(facts.hostname, facts.kernel, facts.version),
+        root=None if asked.root is None else ProviderId(uuid_of(asked.root, "root")),
+        labels=asked.labels,
+        parts=[_part_of(part) for part in asked.parts],
+    )
+
+
+def _part_of(part: wire.AgentPart) -> PartSpec:
+    return PartSpec(
+        provider=ProviderId(uuid_of(part.provider, "parts.provider")),
+        name=part.name,
+        parent=None if part.parent is None else ProviderId(uuid_of(part.parent, "parts.parent")),
+        classes={
+            name: ClassSpec(one.eligible, one.volatile, one.max_unit, one.step_size)
+            for name, one in part.classes.items()
+        },
+    )
+
+
+def report_of(asked: wire.ReportRequest, now: Instant) -> MachineReport:
+    """Convert a report to the core's type; `now` is when it was received. Raises INVALID."""
+    consumers = asked.consumers
+    return MachineReport(
+        boot_id=asked.boot_id,
+        report_generation=asked.report_generation,
+        desired_generation_seen=asked.desired_generation_seen,
+        phase=Phase(asked.phase),
+        actual={
+            ProviderId(uuid_of(uuid, "actual")): dict(amounts)
+            for uuid, amounts in asked.actual.items()
+        },
+        consumers=None
+        if consumers is None
+        else frozenset(ConsumerId(uuid_of(one, "consumers")) for one in consumers),
+        failure=None if asked.failure is None else _failure_of(asked.failure, now),
+    )
+
+
+def _failure_of(asked: wire.AgentFailure, now: Instant) -> Failure:
+    retry = microseconds_or_none("next_retry_in", asked.next_retry_in)
+    return Failure(
+        code=asked.code,
+        message=asked.message,
+        attempts=asked.attempts,
+        since=instant_of("since", asked.since),
+        next_retry_at=None if retry is None else Instant(now + retry),
+    )
+
+
+def agent_shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
+    """Convert an agent to its wire form."""
+    agent = view.agent
+    used = _used(view.places)
+    return wire.Agent(
+        id=agent.uuid,
+        group=agent.group,
+        labels=dict(agent.labels),
+        root=agent.root,
+        given_root=agent.given_root,
+        accepted=is_accepted(agent),
+        policy=agent.policy.value,
+        policy_reason=agent.policy_reason,
+        policy_by=agent.policy_by,
+        policy_until=time_or_none(agent.policy_until),
+        state=agent.state.value,
+        readiness=agent.readiness.value,
+        liveness=agent.liveness.value,
+        heard_at=time_or_none(heard_at),
+        boot_id=agent.boot_id,
+        facts=None
+        if agent.facts is None
+        else wire.MachineFacts(
+            hostname=agent.facts.hostname,
+            kernel=agent.facts.kernel,
+            version=agent.facts.version,
+        ),
+        report_generation=agent.report_generation,
+        desired_generation=agent.desired_generation,
+        desired_generation_seen=agent.desired_generation_seen,
+        phase=agent.phase.value,
+        failure=None if agent.failure is None else _failure_shown(agent.failure),
+        withheld=offers.why_withheld(agent),
+        offered=offers.is_offered(agent),
+        over=any(
+            used.get(uuid, {}).get(name, 0) > offers.offered(agent, part, one)
+            for uuid, part in agent.parts.items()
+            for name, one in part.classes.items()
+        ),
+        unconfirmed=[*unconfirmed(agent, view.places)],
+        parts=[
+            _part_shown(agent, uuid, part, used.get(uuid, {}))
+            for uuid, part in sorted(agent.parts.items())
+        ],
+        generation=agent.generation,
+        created_at=time_of(agent.created_at),
+        updated_at=time_of(agent.updated_at),
+        registered_at=time_or_none(agent.registered_at),
+        reported_at=time_or_none(agent.reported_at),
+    )
+
+
+def start_shown(start: Start) -> wire.StartAnswer:
+    """Convert whether a consumer may start to its wire form."""
+    return wire.StartAnswer(
+        may_start=start.may_start,
+        reason=start.reason,
+        needed={uuid: dict(amounts) for uuid, amounts in start.needed.items()},
+        ahead={uuid: dict(amounts) for uuid, amounts in start.ahead.items()},
+        actual={uuid: dict(amounts) for uuid, amounts in start.actual.items()},
+    )
+
+
+def _used(places: Iterable[ConsumerPlace]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for place in places:
+        sums = found.setdefault(place.provider, {})
+        for name, amount in place.amounts.items():
+            sums[name] = sums.get(name, 0) + amount
+    return found
+
+
+def _part_shown(agent: Agent, uuid: str, part: Part, used: dict[str, int]) -> wire.PartShown:
+    return wire.PartShown(
+        provider=uuid,
+        name=part.name,
+        parent=part.parent,
+        present=part.present,
+        classes={
+            name: wire.ManagedClass(
+                eligible=one.eligible,
+                volatile=one.volatile,
+                desired=one.desired,
+                source=one.source.value,
+                percent=None if one.goal is None else one.goal.percent,
+                actual=one.actual,
+                offered=offers.offered(agent, part, one),
+                used=used.get(name, 0),
+                why=offers.why_less(agent, part, one),
+            )
+            for name, one in sorted(part.classes.items())
+        },
+    )
+
+
+def _failure_shown(failure: Failure) -> FailureValue:
+    return FailureValue(
+        code=failure.code,
+        message=failure.message,
+        attempts=failure.attempts,
+        since=time_of(failure.since),
+        next_retry_at=time_or_none(failure.next_retry_at),
+    )

@@ -1,9 +1,16 @@
 """Groups of agents: their defaults, and how many of their members are silent."""
 
-from moorage.core.fleet.model import Goal
+from moorage.core.fleet.model import (
+    Goal,
+)
 from moorage.faces.v1.routing import Handlers, Request
-from moorage.service.native.bounds import microseconds
-from moorage.service.native.fleet import group_shown
+from moorage.service.fleet.liveness_cases import GroupWait
+from moorage.service.fleet.policy_cases import GroupDelete
+from moorage.service.fleet.queries import GroupView
+from moorage.service.values import (
+    microseconds,
+    time_or_none,
+)
 from moorage.wire import fleet as wire
 from moorage.wire.operations import fleet as operations
 from moorage.wire.pages import PageAsked
@@ -34,7 +41,8 @@ async def put(request: Request[wire.GroupWanted, None]) -> wire.AgentGroup:
 
 async def delete(request: Request[None, None]) -> None:
     """Delete a group without active agents."""
-    await request.service.fleet.group_delete(request.variables["name"], request.actor)
+    case = GroupDelete(request.variables["name"], request.actor)
+    await request.service.transactor.submit(case)
 
 
 async def confirm(request: Request[None, None]) -> wire.AgentGroup:
@@ -48,7 +56,7 @@ async def wait(request: Request[wire.GroupWaitRequest, None]) -> wire.AgentGroup
     """Declare no member of a group lost for some time."""
     name = request.variables["name"]
     lasts = microseconds("seconds", request.body.seconds)
-    await request.service.fleet.group_wait(name, lasts, request.actor)
+    await request.service.transactor.submit(GroupWait(name, request.actor, lasts))
     return group_shown(await request.service.fleet.queries.group(name))
 
 
@@ -60,3 +68,21 @@ HANDLERS: Handlers = {
     operations.PUT_GROUP: put,
     operations.DELETE_GROUP: delete,
 }
+
+
+def group_shown(view: GroupView) -> wire.AgentGroup:
+    """Convert a group to its wire form."""
+    group = view.group
+    return wire.AgentGroup(
+        name=group.name,
+        desired={
+            name: wire.GroupDesired(amount=goal.amount, percent=goal.percent)
+            for name, goal in sorted(group.desired.items())
+        },
+        members=view.members,
+        late=view.late,
+        lost=view.lost,
+        suspect_network=group.suspect_since is not None,
+        suspect_since=time_or_none(group.suspect_since),
+        waits_until=time_or_none(group.waits_until),
+    )

@@ -1,7 +1,6 @@
 """Handlers of the ledger.
 
 `claims.py` chooses providers and allocates from them, `explain.py` explains why nothing fits.
-`providers.py` upserts many providers, `provider_pages.py` lists, shows, drains and deletes them,
-`consumers.py` lists who uses them, `capacity.py` sums them up. May import: the root of `faces/v1`,
-`service`, `core`, `wire`.
+`providers.py` makes, lists, shows, drains and deletes providers, `consumers.py` lists who uses
+them, `capacity.py` sums them up. May import: the root of `faces/v1`, `service`, `core`, `wire`.
 """

@@ -10,11 +10,11 @@ from moorage.core.ledger.claims import ClaimRequest
 from moorage.core.ledger.requests import CandidateOrder
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.faces.v1 import problems
+from moorage.faces.v1.ledger.explain import explaining_address, query_of
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.ledger import claims
-from moorage.service.native.bounds import name_of, uuid_of
-from moorage.service.native.queries import explaining_address, query_of
+from moorage.service.values import name_of, uuid_of
 from moorage.wire.ledger import Claim, ClaimWanted
 from moorage.wire.operations import ledger as operations
 

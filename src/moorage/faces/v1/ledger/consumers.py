@@ -12,8 +12,7 @@ from moorage.core.ledger.search import Catalog
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.ids import ids_with
 from moorage.service.ledger.queries import ConsumerFilter
-from moorage.service.native.bounds import microseconds, uuid_of
-from moorage.service.native.encoding import time_of
+from moorage.service.values import microseconds, time_of, uuid_of
 from moorage.wire.operations import ledger as operations
 from moorage.wire.providers import Allocated, ConsumerPage, ConsumersAsked, ConsumerShown
 

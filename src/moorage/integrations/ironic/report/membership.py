@@ -13,6 +13,9 @@ from moorage.wire.reporting import MemberWanted, PassTold
 
 FENCED = "fenced"
 
+LEAVE_SECONDS = 3.0
+"""How long a reporter that ends waits for the server: without it the others wait for its TTL."""
+
 SIGNS = 3
 """Signs of life within one TTL."""
 

@@ -25,6 +25,7 @@ from moorage.integrations.ironic.report.known_nodes import KnownNodes
 from moorage.integrations.ironic.report.mapping import uuid_of
 from moorage.integrations.ironic.report.membership import (
     FENCED,
+    LEAVE_SECONDS,
     FencedError,
     GroupMember,
     Members,
@@ -53,9 +54,6 @@ UNREADABLE = "unreadable"
 
 FULL_AGAIN_SECONDS = 30.0
 """The time until a full reading that has failed is tried again."""
-
-LEAVE_SECONDS = 3.0
-"""How long a reporter that ends waits for the server: without it the others wait for its TTL."""
 
 
 class TooManyGoneError(IronicError):

@@ -13,7 +13,7 @@ from moorage.core.ledger.requests import CandidateOrder, CandidateQuery, Group
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog import catalog, columns
-from moorage.core.ledger.search.catalog.loading import Loader
+from moorage.core.ledger.search.catalog.catalog import Loader
 from moorage.core.ledger.search.catalog.summaries import BUCKETS, FLOORS, bucket, buckets
 from moorage.core.ledger.search.catalog.summaries_check import unsound
 from moorage.core.limits import MAX_INT

@@ -3,7 +3,7 @@
 Start with `catalog.py` (class Catalog; `apply` keeps it up to date). `chunk.py` stores some
 thousand providers of whole trees as rows, `columns.py` their figures as numpy arrays, `trees.py`
 which rows form a tree, `ancestors.py` which rows are above others. `summaries.py` has bounds of
-each chunk's content; `summaries_check.py` compares them with the rows. `loading.py` fills a catalog
-from a snapshot, `large_changes.py` applies large changes in parts. May import: the rest of
-`core/ledger` except its decisions and the search itself, numpy.
+each chunk's content; `summaries_check.py` compares them with the rows. `large_changes.py` applies
+large changes in parts. May import: the rest of `core/ledger` except its decisions and the search
+itself, numpy.
 """
