@@ -111,7 +111,7 @@ def list_(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Print agents, with what each has of what it should have."""
+    """Print agents, with the actual and the desired amounts of each."""
     if silent and liveness is not None:
         raise Failure(USAGE, "use either --silent, which means late or lost, or --liveness")
     filters |= {"group": named, "state": state or "active"}
@@ -192,10 +192,10 @@ def create(
 @click.argument("provider", metavar="PROVIDER")
 @json_option
 def root(agent_id: str, provider: str, as_json: bool) -> None:
-    """Let the agent ID have the existing PROVIDER as the root of its machine.
+    """Give the agent ID the existing PROVIDER as the root of its machine.
 
-    Then the agent may close the whole tree of PROVIDER. One with the UUID of the agent needs no
-    such permission.
+    Then the agent may close the whole tree of PROVIDER. A provider with the UUID of the agent needs
+    no such permission.
     """
     with fleet_at_server() as fleet:
         agent = fleet.root(ids.agent_id(fleet, agent_id), AgentRootRequest(root=provider))
@@ -238,8 +238,8 @@ def set_desired(
 ) -> None:
     """Set how much of CLASS each part of the agent ID should have.
 
-    AMOUNT is a number of units, a share of what is eligible such as 80%, or `group`: the default of
-    the group applies again.
+    AMOUNT is a number of units, a share of the eligible units such as 80%, or `group` for the
+    default of the group.
     """
     units, percent = amount_of(amount)
     wanted = DesiredRequest(
@@ -278,10 +278,10 @@ _DONE = {
 @administering
 @_AGENT
 @_REASON
-@click.option("--for", "lasts", type=DurationType(), help="Then it is used again by itself.")
+@click.option("--for", "lasts", type=DurationType(), help="End the drain after this time.")
 @json_option
 def drain(agent_id: str, reason: str, lasts: float | None, as_json: bool) -> None:
-    """Place nothing new on the machine of the agent ID; what runs there stays."""
+    """Place nothing new on the machine of the agent ID; its consumers stay."""
     _move(agent_id, "drain", PolicyRequest(reason=reason, lasts=lasts), as_json)
 
 
@@ -310,7 +310,7 @@ def expunge(agent_id: str, reason: str, sure: Ask, as_json: bool) -> None:
 @administering
 @_AGENT
 @_REASON
-@click.option("--force", is_flag=True, help="Although there are allocations on the machine.")
+@click.option("--force", is_flag=True, help="Even if there are allocations on the machine.")
 @irreversible("agent decommission")
 @json_option
 def decommission(agent_id: str, reason: str, force: bool, sure: Ask, as_json: bool) -> None:

@@ -26,7 +26,7 @@ _NAME = click.argument("name", shell_complete=completion.agent_groups)
 
 @click.group("group")
 def group() -> None:
-    """Set defaults of groups of agents; decide about silent ones."""
+    """Set defaults of groups of agents; decide about silent agents."""
 
 
 @group.command("list", epilog=example("moorage agent group list"))

@@ -41,9 +41,9 @@ LIMIT = 50
 def audit(
     target: str | None, limit: int | None, since: float | None, wide: bool, as_json: bool
 ) -> None:
-    """Print the audit log, newest first: who did what to Moorage itself.
+    """Print the audit log, newest first.
 
-    TARGET, such as the name of a pool or the id of a lease: only what was done to it.
+    With TARGET, such as the name of a pool or the id of a lease, only the entries about it.
     """
     most = limit or (LIMIT if since is None else PAGE_MAX)
     entries = administration().audit(most, target)

@@ -37,7 +37,7 @@ def group() -> None:
 @click.option("--user", help="Only those of this user.")
 @click.option("--type", "kind", help="Only those of this type, such as INSTANCE; unknown: of none.")
 @click.option("--older", type=DurationType(), help="Only those created at least this long ago.")
-@click.option("--limit", type=WholeNumber(1, 1_000_000), help="At most so many; by default all.")
+@click.option("--limit", type=WholeNumber(1, 1_000_000), help="At most this many; all by default.")
 @wide_option
 @json_option
 def list_(
@@ -50,7 +50,7 @@ def list_(
     wide: bool,
     as_json: bool,
 ) -> None:
-    """Print consumers by UUID, with what each holds of which provider."""
+    """Print consumers by UUID, with their allocations."""
     with ledger_at_server() as ledger:
         uuid = None if provider is None else ids.provider_named(ledger, provider).uuid
         asked = ConsumersAsked(project=project, user=user, type=kind, provider=uuid, older=older)
@@ -68,7 +68,7 @@ def list_(
 @wide_option
 @json_option
 def show(text: str, wide: bool, as_json: bool) -> None:
-    """Print the consumer ID: whose it is, and what it holds."""
+    """Print the consumer ID with its project, user and allocations."""
     with ledger_at_server() as ledger:
         one = ids.consumer_with(ledger, text)
     if as_json:

@@ -55,7 +55,7 @@ def explain(
     question: IO[str] | None,
     as_json: bool,
 ) -> None:
-    """Explain how many providers meet each condition, and what comes closest.
+    """Explain how many providers meet each condition, and which come closest.
 
     Asks for the amounts in one tree, for QUERY, or for the question in FILE. The exit code is 1 if
     nothing is found.

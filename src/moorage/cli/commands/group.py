@@ -84,7 +84,7 @@ def pins(name: str, as_json: bool) -> None:
 @NAME
 @json_option
 def nodes(name: str, as_json: bool) -> None:
-    """Print all providers that the reports of the group NAME own, and whether each is a ghost."""
+    """Print all providers that the group NAME owns, and whether each is a ghost."""
     with reporting_at_server() as reporting:
         found = list(reporting.nodes(name))
     if as_json:
@@ -99,7 +99,7 @@ def nodes(name: str, as_json: bool) -> None:
 @NAME
 @json_option
 def ghosts(name: str, as_json: bool) -> None:
-    """Print the providers that are gone by the reports of the group NAME, but still allocated."""
+    """Print the providers of the group NAME that are gone but still have allocations."""
     with reporting_at_server() as reporting:
         found = list(reporting.ghosts(name))
     if as_json:
@@ -113,7 +113,7 @@ def ghosts(name: str, as_json: bool) -> None:
 @administering
 @NAME
 @click.argument("nodes", nargs=-1, required=True)
-@click.option("--to", "member", help="The member that shall own the nodes, live or not.")
+@click.option("--to", "member", help="The member that will own the nodes, live or not.")
 @click.option("--remove", is_flag=True, help="Remove the pins of the nodes.")
 @json_option
 def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_json: bool) -> None:
@@ -178,7 +178,7 @@ def _seconds(seconds: float, after: str = "") -> Cell:
 
 @click.group()
 def report() -> None:
-    """Show who reports nodes to the ledger, and what is wrong (see also `moorage group`)."""
+    """Show the reporters of nodes and their problems (see also `moorage group`)."""
 
 
 @report.command(epilog=example("moorage report status ironic"))
@@ -187,10 +187,10 @@ def report() -> None:
 @wide_option
 @json_option
 def status(name: str, wide: bool, as_json: bool) -> None:
-    """Print who reports, and what is wrong.
+    """Print the members of a group of reporters, and their problems.
 
-    NAME is the group of reporters. What is wrong: refused nodes, nodes that are pinned to a member
-    that is not live, ghosts, errors of who observes members.
+    NAME is the group. Problems are refused nodes, nodes that are pinned to a member that is not
+    live, ghosts, and errors of the observer of members.
     """
     with reporting_at_server() as reporting:
         found = reporting.group(name)

@@ -92,7 +92,7 @@ attach(group)
     "--state", type=click.Choice(get_args(State)), help="By default granted and waiting ones."
 )
 @click.option("--owner", help="Only those of this owner, or holder as lists show it.")
-@click.option("--mine", is_flag=True, help="Only those of the caller's own.")
+@click.option("--mine", is_flag=True, help="Only the caller's own.")
 @label_option("Only those with this label, NAME=VALUE; may be repeated.")
 @click.option(
     "--unheard", is_flag=True, help="Only those that keep their units without a renewal in time."
@@ -246,7 +246,7 @@ STATES = ("waiting", "granted")
 @click.option(
     "--holder-is-gone",
     is_flag=True,
-    help="Of the lease proxy: expect no late release of its slots, also if it has ended.",
+    help="Expect no late release of slots of the lease proxy, even of an ended lease.",
 )
 @click.option("--owner", help="All tickets and leases of this owner, or of a project: PROJECT/*.")
 @click.option("--state", type=click.Choice(STATES), help="With --owner: only these.")
@@ -269,11 +269,11 @@ def revoke(
 ) -> None:
     """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner.
 
-    With --owner, everything that this owner has; its owner may end it so, too.
+    With --owner, end all tickets and leases of an owner; the owner may do this, too.
 
-    A caller of the lease proxy learns nothing, and may release its slots later. Until then the next
-    release of a slot counts as its own, and the next holder keeps the slot although it has released
-    it. With --holder-is-gone nothing is expected: say so if the job has died.
+    A caller of the lease proxy is not notified, and may release its slots later. Until then, the
+    next release of a slot counts as this caller's, and the next holder keeps a slot that it has
+    released. Use --holder-is-gone if the job has died: then no release is expected.
     """
     if (text is None) == (owner is None):
         raise Failure(USAGE, "which? Name either the ID of one, or an owner with --owner")

@@ -50,7 +50,7 @@ NODE = "r05-n04"
 def group() -> None:
     """Look at providers: hosts, their parts, and what they share; drain and delete them.
 
-    A provider is given by its exact name, or by its UUID or the first characters of that.
+    Name a provider by its exact name, its UUID or a prefix of the UUID.
     """
 
 
@@ -64,9 +64,9 @@ _REASON = click.option("--reason", default="", help="Why, for the audit trail an
 @click.option("--class", "resource_class", metavar="CLASS", help="Only those that have this class.")
 @click.option("--trait", help="Only those with this trait.")
 @click.option("--root", "only_roots", is_flag=True, help="Only those without a parent.")
-@click.option("--drained", is_flag=True, help="Only those of which nothing is offered.")
+@click.option("--drained", is_flag=True, help="Only those that offer nothing.")
 @click.option("--used/--unused", default=None, help="Only those that consumers use, or do not.")
-@click.option("--limit", type=WholeNumber(1, 1_000_000), help="At most so many; by default all.")
+@click.option("--limit", type=WholeNumber(1, 1_000_000), help="At most this many; all by default.")
 @wide_option
 @json_option
 def list_(
@@ -80,7 +80,7 @@ def list_(
     wide: bool,
     as_json: bool,
 ) -> None:
-    """Print providers by UUID, with what is used of each."""
+    """Print providers by UUID, with their usage."""
 
     def is_wanted(one: ProviderShown) -> bool:
         return (
@@ -120,7 +120,7 @@ def list_(
 @wide_option
 @json_option
 def show(text: str, wide: bool, as_json: bool) -> None:
-    """Print PROVIDER: what it has, what is below it, and who uses it."""
+    """Print PROVIDER with its inventories, its children and its consumers."""
     with ledger_at_server() as ledger:
         one = ids.provider_named(ledger, text)
         asked = ConsumersAsked(provider=one.uuid)
@@ -169,10 +169,10 @@ def show(text: str, wide: bool, as_json: bool) -> None:
 @_REASON
 @json_option
 def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
-    """Place nothing new on PROVIDER and on all below it; what is allocated stays.
+    """Place nothing new on PROVIDER or below it; allocations stay.
 
-    Its figures and traits stay as they are, also if others write them. The machine of an agent
-    is drained with `moorage agent drain`; a compute node of nova, besides, with
+    Inventories and traits stay, and others may keep writing them. Drain the machine of an agent
+    with `moorage agent drain`, and a compute node of nova also with
     `openstack compute service set --disable`.
     """
     with ledger_at_server() as ledger:
@@ -197,7 +197,7 @@ def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
 @irreversible("provider delete")
 @json_option
 def delete(text: str, reason: str, sure: Ask, as_json: bool) -> None:
-    """Delete PROVIDER with its inventories; refused if something uses it or is below it."""
+    """Delete PROVIDER with its inventories; refused if it has allocations or children."""
     with ledger_at_server() as ledger:
         one = ids.provider_named(ledger, text, whole=True)
         if _is_used(one):

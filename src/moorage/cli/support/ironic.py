@@ -12,7 +12,7 @@ import click
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.provisioning import (
     FILE,
-    MOORAGE_OPTIONS,
+    SERVER_OPTIONS,
     fault_text,
     moorage_url,
     rules_of,
@@ -67,11 +67,11 @@ _LIMITS = (
     click.option(
         "--ironic-name",
         metavar="NAME",
-        help="Tells this Ironic from others in the same pools; the same for all its processes.",
+        help="Name of this Ironic, if several share pools; the same for all its processes.",
     ),
 )
 _ADDRESSES = (
-    *MOORAGE_OPTIONS,
+    *SERVER_OPTIONS,
     click.option("--ca-file", **FILE, help="Authorities to trust for Ironic."),
     click.option(
         "--ironic-token-file", **FILE, help="File with the X-Auth-Token of own requests to Ironic."

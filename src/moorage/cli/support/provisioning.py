@@ -36,7 +36,7 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 """The name of an Ironic or a cluster: a label of leases and of metrics."""
 
 FILE: dict[str, Any] = {"type": click.Path(), "metavar": "FILE"}
-MOORAGE_OPTIONS = (
+SERVER_OPTIONS = (
     click.option("--url", metavar="URL", help="Moorage's address; by default MOORAGE_URL."),
     click.option("--token", metavar="TOKEN", help="Moorage's token; by default MOORAGE_TOKEN."),
     click.option("--token-file", **FILE, help="File with Moorage's token."),

@@ -11,7 +11,7 @@ from moorage.cli.commands.ironic import govern, report, rollout
 
 @click.group("ironic")
 def group() -> None:
-    """Limit on how many nodes OpenStack Ironic works at once, and report its nodes."""
+    """Limit the number of nodes that OpenStack Ironic works on at once; report its nodes."""
 
 
 group.add_command(govern.govern)

@@ -73,7 +73,7 @@ def group(context: click.Context, /, **words: Any) -> None:
 @click.option("--ca-file", type=click.Path(), metavar="FILE", help="Authorities to trust.")
 @json_option
 def check(gate: str, ironic: str, ca_file: str | None, as_json: bool) -> None:
-    """Try whether Ironic can be reached past the gate from this machine.
+    """Check that this machine cannot reach Ironic without the gate.
 
     Ends with 1 if it can, or if the gate does not answer as Ironic does. Run it where clients are.
     """

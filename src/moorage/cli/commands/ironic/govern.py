@@ -49,7 +49,7 @@ def govern(
     once: bool,
     metrics_listen: str | None,
 ) -> None:
-    """Start nodes that wish for it; count all other work.
+    """Start nodes that have a wish; count all other work.
 
     A wish is a request for a provision state in a node's extra.moorage_want. It is carried out as
     soon as there is room. Runs until Ctrl-C or SIGTERM.

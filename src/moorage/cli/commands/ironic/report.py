@@ -88,7 +88,7 @@ def report(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Tell the ledger what Ironic's nodes offer, as one of a group that shares them.
+    """Report Ironic's nodes to the ledger, as one of a group of reporters.
 
     Exit codes: 0 stopped by a signal, or all is reported; 1 not all is (--once); 4 another reporter
     has joined as the same member, or the group was deleted.

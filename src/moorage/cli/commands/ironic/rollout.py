@@ -60,7 +60,7 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
     "verb",
     type=click.Choice(TARGETS),
     default="active",
-    help="What each node is asked for; active by default.",
+    help="Target state of the nodes; active by default.",
 )
 @click.option("--name", help="The wave; by default derived from its nodes and its target.")
 @interval_option("")

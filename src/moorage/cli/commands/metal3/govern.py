@@ -15,7 +15,7 @@ from moorage.cli.support.options import (
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure, say
 from moorage.cli.support.provisioning import (
     FILE,
-    MOORAGE_OPTIONS,
+    SERVER_OPTIONS,
     carried_out,
     interval_option,
     moorage_url,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
 @click.option("--pool", metavar="NAME", help="Each host that works has one unit of this pool.")
 @click.option("--rules", **FILE, help="Rules instead of one pool.")
-@partial(with_options, MOORAGE_OPTIONS)
+@partial(with_options, SERVER_OPTIONS)
 @cluster_options
 @click.option("--namespace", metavar="NAME", help="Govern one namespace; by default all.")
 @click.option(

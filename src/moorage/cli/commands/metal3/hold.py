@@ -27,10 +27,10 @@ REASON_LENGTH_MAX = 200
 @any_cluster_options
 @json_option
 def hold(namespace: str, cluster: str | None, reason: str, **words: Any) -> None:
-    """Start no host of a namespace that waits.
+    """Hold back the waiting hosts of a namespace.
 
-    The namespace and its hosts get an annotation, so those that are created later are held, too.
-    With --cluster only hosts get it. Hosts that work go on.
+    The namespace and its hosts get an annotation, so hosts that are created later are held, too.
+    With --cluster only hosts get it. Working hosts continue.
     """
     if len(reason) > REASON_LENGTH_MAX or not reason.isprintable():
         raise Failure(USAGE, f"--reason has at most {REASON_LENGTH_MAX} printable characters")
@@ -49,7 +49,7 @@ def hold(namespace: str, cluster: str | None, reason: str, **words: Any) -> None
 @any_cluster_options
 @json_option
 def resume(namespace: str, cluster: str | None, **words: Any) -> None:
-    """Let hosts start again that `moorage metal3 hold` has held."""
+    """Let hosts start again after `moorage metal3 hold`."""
 
     async def change(api: "KubernetesApi") -> "Changed":
         from moorage.integrations.metal3 import holding

@@ -58,7 +58,7 @@ def install(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Print the manifests: governor, rights, rules, and what pauses hosts.
+    """Print the manifests: governor, rights, rules, and the admission that pauses hosts.
 
     It changes nothing in the cluster: read the manifests, then apply them with kubectl.
     """

@@ -247,7 +247,7 @@ def show(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool pause install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
-@click.option("--reason", default="", help="Why, for those who wait; shown with the pool.")
+@click.option("--reason", default="", help="Why; shown with the pool and to waiting clients.")
 @json_option
 def pause(name: str, reason: str, as_json: bool) -> None:
     """Stop granting from the pool NAME; its leases continue.

@@ -90,11 +90,11 @@ def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) ->
 @administering
 @_POOL
 @_SLOT
-@click.option("--keep", is_flag=True, help="Keep it when it is free, until it is resumed.")
+@click.option("--keep", is_flag=True, help="Keep the free slot until it is resumed.")
 @click.option("--reason", default="", help="Why, for people.")
 @json_option
 def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
-    """Never grant SLOT again; it goes once it is free, or stays with --keep."""
+    """Never grant SLOT again; remove it once it is free, unless there is --keep."""
     with at_server() as admission:
         found = admission.slots(name).drain(slot, keep=keep, reason=reason)
     if found is None:
@@ -126,7 +126,7 @@ def resume(name: str, slot: str, as_json: bool) -> None:
 @irreversible("pool slot remove")
 @json_option
 def remove(name: str, slot: str, sure: Ask, as_json: bool) -> None:
-    """Remove the free SLOT; exit code 4 if it is held: drain it then."""
+    """Remove the free SLOT; exit code 4 if it is held (drain it instead)."""
     sure(f"{slot} of {name}")
     with at_server() as admission:
         admission.slots(name).remove(slot)

@@ -33,8 +33,8 @@ __all__ = ["rows", "top"]
 def top(once: bool, every: float, wide: bool, as_json: bool) -> None:
     """Show all pools, the first ticket of each line and why it waits; press ? for keys, q to quit.
 
-    On a terminal the pools in which somebody waits come first; tab shows the fleet: capacity,
-    agents, reporters.
+    On a terminal, pools with waiting tickets come first; tab shows the fleet: capacity, agents,
+    reporters.
     """
     with at_server() as admission:
         if as_json:
