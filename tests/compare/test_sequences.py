@@ -7,9 +7,13 @@ one; with MOORAGE_SOAK there are a new seed, 50,000 requests and both engines.
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.compare.runs import ENOUGH, Task, play
 from tests.e2e.support.chance import seeded
 from tests.support import cluster
+
+pytestmark = pytest.mark.thorough
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 REQUESTS = 50_000 if SOAK else ENOUGH

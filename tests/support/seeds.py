@@ -22,6 +22,10 @@ SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))
 LANES = "MOORAGE_SEEDS"
 ONE = os.environ.get("MOORAGE_SEED")
+THOROUGH = ("thorough",)
+REST = ("played_in_part", *THOROUGH)
+"""Marks of tests that `make test` leaves out, and of those that `make thorough` runs."""
+
 Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 
 
@@ -95,8 +99,11 @@ def new_seeds() -> Iterator[int]:
 
 
 def leave_out(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return the tests to run and those to leave out: the rest of the seeds is only for some."""
-    kept = [
-        item for item in items if lane()[0] != "rest" or item.get_closest_marker("played_in_part")
-    ]
-    return kept, [item for item in items if item not in kept]
+    """Return the tests to run and those to leave out in this lane."""
+    left_out, only = {"share": (THOROUGH, ()), "rest": ((), REST), "all": ((), ())}[lane()[0]]
+
+    def runs(item: pytest.Item) -> bool:
+        names = {mark.name for mark in item.iter_markers()}
+        return names.isdisjoint(left_out) and (not only or not names.isdisjoint(only))
+
+    return [item for item in items if runs(item)], [item for item in items if not runs(item)]

@@ -25,6 +25,8 @@ from tests.e2e.support.server import Server, serve
 from tests.service.pools import MINUTE, pool_put, wish
 from tests.service.running import TESTER, consumer_id, provider_id, running
 
+pytestmark = pytest.mark.thorough
+
 LEASES = 10_000
 TICKETS = LEASES // 10
 """Tickets in the line of the same pool, granted by those ends."""

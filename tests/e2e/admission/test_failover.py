@@ -28,6 +28,8 @@ from tests.e2e.support.leasing import (
 from tests.e2e.support.peer import Peer, differences
 from tests.e2e.support.server import serve
 
+pytestmark = pytest.mark.thorough
+
 FAILOVERS = 5 if os.environ.get("MOORAGE_SOAK") else 1
 CLIENTS = 24
 GRANTS = 60

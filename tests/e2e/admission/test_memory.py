@@ -10,6 +10,8 @@ from tests.e2e.support.peer import Peer
 from tests.e2e.support.server import serve
 from tests.support import cluster
 
+pytestmark = pytest.mark.thorough
+
 CLIENTS = 32
 WARM = 6_000
 LEASES = 30_000

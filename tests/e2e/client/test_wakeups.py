@@ -7,9 +7,13 @@ from pathlib import Path
 from time import monotonic
 from uuid import uuid4
 
+import pytest
+
 from moorage.client import AsyncClient, Client
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.e2e.support.server import serve
+
+pytestmark = pytest.mark.thorough
 
 POOL = "ci/install"
 WAITING = 1_000

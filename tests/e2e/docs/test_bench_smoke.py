@@ -15,6 +15,8 @@ import pytest
 from bench import documents, report, versus
 from bench.measure import Measurement
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).resolve().parents[3]
 SERVICES = ("Moorage, SQLite", "2 processes")
 PREPARED = "flat 60"

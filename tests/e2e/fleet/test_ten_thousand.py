@@ -33,6 +33,8 @@ from tests.e2e.support.server import Server, serve
 from tests.support import cluster
 from tests.support.suites import print_line
 
+pytestmark = pytest.mark.thorough
+
 SOAK = "MOORAGE_SOAK" in os.environ
 soak = pytest.mark.skipif(not SOAK, reason="MOORAGE_SOAK is not set")
 

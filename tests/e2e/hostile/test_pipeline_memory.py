@@ -7,9 +7,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.support.leasing import NOAUTH
 from tests.e2e.support.server import Server, serve
 from tests.serve.wire import HOST, connect, request, talk
+
+pytestmark = pytest.mark.thorough
 
 CONNECTIONS = 20
 ROUNDS = 100 if os.environ.get("MOORAGE_SOAK") else 10

@@ -24,6 +24,8 @@ from tests.e2e.support.texts import PROVIDER, Ask, Now, Variant, variants
 from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
 from tests.support import cluster
 
+pytestmark = pytest.mark.thorough
+
 EVERY = (*ASKS, *AGENT_ASKS)
 
 SHARE = 1 if os.environ.get("MOORAGE_SOAK") else 4

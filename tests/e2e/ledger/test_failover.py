@@ -18,6 +18,8 @@ from tests.e2e.support.peer import Peer, differences
 from tests.e2e.support.server import serve
 from tests.support.cluster import Cluster
 
+pytestmark = pytest.mark.thorough
+
 FAILOVERS = 5 if os.environ.get("MOORAGE_SOAK") else 1
 CLIENTS = 32
 

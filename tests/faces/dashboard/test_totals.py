@@ -17,6 +17,8 @@ from tests.faces.dashboard.support.totals import PATHS, Mismatch, check
 from tests.faces.dashboard.support.writer import ACTIONS, Writer, pools_made
 from tests.faces.v1.native import Native
 
+pytestmark = pytest.mark.thorough
+
 STATES = 500
 """Pages read on each engine."""
 

@@ -17,6 +17,8 @@ from moorage.service.unsent_memory import UnsentMemory
 from tests.faces.placement.support.client import Client
 from tests.support.virtual_loop import VirtualLoop, run, turns
 
+pytestmark = pytest.mark.thorough
+
 CHILDREN = 24
 QUESTION = "/allocation_candidates?group_policy=isolate&" + "&".join(
     f"resources{number}=CUSTOM_NIC:1" for number in range(1, 9)

@@ -16,6 +16,8 @@ from tests.store.build import Batch, differences_load, digest, run, stream
 from tests.store.sqlite.checkpoints import settled
 from tests.store.sqlite.faulty_disk import FAULTS, Faulty
 
+pytestmark = pytest.mark.thorough
+
 BATCHES = list(islice(stream(seed=9, providers_count=4), 6))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import apsw
+import pytest
 
 from moorage.store import changelog_compaction
 from moorage.store.open import open_engine
@@ -15,6 +16,8 @@ from moorage.store.sqlite.engine import SqliteEngine
 from tests.store.build import differences_load, digest, provider_new, run, stream
 from tests.store.sqlite.checkpoints import settled
 from tests.store.sqlite.powercut import Disk, Recorder, write_image
+
+pytestmark = pytest.mark.thorough
 
 NAME = "moorage.db"
 EMPTY = "empty"

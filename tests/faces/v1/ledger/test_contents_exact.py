@@ -22,6 +22,8 @@ from moorage.wire.pool_reports import PoolContents
 from tests.e2e.support.server import serve
 from tests.support import cluster
 
+pytestmark = pytest.mark.thorough
+
 WINDOW = 2
 """So few leases and tickets that most answers are cut."""
 

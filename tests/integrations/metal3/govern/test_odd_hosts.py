@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from msgspec import json
 
@@ -25,6 +26,8 @@ from moorage.wire.admission import PoolWanted
 from tests.e2e.support.server import serve
 from tests.integrations.metal3.govern.odd_hosts import ODD, PLACES, WHOLE, odd_hosts, with_value
 from tests.support.kubernetes_double.server import KubernetesDouble
+
+pytestmark = pytest.mark.thorough
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RULES: Rules = parse(
