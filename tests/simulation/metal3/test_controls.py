@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.core.admission.requests import Proof
+from moorage.service.admission.lease_cases import LeaseRelease
 from tests.simulation.metal3.cluster import NAMESPACE, Operating, VirtualKubernetes
 from tests.simulation.metal3.processes import Governing
 from tests.simulation.metal3.simulation import Metal3Simulation
@@ -131,7 +132,7 @@ class AtFailure(Deployments):
                 continue
             for lease in self.auditor.leases_of(found["metadata"]["uid"]):
                 assert self.moorage.service is not None
-                await self.moorage.service.release(lease.id, Proof(OWNER), version=None)
+                await self.moorage.service.change(LeaseRelease(lease.id, Proof(OWNER)))
 
 
 def overshoots(kind: type[Deployments]) -> int | None:

@@ -8,6 +8,7 @@ import pytest
 from moorage.core.admission.requests import Proof
 from moorage.integrations.metal3.resting import STILL_SECONDS
 from moorage.integrations.metal3.rules import Rules
+from moorage.service.admission.lease_cases import LeaseRelease
 from tests.simulation.metal3.auditor import POOL
 from tests.simulation.metal3.cluster import NAMESPACE, Operating
 from tests.simulation.metal3.processes import Governing
@@ -173,7 +174,7 @@ class Revoked(DeadHosts):
                     continue
                 for lease in self.auditor.leases_of(uid):
                     assert self.moorage.service is not None
-                    await self.moorage.service.release(lease.id, Proof(OWNER), version=None)
+                    await self.moorage.service.change(LeaseRelease(lease.id, Proof(OWNER)))
                     revoked.add(uid)
         adopted = self.auditor.adopted
         await passed(600.0)

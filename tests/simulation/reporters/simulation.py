@@ -19,6 +19,7 @@ from moorage.core.errors import Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import NO_TAGS
 from moorage.integrations.ironic.report.reporter import FULL_SECONDS, LATELY_TTLS
+from moorage.service.fleet.reporter_cases import PinNodes
 from tests.simulation.provisioning.ironic import NOBODY, Ironic
 from tests.simulation.provisioning.net import SERVER_LATE, CutError, Net, NotSentError
 from tests.simulation.reporters.auditor import FOREIGN, VERSION, Auditor, Violation, version_in
@@ -226,7 +227,8 @@ class ReporterSimulation(VirtualWorld):
         self.tell("pin", member, chosen)
         nodes = [ProviderId(uuid) for uuid in chosen]
         with suppress(Error, asyncio.CancelledError):
-            pinning = self.moorage.process.start(service.pin(GROUP, nodes, member, OPERATOR))
+            case = PinNodes(GROUP, nodes, member, OPERATOR)
+            pinning = self.moorage.process.start(service.submit(case))
             await asyncio.wait([pinning])
             pinning.result()
 
@@ -272,7 +274,8 @@ class ReporterSimulation(VirtualWorld):
         assert service is not None
         with suppress(Error):
             pinned = [node for _, node in self.moorage.memory.fleet.pins]
-            await self.moorage.process.start(service.pin(GROUP, pinned, None, OPERATOR))
+            case = PinNodes(GROUP, pinned, None, OPERATOR)
+            await self.moorage.process.start(service.submit(case))
         for program in self.programs:
             self.again(program)
 
