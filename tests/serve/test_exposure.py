@@ -25,7 +25,6 @@ CASES = [
         None,
         ["anyone who can reach 0.0.0.0:8778 is an administrator"],
     ),
-    ({"insecure": True}, HERE, None, ["insecure is deprecated"]),
     ({}, HERE, Address("::1", 8080), []),
     ({}, HERE, BOSKOS, ["anyone who can reach [::]:8080 can acquire and release"]),
     ({"boskos_password_file": "f"}, HERE, BOSKOS, ["Boskos' clients reach [::]:8080 unencrypted"]),

@@ -197,7 +197,10 @@ def test_an_address_in_use_is_named(database: Path) -> None:
     [
         (["--auth", "noauth2", "--listen", "0.0.0.0:0"], "--insecure"),
         (["--testing"], "noauth2"),
-        (["--testing", "--auth", "noauth2", "--insecure", "--listen", "0.0.0.0:0"], "loopback"),
+        (
+            ["--testing", "--auth", "noauth2", "--insecure-noauth2", "--listen", "0.0.0.0:0"],
+            "loopback",
+        ),
         (["--auth", "keystone"], "keystone_url"),
         (["--tls-cert", "x.pem"], "tls_key"),
         (["--listen", "nowhere"], "HOST:PORT"),

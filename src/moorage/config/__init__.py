@@ -105,9 +105,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     insecure_agents: Annotated[
         bool, _about("Permit agents on unencrypted connections from other hosts.")
     ] = False
-    insecure: Annotated[
-        bool, _about("Deprecated: insecure_noauth2 and insecure_boskos together.")
-    ] = False
     trusted_proxies: Annotated[
         tuple[str, ...],
         _about("Networks of proxies whose X-Forwarded-For, -Proto and -Prefix count."),
@@ -301,8 +298,6 @@ def load(
                     f" {PREFIX}DATABASE"
                 )
             values[name] = _converted(name, options[name], origins[name], strict=False)
-    if values.get("insecure"):
-        values = {"insecure_noauth2": True, "insecure_boskos": True, **values}
     settings = Settings(**values)
     check(settings)
     return Loaded(settings, origins)

@@ -393,8 +393,6 @@ def dangers(settings: Settings, main: Address, boskos: Address | None = None) ->
         main: the address on which it listens.
         boskos: the address for clients of Boskos; None: there is none.
     """
-    if settings.insecure:
-        yield "insecure is deprecated: set insecure_noauth2 or insecure_boskos, whichever you need"
     plain = settings.tls_cert is None and not settings.trusted_proxies
     if not main.loopback:
         if settings.auth == "noauth2":

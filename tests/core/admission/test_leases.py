@@ -35,16 +35,6 @@ def test_the_same_key_is_the_same_lease(world: World) -> None:
     assert world.ask("theirs", key="a", owner="you") == "theirs", "keys are per owner"
 
 
-def test_an_older_digest_of_the_same_request(world: World) -> None:
-    """A lease that an older release has stored is found by it, and by no other digest."""
-    world.ask("a", digest="older")
-    assert world.ask("again", key="a", digest="new", older_digest="older") == "a"
-    with Refused(Code.KEY_REUSED):
-        world.ask("other", key="a", digest="new", older_digest="other")
-    with Refused(Code.KEY_REUSED):
-        world.ask("other", key="a", digest="new")
-
-
 def test_a_forgotten_key_makes_a_new_lease(world: World) -> None:
     """After an ended lease is deleted, its key makes a new lease with a higher fencing token."""
     world.ask("a")

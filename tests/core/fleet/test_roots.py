@@ -8,7 +8,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.fleet import policy, registering
 from moorage.core.fleet.model import Policy
-from moorage.core.fleet.policy import NOT_ACCEPTED, is_accepted
+from moorage.core.fleet.policy import NOT_ACCEPTED
 from moorage.core.ids import AgentId, ProviderId
 from tests.core.fleet.build import A1, A2, A3, ROOT, Refused, World
 
@@ -135,15 +135,15 @@ def test_only_operators_accept() -> None:
     """The end of a drain does not, and another reason does not hide that nobody has."""
     world = enrolled()
     world.drain(until=Instant(world.now + SECOND), reason="looking at it")
-    assert not is_accepted(world.agent())
+    assert not world.agent().accepted
     world.do(policy.drain_over(world.agent(), world.now))
     agent = world.agent()
     assert (agent.policy, agent.policy_reason) == (Policy.NO_PROVISION, NOT_ACCEPTED)
-    assert not is_accepted(agent)
+    assert not agent.accepted
     world.do(policy.resume(world.facts, world.now, A1, "", "ann"))
-    assert is_accepted(world.agent())
+    assert world.agent().accepted
     world.drain()
-    assert is_accepted(world.agent())
+    assert world.agent().accepted
     world.drain(until=Instant(world.now + SECOND))
     world.do(policy.drain_over(world.agent(), world.now))
     assert world.agent().policy is Policy.IN_SERVICE

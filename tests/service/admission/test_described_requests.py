@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
-from moorage.service.admission.lease_cases import digests_of
 from moorage.service.admission.service import Admission
 from tests.service.pools import (
     MINUTE,
@@ -17,7 +15,6 @@ from tests.service.pools import (
     pool_put,
     refusal,
     spec,
-    wish,
     with_manual_clock,
 )
 from tests.service.running import Running
@@ -26,8 +23,6 @@ from tests.support import cluster
 FIRST = {"host": "a", "pid": "1", "user": "x", "command": "make", "job": "1", "build": "http://x"}
 SECOND_TRY = {"host": "b", "pid": "2"}
 JOB = {"job": "4711", "host": "runner-7"}
-OLDER = "4c834a91f6f777b52ea84b1aa01f758722b00053af3c1d70dfa94d288ec96987"
-"""The digest of the request below, as a release without digests of its own for labels made it."""
 
 
 def test_another_process_continues_an_attempt(tmp_path: Path) -> None:
@@ -45,15 +40,6 @@ def test_another_process_continues_an_attempt(tmp_path: Path) -> None:
         assert await refusal(other) is Code.KEY_REUSED
 
     play(f"sqlite:///{tmp_path}/m.sqlite", scenario)
-
-
-def test_leases_of_older_releases_are_found() -> None:
-    """The digest that they stored counted all labels: the same request still has it, too."""
-    wanted = wish("k", "p", labels={"job": "17", "team": "t"})
-    digest, older = digests_of(wanted)
-    assert digest == digests_of(structs.replace(wanted, labels={"team": "t"}))[0]
-    assert older == OLDER != digest
-    assert digests_of(wish("k", "p", labels={"team": "t"}))[1] is None
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["sqlite", "postgres"])

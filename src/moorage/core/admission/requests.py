@@ -71,8 +71,6 @@ class LeaseRequest(Struct, frozen=True):
     """Of the lease, if a new one is made."""
     digest: str = ""
     """Of the request, without the labels that describe the caller (`wire.labels`)."""
-    older_digest: str | None = None
-    """Of the request with all its labels, as leases of older releases have it; None: the same."""
 
     def heard(self, until: Instant) -> "LeaseRequest":
         """Return the same request with this `heard_until`."""
@@ -299,8 +297,7 @@ def live_lease(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
 def known_to(facts: Facts, request: LeaseRequest) -> LeaseId | None:
     """Return the lease that the same request made before. Raises KEY_REUSED."""
     known = facts.asked.get((request.owner, request.key))
-    digests = (request.digest, request.older_digest)
-    if known is not None and facts.leases[known].digest not in digests:
+    if known is not None and facts.leases[known].digest != request.digest:
         raise Error(
             Code.KEY_REUSED,
             f"Key '{request.key}' was used for another request: a new attempt needs a new key.",

@@ -155,7 +155,7 @@ class Agent(Struct, frozen=True):
     machine; None until it has registered. `owns_root`: the server created the root for this agent.
     `given_root` is the existing provider that an operator has given it as root; None: it may only
     have one with its own UUID. `accepted`: an operator has created it, or used it once.
-    `operator_labels` are those of `labels` that no machine changes; None: all of them.
+    `operator_labels` are those of `labels` that no machine changes.
     `past_boots` are superseded, the latest last. `report` is the last accepted one of this boot,
     unless a class of it has vanished since, and is back.
     `confirmed` are the consumers that reports of this boot have listed; of very many only the last.
@@ -168,7 +168,7 @@ class Agent(Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
     labels: Mapping[str, str] = field(default_factory=dict)
-    operator_labels: Mapping[str, str] | None = None
+    operator_labels: Mapping[str, str] = field(default_factory=dict)
     root: ProviderId | None = None
     owns_root: bool = False
     given_root: ProviderId | None = None

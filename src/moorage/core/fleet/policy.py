@@ -152,20 +152,10 @@ def drain_over(agent: Agent, now: Instant) -> Changes:
     until = agent.policy_until
     if agent.policy is not Policy.NO_PROVISION or until is None or until > now:
         return Changes()
-    if not is_accepted(agent):  # only an operator ends this
+    if not agent.accepted:  # only an operator ends this
         after = replace(agent, policy_reason=NOT_ACCEPTED, policy_by=SERVER, policy_until=None)
         return changes_of(agent, after, now)
     return changes_of(agent, moved(agent, Action.RESUME, "the drain has ended", SERVER), now)
-
-
-def is_accepted(agent: Agent) -> bool:
-    """Return whether an operator has created or accepted an agent.
-
-    Earlier releases have said so only by the reason for its policy.
-    """
-    if agent.policy is Policy.NO_PROVISION and agent.policy_reason == NOT_ACCEPTED:
-        return False
-    return agent.accepted or agent.policy is Policy.IN_SERVICE
 
 
 def wanted(agent: Agent, policy: Policy, who: str) -> Agent:
@@ -199,7 +189,7 @@ def moved(
         policy_reason=reason if explained else agent.policy_reason,
         policy_by=who if explained else agent.policy_by,
         policy_until=until,
-        accepted=is_accepted(agent) or outcome == IN_SERVICE,
+        accepted=agent.accepted or outcome == IN_SERVICE,
     )
 
 

@@ -81,7 +81,7 @@ def create(
         made = replace(agent, policy=wanted or Policy.IN_SERVICE, policy_by=who)
         return Changes(groups=changes.groups, agents={uuid: made})
     check_active(before)
-    lasting = _operator_labels(before)
+    lasting = before.operator_labels
     own = {name: value for name, value in before.labels.items() if name not in lasting}
     together = {**own, **labels}
     check_labels(together)
@@ -158,12 +158,11 @@ def register(
     after = roots.rooted(facts, before, spec.root, around or {})
     if booted:
         after = _booted(after, spec.boot_id)
-    lasting = _operator_labels(before)
-    labels = {**(spec.labels or {}), **lasting}
+    labels = {**(spec.labels or {}), **before.operator_labels}
     check_labels(labels)
     merged = parts.merged(after, spec.parts, booted=booted, born=born or {})
     after = _reported(replace(after, facts=spec.facts, parts=merged))
-    after = replace(after, labels=labels, operator_labels=lasting)
+    after = replace(after, labels=labels)
     after = desired.resolved(before, after, desired.defaults_of(facts, before.group))
     if after != before:
         after = replace(after, registered_at=now)
@@ -186,11 +185,6 @@ def _new(facts: Facts, now: Instant, uuid: AgentId, group: str, labels: Mapping[
         operator_labels=dict(labels),
         generation=1,
     )
-
-
-def _operator_labels(agent: Agent) -> Mapping[str, str]:
-    """Return the labels that no machine changes; of agents of earlier releases all of them."""
-    return agent.labels if agent.operator_labels is None else agent.operator_labels
 
 
 def _booted(agent: Agent, boot_id: str) -> Agent:

@@ -15,7 +15,6 @@ from moorage.core.errors import Code, Error
 from moorage.core.fleet.agents import changes_of, find_active
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, Policy, State
-from moorage.core.fleet.policy import is_accepted
 from moorage.core.ids import AgentId, ProviderId, is_normal
 
 Around = Mapping[ProviderId, AgentId | None]
@@ -93,7 +92,7 @@ def _check_may_take(agent: Agent, root: ProviderId) -> None:
             f"An operator must give provider {root} to agent {agent.uuid} before it becomes its "
             f"root: moorage agent root {agent.uuid} {root}",
         )
-    if not is_accepted(agent):
+    if not agent.accepted:
         raise Error(
             Code.NOT_ACCEPTED,
             f"Agent {agent.uuid} has enrolled: an operator must accept it (moorage agent resume) "

@@ -132,45 +132,33 @@ class LeaseAcquire(LeaseCase):
 
 
 def identified(request: LeaseRequest, roles: frozenset[str]) -> LeaseRequest:
-    """Return a request with the id of its lease, its digests, and the roles of its caller."""
-    digest, older_digest = digests_of(request)
-    return structs.replace(
-        request, id=lease_id_new(), digest=digest, older_digest=older_digest, roles=roles
-    )
+    """Return a request with the id of its lease, its digest, and the roles of its caller."""
+    return structs.replace(request, id=lease_id_new(), digest=digest_of(request), roles=roles)
 
 
-def digests_of(request: LeaseRequest) -> tuple[str, str | None]:
-    """Return the digest of a request, and the one that older releases computed for it.
+def digest_of(request: LeaseRequest) -> str:
+    """Return the digest of a request: a key stands for the request that first came with it.
 
-    A key stands for the request that first came with it, by its digest. The second digest is None
-    if it is the same.
+    Not of the key, so that a client can repeat a retry's request with the retry's new key. Nor of
+    the labels that describe the caller: another process that continues an attempt has its own host,
+    user and process id.
     """
-    asked: dict[str, Any] = {
-        "owner": request.owner,
-        "key": "",  # so that a client can repeat a retry's request with the retry's new key
-        "needs": to_builtins(request.needs),
-        "ttl": request.ttl,
-        "hold": request.hold,
-        "priority": request.priority,
-        "labels": dict(sorted(request.labels.items())),
-        "patience": request.patience,
-        "force": request.forced,
-    }
-    for need in asked["needs"]:
-        if not need["wanted"]:
-            del need["wanted"]  # as in digests that were stored before there were labels of slots
-    if request.pull:  # digests that were stored before there were pull tickets do not have it
-        asked["pull"] = True
-    asked["allocations"] = None
-    if request.allocations is not None:
-        asked["allocations"] = to_builtins(holding_of(request.allocations), order="deterministic")
-    whole = _digest(asked)
-    if DESCRIBING.isdisjoint(request.labels):
-        return whole, None
-    # Another process that continues an attempt has its own host, user and process id.
-    labels = asked["labels"].items()
-    asked["labels"] = {name: value for name, value in labels if name not in DESCRIBING}
-    return _digest(asked), whole
+    labels = {name: text for name, text in request.labels.items() if name not in DESCRIBING}
+    allocations = None if request.allocations is None else holding_of(request.allocations)
+    return _digest(
+        {
+            "owner": request.owner,
+            "needs": to_builtins(request.needs),
+            "ttl": request.ttl,
+            "hold": request.hold,
+            "priority": request.priority,
+            "labels": dict(sorted(labels.items())),
+            "patience": request.patience,
+            "force": request.forced,
+            "pull": request.pull,
+            "allocations": to_builtins(allocations, order="deterministic"),
+        }
+    )
 
 
 def _digest(asked: dict[str, Any]) -> str:

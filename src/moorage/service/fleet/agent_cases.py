@@ -9,7 +9,6 @@ from moorage.core.fleet import liveness, registering, reports, roots
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent, MachineReport, Policy
-from moorage.core.fleet.policy import is_accepted
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed, vocabulary
@@ -90,7 +89,7 @@ def _accepted_now(world: World, before: Agent | None, after: Agent | None) -> bo
     """
     if before is None or after is None or after.root is None:
         return False
-    if is_accepted(before) or not is_accepted(after):
+    if before.accepted or not after.accepted:
         return False
     made = {after.root, *after.parts}
     if not made <= world.fleet.asked.roots:
@@ -140,7 +139,7 @@ def followed(
     try:
         for agent in agents:
             machine = machine_offer(agent, before.get(agent.uuid))
-            may_create = create and is_accepted(agent)
+            may_create = create and agent.accepted
             trial.step(managed.follow(facts, trial.now, machine, create=may_create))
         return trial.changes or None
     finally:

@@ -20,7 +20,7 @@ from moorage.core.fleet.model import (
     Policy,
 )
 from moorage.core.fleet.parts import ClassSpec, PartSpec
-from moorage.core.fleet.policy import Action, is_accepted
+from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import ConsumerPlace, Start, unconfirmed
 from moorage.core.ids import AgentId, ConsumerId, ProviderId
@@ -328,7 +328,7 @@ def agent_shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
         labels=dict(agent.labels),
         root=agent.root,
         given_root=agent.given_root,
-        accepted=is_accepted(agent),
+        accepted=agent.accepted,
         policy=agent.policy.value,
         policy_reason=agent.policy_reason,
         policy_by=agent.policy_by,
