@@ -1,5 +1,10 @@
 """`make test` and the rest of CI together play every seed once."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.support import seeds
@@ -36,3 +41,28 @@ def test_other_words_are_refused(monkeypatch: pytest.MonkeyPatch, lane: str) -> 
     monkeypatch.setenv(LANES, lane)
     with pytest.raises(pytest.UsageError, match="must be share, rest or all"):
         take_turn()
+
+
+NAIVE = "tests/core/ledger/search/test_against_naive.py"
+
+
+def collected(lanes: str) -> set[str]:
+    """Return the tests of a file with seeds that a lane runs."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", NAIVE],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, LANES: lanes},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_every_seed_of_a_file_is_played_once() -> None:
+    """Without a word in the file; tests without seeds are only in the share."""
+    share, rest, both = map(collected, ("share:3", "rest:3", "all"))
+    assert share | rest == both
+    assert not share & rest
+    assert len(rest) > len(share)
+    assert all("[" in one for one in rest)

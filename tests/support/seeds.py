@@ -1,7 +1,8 @@
 """How much of a randomised test is played: a share in `make test`, the rest in CI, more in a soak.
 
 `MOORAGE_SEEDS` is `share`, the default, `rest` or `all`. The share is another one for each commit;
-`share:2` and `rest:2` are for one of 0 to 3.
+`share:2` and `rest:2` are for one of 0 to 3. It holds for every test with a parameter `seed` or
+`seeds`.
 `MOORAGE_SEED` plays one seed, as a failure names it. With `MOORAGE_SOAK`, new seeds follow for
 `MOORAGE_SOAK_SECONDS`.
 """
@@ -22,10 +23,6 @@ SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))
 LANES = "MOORAGE_SEEDS"
 ONE = os.environ.get("MOORAGE_SEED")
-THOROUGH = ("thorough",)
-REST = ("played_in_part", *THOROUGH)
-"""Marks of tests that `make test` leaves out, and of those that `make thorough` runs."""
-
 Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 
 
@@ -99,11 +96,35 @@ def new_seeds() -> Iterator[int]:
 
 
 def leave_out(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return the tests to run and those to leave out in this lane."""
-    left_out, only = {"share": (THOROUGH, ()), "rest": ((), REST), "all": ((), ())}[lane()[0]]
+    """Return the tests to run and those to leave out in this lane.
 
-    def runs(item: pytest.Item) -> bool:
-        names = {mark.name for mark in item.iter_markers()}
-        return names.isdisjoint(left_out) and (not only or not names.isdisjoint(only))
+    Of a test with a parameter `seed`, a share is at least one of its seeds.
+    """
+    what, turn = lane()
+    known: dict[tuple[object, str], list[object]] = {}
+    for item in items:
+        if (seed := _seed_of(item)) is not None:
+            seeds_of = known.setdefault(_test_of(item), [])
+            seeds_of += [] if seed in seeds_of else [seed]
 
-    return [item for item in items if runs(item)], [item for item in items if not runs(item)]
+    def is_for(item: pytest.Item) -> bool:
+        marks = {mark.name for mark in item.iter_markers()}
+        if "thorough" in marks:
+            return what != "share"
+        if (seed := _seed_of(item)) is not None:
+            seeds_of = known[_test_of(item)]
+            shares = min(SHARES, len(seeds_of))
+            chosen = seeds_of.index(seed) % shares == turn % shares
+            return what == "all" or chosen == (what == "share")
+        return what != "rest" or "played_in_part" in marks
+
+    return [item for item in items if is_for(item)], [item for item in items if not is_for(item)]
+
+
+def _seed_of(item: pytest.Item) -> object:
+    called = getattr(item, "callspec", None)
+    return None if called is None else called.params.get("seed")
+
+
+def _test_of(item: pytest.Item) -> tuple[object, str]:
+    return item.parent, getattr(item, "originalname", item.name)
