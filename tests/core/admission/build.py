@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from moorage.core.admission import expiry, leases, lines, pools
+from moorage.core.admission import expiry, leases, operator_actions, pools
 from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
@@ -147,11 +147,11 @@ class World:
             for need in ticket.needs if ticket.state == "waiting" else ():
                 place = self.facts.heads.get(need.pool, order(ticket))
                 self.facts.heads[need.pool] = min(place, order(ticket))
-        return self.do(lines.move(self.facts, LeaseId(key), priority))
+        return self.do(operator_actions.move(self.facts, LeaseId(key), priority))
 
     def force(self, key: str) -> LeaseId:
         """Force the grant of a ticket."""
-        return self.do(lines.force(self.facts, self.moment, LeaseId(key)))
+        return self.do(operator_actions.force(self.facts, self.moment, LeaseId(key)))
 
     def pause(self, name: str, paused: bool = True, reason: str = "") -> Pool:
         """Pause or resume a pool."""

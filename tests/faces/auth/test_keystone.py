@@ -8,7 +8,7 @@ import pytest
 
 from moorage.core.errors import Code, Error
 from moorage.faces.auth.keystone import ASKING_MAX, KeystoneAccess, KeystoneAuthenticator
-from moorage.faces.v1.roles import role_of
+from moorage.faces.v1.authorization import role_of
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
 from tests.e2e.support.server import serve

@@ -1,4 +1,4 @@
-"""Every route of the table: its input and its description. For permissions see `test_roles`."""
+"""Every route of the table: its input and its description. Permissions: `test_authorization`."""
 
 import json
 import re

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.core import service_time
-from moorage.core.admission import expiry, leases, lines, pools
+from moorage.core.admission import expiry, leases, operator_actions, pools
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Pool, PoolSpec
@@ -141,9 +141,9 @@ class Server:
             case do.Revoke(lease):
                 return leases.release(facts, moment, wall, lease, Proof(None, None), "revoked")
             case do.Move(lease, _, _, priority):
-                return lines.move(facts, lease, priority)
+                return operator_actions.move(facts, lease, priority)
             case do.Force(lease):
-                return lines.force(facts, moment, lease)
+                return operator_actions.force(facts, moment, lease)
             case do.Hold(lease, owner, token, hold, at_most):
                 proof = Proof(owner, token)
                 return leases.hold(facts, moment, lease, proof, hold, at_most=at_most)

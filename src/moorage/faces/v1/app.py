@@ -17,7 +17,7 @@ from moorage.faces.delivery import CONFIRMS, Delivery
 from moorage.faces.json_decoding import decoded
 from moorage.faces.path_table import Table
 from moorage.faces.streaming import Stream, stream_send
-from moorage.faces.v1 import problems, roles
+from moorage.faces.v1 import authorization, problems
 from moorage.faces.v1.answers import Headers, answered, head_of, messages_of
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
@@ -148,7 +148,7 @@ class V1Face:
         headers, client = headers_of(scope), client_of(scope)
         caller, role = await self._let_in(headers, client, route)
         if not self._plain_agents:
-            roles.check_connection(caller, scope["scheme"], client)
+            authorization.check_connection(caller, scope["scheme"], client)
         if caller is not NOBODY:
             scope[CALLER] = caller
         query = query_parse(scope["query_string"], self._limits)
@@ -170,7 +170,7 @@ class V1Face:
             service=self._service,
             caller=caller,
             role=role,
-            project=roles.project_of(caller, role),
+            project=authorization.project_of(caller, role),
             request_id=request_id,
             headers=headers,
             variables=variables,
@@ -198,7 +198,7 @@ class V1Face:
                 "A valid token is required.",
                 headers=((b"www-authenticate", b"Bearer"),),
             )
-        return caller, roles.check_caller(caller, route)
+        return caller, authorization.check_caller(caller, route)
 
     def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> Awaitable[bytes]:
         if route.operation.content.bulk:

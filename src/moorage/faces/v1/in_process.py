@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from moorage.core.errors import Error
 from moorage.faces.delivery import Delivery
 from moorage.faces.native_api import RefusedError
-from moorage.faces.v1 import problems, roles
+from moorage.faces.v1 import authorization, problems
 from moorage.faces.v1.decoding import fitted, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
@@ -42,12 +42,12 @@ class InProcessApi:
         """Return the answer of an operation. Raises RefusedError."""
         request_id, route = request_id_new(), _ROUTES[operation]
         try:
-            role = roles.check_caller(caller, route)
+            role = authorization.check_caller(caller, route)
             request: Request[Any, Any] = Request(
                 service=self._service,
                 caller=caller,
                 role=role,
-                project=roles.project_of(caller, role),
+                project=authorization.project_of(caller, role),
                 request_id=request_id,
                 headers={},
                 variables=operation.named(variables),
@@ -72,7 +72,7 @@ class InProcessApi:
     def permits(self, caller: Caller, operation: Operation[Any]) -> bool:
         """Return whether the caller may call the operation."""
         try:
-            roles.check_caller(caller, _ROUTES[operation])
+            authorization.check_caller(caller, _ROUTES[operation])
         except ProblemError:
             return False
         return True

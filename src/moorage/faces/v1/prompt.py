@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from moorage.faces.path_table import Table, ends_of
-from moorage.faces.v1 import roles
+from moorage.faces.v1 import authorization
 from moorage.faces.v1.answers import answered, head_of, messages_of
 from moorage.faces.v1.decoding import plain_decode
 from moorage.faces.v1.routes import ROUTES
@@ -70,7 +70,7 @@ class PromptFace:
         if route.role is None or route.body is None or len(body) > self._limits.body_bytes_max:
             return None
         caller = recognized.caller
-        roles.check_caller(caller, route)
+        authorization.check_caller(caller, route)
         sent = plain_decode(body, route.body)
         if sent is None:
             return None
@@ -90,7 +90,7 @@ class PromptFace:
             if not still():
                 return None
             if not self._plain_agents:
-                roles.check_connection(request.caller, scheme, client)
+                authorization.check_connection(request.caller, scheme, client)
             answer = handler(request)
         except Exception:  # as above
             return None

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from moorage.core.admission import leases, lines
+from moorage.core.admission import leases, operator_actions
 from moorage.core.admission.compat import lease_proxy
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.lines import belongs
 from moorage.core.admission.model import Lease, State
+from moorage.core.admission.operator_actions import belongs
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -100,7 +100,7 @@ class Clear(AuditedUseCase[list[Lease]]):
 
     def decide(self, world: World, when: When) -> Changes:
         what, self.rows = self.what, []
-        changes, self.ended = lines.clear(
+        changes, self.ended = operator_actions.clear(
             world.admission,
             when.moment,
             when.wall,

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from msgspec import json, structs, to_builtins
 
-from moorage.core.admission import bounds, expiry, leases, lines, requests
+from moorage.core.admission import bounds, expiry, leases, operator_actions, requests
 from moorage.core.admission.bars import waits_until
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
@@ -446,7 +446,7 @@ class TicketMove(LeaseCase):
 
     def decide(self, world: World, when: When) -> Changes:
         before = world.admission.leases.get(self.lease)
-        changes, _ = lines.move(world.admission, self.lease, self.priority)
+        changes, _ = operator_actions.move(world.admission, self.lease, self.priority)
         _leave_moved(self, "lease.move", before, changes, when)
         return Changes(admission=changes)
 
@@ -457,7 +457,7 @@ class TicketForce(LeaseCase):
 
     def decide(self, world: World, when: When) -> Changes:
         before = world.admission.leases.get(self.lease)
-        changes, _ = lines.force(world.admission, when.moment, self.lease)
+        changes, _ = operator_actions.force(world.admission, when.moment, self.lease)
         _leave_moved(self, "lease.force", before, changes, when)
         return Changes(admission=changes)
 

@@ -18,7 +18,7 @@ from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, MAX_IN
 from moorage.core.texts import is_name
 from moorage.core.wildcards import is_entry
 from moorage.core.wishes import labels_of, wanted_of
-from moorage.faces.v1 import roles
+from moorage.faces.v1 import authorization
 from moorage.faces.v1.admission.slots import late_shown
 from moorage.faces.v1.routing import Handlers, Request, StatusAnswer
 from moorage.service.access.roles import Role, permits
@@ -65,11 +65,11 @@ async def create(
 ) -> StatusAnswer[wire.Lease]:
     """Request units."""
     wanted = request.body
-    roles.check_scope(request.scope, {need.pool for need in wanted.needs})
+    authorization.check_scope(request.scope, {need.pool for need in wanted.needs})
     if wanted.force and not request.governs:
-        roles.check_role(request.role, Role.OPERATOR, "force")
+        authorization.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
-        roles.check_role(request.role, Role.SERVICE, "allocations")
+        authorization.check_role(request.role, Role.SERVICE, "allocations")
     view = await request.service.admission.acquire(
         request_of(wanted, request.owner, attended=request.delivery.is_watched),
         by=request.actor,
@@ -89,7 +89,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     if request.governs and (asked.pool is None or asked.key_prefix is not None):
         owner = owner or request.owner
     if asked.pool is not None:
-        roles.check_scope(scope, [asked.pool])
+        authorization.check_scope(scope, [asked.pool])
     elif scope is not None and not request.governs:
         raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
     views, following, as_of = await request.service.admission.queries.leases(
@@ -116,7 +116,7 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     lease, wait = lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
     view = await admission.queries.lease(lease)
-    roles.check_scope(request.scope, _pools(view), every=False)
+    authorization.check_scope(request.scope, _pools(view), every=False)
     mine = _is_owner(request, view)
     if wait and not (mine or _operates(request)):
         raise Error(Code.HOLDER_MISMATCH, "Only the owner of a ticket or lease may wait for it.")
@@ -170,7 +170,7 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
     wanted, admission, lease = request.body, request.service.admission, await _lease(request)
     old = (await admission.queries.lease(lease)).lease
     if old.forced and not (old.forced_by_operator or request.governs):
-        roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
+        authorization.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
     case = LeaseRetry(
         lease,
         old.owner,
@@ -238,7 +238,7 @@ async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoke
         raise Error(Code.INVALID, f"{wanted.owner!r} is not an owner, or PROJECT/*.")
     own = not permits(Role.OPERATOR, request.role)
     if own and wanted.owner != request.owner:
-        roles.check_role(request.role, Role.OPERATOR, "ending what others own")
+        authorization.check_role(request.role, Role.OPERATOR, "ending what others own")
     if wanted.pool is not None:
         await service.admission.queries.pool(wanted.pool)  # raises if there is no such pool
     states = BOTH if wanted.state is None else (wanted.state,)
@@ -283,7 +283,7 @@ async def _lease(request: Request[Any, Any]) -> LeaseId:
     """
     lease = lease_id(request)
     if request.scope is not None:
-        roles.check_scope(
+        authorization.check_scope(
             request.scope, _pools(await request.service.admission.queries.lease(lease))
         )
     return lease

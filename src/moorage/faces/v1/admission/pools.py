@@ -7,7 +7,7 @@ from moorage.core.admission.model import Pacing, owner_queue_max
 from moorage.core.admission.requests import check_duration
 from moorage.core.clock import SECOND
 from moorage.core.limits import DETAIL_LENGTH_MAX
-from moorage.faces.v1 import roles
+from moorage.faces.v1 import authorization
 from moorage.faces.v1.admission.leases import lease_shown, shown_to
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut, spec_of
@@ -46,7 +46,7 @@ async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
 async def read(request: Request[None, None]) -> wire.Pool:
     """Return one pool."""
     name = request.variables["name"]
-    roles.check_scope(request.scope, [name])
+    authorization.check_scope(request.scope, [name])
     return pool_shown(await request.service.admission.queries.pool(name))
 
 
@@ -90,7 +90,7 @@ async def report(request: Request[None, ReportAsked]) -> PoolReport:
 async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
     """Return a pool with its leases and its line."""
     name, asked = request.variables["name"], request.parameters
-    roles.check_scope(request.scope, [name])
+    authorization.check_scope(request.scope, [name])
     check_limit(asked.leases)
     check_limit(asked.tickets)
     view = await request.service.admission.queries.contents(name, asked.leases, asked.tickets)

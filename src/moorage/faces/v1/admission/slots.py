@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.core.admission.owners import project_of
 from moorage.core.errors import Code, Error
-from moorage.faces.v1 import roles
+from moorage.faces.v1 import authorization
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission import slots
 from moorage.service.admission.slots import OwedView, SlotView
@@ -21,7 +21,7 @@ from moorage.wire.pages import PageAsked
 async def list_slots(request: Request[None, PageAsked]) -> wire.SlotPage:
     """Return a page of slots, by name; callers of a project see whole leases of it only."""
     asked, name, project = request.parameters, request.variables["name"], request.project
-    roles.check_scope(request.scope, [name])
+    authorization.check_scope(request.scope, [name])
     found, following = await request.service.admission.slots.page(name, asked.cursor, asked.limit)
     return wire.SlotPage(
         slots=[slot_shown(view, whole=_is_own(view, project)) for view in found], next=following

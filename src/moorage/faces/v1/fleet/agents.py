@@ -24,7 +24,7 @@ from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import ConsumerPlace, Start, unconfirmed
 from moorage.core.ids import AgentId, ConsumerId, ProviderId
-from moorage.faces.v1 import roles
+from moorage.faces.v1 import authorization
 from moorage.faces.v1.routing import Handlers, PromptRequest, Prompts, Request
 from moorage.service.access.roles import ScopedRole
 from moorage.service.fleet.agent_cases import AgentCase, AgentEnroll, AgentPut, AgentRoot
@@ -149,14 +149,14 @@ def agent_id(request: Request[Any, Any] | PromptRequest[Any]) -> AgentId:
     """Return the agent in the address. Raises ProblemError: 403, the token is for another one."""
     uuid = AgentId(uuid_of(request.variables["id"], "The id of an agent"))
     if request.scope is not None and request.scope.role is ScopedRole.AGENT:
-        roles.check_scope(request.scope, [uuid])
+        authorization.check_scope(request.scope, [uuid])
     return uuid
 
 
 async def enroll(request: Request[wire.EnrollRequest, None]) -> wire.Enrolled:
     """Create an agent that no operator has accepted yet, and a token for it."""
     wanted, uuid = request.body, agent_id(request)
-    roles.check_scope(request.scope, [wanted.group])
+    authorization.check_scope(request.scope, [wanted.group])
     service = request.service
     case = AgentEnroll(uuid, request.actor, wanted.group, wanted.labels)
     await service.transactor.submit(case)

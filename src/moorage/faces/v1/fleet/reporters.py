@@ -9,7 +9,7 @@ from moorage.core.fleet.reporters import Member
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.core.service_time import Moment
-from moorage.faces.v1 import roles
+from moorage.faces.v1 import authorization
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.ledger.providers import inventory_of
 from moorage.faces.v1.long_lists import members_of, misfit, parts_of
@@ -28,7 +28,7 @@ from moorage.wire.reporting import NodeOutcome, NodeOutcomes, NodeReported, Repo
 def group_of(request: Request[Any, Any]) -> str:
     """Return the group in the address. Raises ProblemError: 403, the token is for another one."""
     name = request.variables["name"]
-    roles.check_scope(request.scope, [name])
+    authorization.check_scope(request.scope, [name])
     return name
 
 
@@ -163,7 +163,7 @@ async def send(request: Request[bytes, None]) -> NodeOutcomes:
     pieces = Pieces(request.service.turns)
     parts = await parts_of(request.body, pieces, "nodes", _envelope)
     wanted = _envelope(parts.around)
-    roles.check_scope(request.scope, [wanted.group])
+    authorization.check_scope(request.scope, [wanted.group])
     nodes = ReportedNodes()
     async for node in members_of(request.body, parts, pieces, NodeReported, _node):
         nodes.add(node)  # before the next ones are in memory

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from moorage.faces.v1 import roles
+from moorage.faces.v1 import authorization
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Route
 from moorage.faces.web import Caller
@@ -278,17 +278,17 @@ def test_native_roles_of_policy_roles(
 ) -> None:
     """A caller's roles have the same meaning for all kinds of authentication."""
     caller = Caller("someone", project, frozenset(seen))
-    assert roles.role_of(caller) is role
-    assert roles.project_of(caller, role) == bound
+    assert authorization.role_of(caller) is role
+    assert authorization.project_of(caller, role) == bound
 
 
 def test_unknown_roles_have_no_rights() -> None:
     """A caller without a known role has no rights."""
-    assert roles.role_of(Caller("someone", "p", frozenset({"heat_stack_owner"}))) is None
+    assert authorization.role_of(Caller("someone", "p", frozenset({"heat_stack_owner"}))) is None
     foreign = frozenset({"admin"})
-    assert roles.role_of(Caller("someone", "p", foreign, foreign=foreign)) is None
+    assert authorization.role_of(Caller("someone", "p", foreign, foreign=foreign)) is None
     scope = Scope(ScopedRole.JANITOR, ("a",))
-    assert roles.role_of(Caller("someone", None, frozenset({"admin"}), scope=scope)) is None
+    assert authorization.role_of(Caller("someone", None, frozenset({"admin"}), scope=scope)) is None
 
 
 def test_the_ladder() -> None:

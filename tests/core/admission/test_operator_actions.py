@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.core.admission import leases, lines
+from moorage.core.admission import leases, operator_actions
 from moorage.core.admission.admit import order
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease
@@ -79,7 +79,7 @@ def test_a_move_back_is_decided_by_the_stored_line() -> None:
     world.pool("p", 1)
     for name in ("held", "a", "b", "c", "d"):
         world.ask(name)
-    changes, _ = lines.move(world.facts, LeaseId("a"), -5)
+    changes, _ = operator_actions.move(world.facts, LeaseId("a"), -5)
     ends = leases.release(world.facts, world.moment, world.wall, LeaseId("held"), Proof())
     changes.update(ends[0])
     world.do((changes, None))
@@ -107,7 +107,7 @@ def test_first_among_tickets_of_the_same_batch(world: World) -> None:
     facts = Facts(pools=world.facts.pools, leases=dict(world.facts.leases))
     world.ask("urgent", priority=9)
     facts.leases[LeaseId("urgent")] = world.lease("urgent")
-    changes, _ = lines.move(facts, LeaseId("c"), None)
+    changes, _ = operator_actions.move(facts, LeaseId("c"), None)
     moved = changes.leases[LeaseId("c")]
     assert moved is not None and moved.priority == 9, "it has asked earlier"
 
@@ -119,9 +119,9 @@ def test_first_after_it_was_lowered_in_the_same_batch(world: World) -> None:
     """
     stored = world.lease("a")
     facts = Facts(pools=world.facts.pools, leases={stored.id: stored}, heads={"p": order(stored)})
-    lowered, _ = lines.move(facts, LeaseId("a"), -1)
+    lowered, _ = operator_actions.move(facts, LeaseId("a"), -1)
     facts.apply(lowered)
-    changes, _ = lines.move(facts, LeaseId("a"), None)
+    changes, _ = operator_actions.move(facts, LeaseId("a"), None)
     lowered.update(changes)
     world.do((lowered, None))
     assert line(world) == ["a", "b", "c"]
