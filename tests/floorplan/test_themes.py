@@ -2,18 +2,22 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from shutil import copy
+
+from moorage.client.run.process.starters import SeenProcess, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES = 75
 """How long CI may take on a new machine."""
 
-MAKEFILE = """\
+INTERRUPTED = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
+MAKEFILE = f"""\
 good:
-\t@echo from the good one
+\t@echo from the good one; {sys.executable} -c '{INTERRUPTED}'
 late:
-\t@echo before; sleep 60 & sleep 60
+\t@echo before; sleep 60 & echo $$! > child; sleep 60
 bad:
 \t@false
 """
@@ -37,7 +41,7 @@ def test_every_theme_has_a_budget() -> None:
 
 
 def test_a_late_theme_fails(tmp_path: Path) -> None:
-    """Also one that would never end; what runs after it still runs."""
+    """Also one that would never end; what runs after it still runs, and can be interrupted."""
     for folder in ("scripts", ".ci"):
         (tmp_path / folder).mkdir()
     copy(ROOT / "scripts/themes", tmp_path / "scripts/themes")
@@ -57,6 +61,9 @@ def test_a_late_theme_fails(tmp_path: Path) -> None:
         "theme: bad failed",
         "theme: good passed",
     ]
-    assert {"before", "from the good one"} <= set(done.stdout.splitlines())
+    said = done.stdout.splitlines()
+    assert {"before", "from the good one", "default_int_handler"} <= set(said)
+    left = SeenProcess(int((tmp_path / "child").read_text()), None)
+    assert not is_alive(left), "what it left behind"
     passed = subprocess.run(["scripts/themes", "good"], cwd=tmp_path, check=False)
     assert passed.returncode == 0, "the control"
