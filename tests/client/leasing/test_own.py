@@ -10,8 +10,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from moorage.client import AsyncClient, Client, Holding, NotGrantedError, UnreachableError
-from moorage.client.run.api_types import LeaseRequest
+from moorage.client import (
+    AsyncClient,
+    Client,
+    Holding,
+    NotGrantedError,
+    RefusedError,
+    UnreachableError,
+)
+from moorage.client.run.api_types import LeaseRequest, StrangeAnswerError
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.nesting import OwnLeases, check_own
 from moorage.client.transport import Transport
@@ -140,15 +147,15 @@ def test_another_thread(client: Client, caplog: pytest.LogCaptureFixture) -> Non
 
 
 class Failing(Leases):
-    """Calls of which one about a pool gets no answer."""
+    """Calls of which the first one about a pool fails."""
 
-    failed = False
+    failure: Exception | None = UnreachableError("timed out")
 
     def units_of(self, pool: str) -> tuple[int, int | None]:
         """Fail once."""
-        if not self.failed:
-            self.failed = True
-            raise UnreachableError("timed out")
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
         return super().units_of(pool)
 
 
@@ -164,6 +171,28 @@ def test_a_lost_answer(served: tuple[str, str], client: Client) -> None:
         assert check_own(*asked, own, told.append)
         (line,) = told
         assert f"your own lease {outer.id} holds" in line
+        client.admission.release(ticket.id)
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_done"),
+    [
+        (StrangeAnswerError("no number of units"), True),
+        *((RefusedError(status, "c", f"{status}", "-"), True) for status in (400, 403)),
+        *((RefusedError(status, "c", f"{status}", "-"), False) for status in (429, 503)),
+    ],
+    ids=str,
+)
+def test_a_refusal_is_final(
+    served: tuple[str, str], client: Client, failure: Exception, is_done: bool
+) -> None:
+    """A server that would refuse again is not asked again before every wait."""
+    pool, failing = pool_made(client, "own/refused"), Failing(Transport(*served))
+    failing.failure = failure
+    with client.lease(pool, about=False):
+        ticket = client.admission.ask(LeaseWanted(needs=[NeedWanted(pool=pool)], key=str(failure)))
+        asked = (failing, LeaseRequest(needs=((pool, 1),)), failing.look(ticket.id))
+        assert check_own(*asked, OwnLeases([]), print) is is_done
         client.admission.release(ticket.id)
 
 

@@ -91,7 +91,9 @@ def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]
 def check_own(
     leases: Leases, wish: LeaseRequest, ticket: Lease, own: OwnLeases, tell: Callable[[str], None]
 ) -> bool:
-    """Check whether a ticket waits for own leases; return False if the server did not tell.
+    """Check whether a ticket waits for own leases; return False if asking again may tell more.
+
+    Advisory: other errors of the server are ignored.
 
     Args:
         leases: calls the server.
@@ -106,8 +108,12 @@ def check_own(
         around = _granted(leases, own.around)
         for pool, units in wish.needs:
             _check_pool(leases, pool, units, ticket, around, own, tell)
-    except (UnreachableError, RefusedError, StrangeAnswerError):
+    except UnreachableError:
         return False
+    except RefusedError as refusal:
+        return refusal.status < 500 and refusal.status != 429 and not refusal.token_may_change
+    except StrangeAnswerError:
+        return True
     return True
 
 

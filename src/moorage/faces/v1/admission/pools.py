@@ -1,7 +1,8 @@
 """Pools: create, change, pause, read; what is in them."""
 
 from collections.abc import Iterable
-from typing import Any
+
+from msgspec import structs
 
 from moorage.core.admission.model import Pacing, owner_queue_max
 from moorage.core.admission.requests import check_duration
@@ -16,6 +17,7 @@ from moorage.service.pages import check_limit
 from moorage.service.values import (
     check_text,
     microseconds,
+    seconds_of,
     time_of,
     time_or_none,
 )
@@ -121,7 +123,10 @@ HANDLERS: Handlers = {
 def pool_shown(view: PoolView) -> wire.Pool:
     """Convert a pool to its wire form."""
     pool, spec, figures = view.pool, view.pool.spec, view.figures
-    members = {name: _member_shown(name, getattr(spec, name)) for name in spec.__struct_fields__}
+    members = structs.asdict(spec)
+    members |= {name: seconds_of(members[name]) for name in wire.DURATIONS}
+    members["pacing"] = None if spec.pacing is None else pacing_shown(spec.pacing)
+    members["askers"] = None if spec.askers is None else [*spec.askers]
     if spec.per_member is not None:
         members["limit"] = None
     return wire.Pool(
@@ -144,17 +149,6 @@ def pool_shown(view: PoolView) -> wire.Pool:
         updated_at=time_of(pool.updated_at),
         owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
     )
-
-
-def _member_shown(name: str, value: Any) -> Any:
-    """Convert a member of a pool's specification to its wire form."""
-    if value is None:
-        return None
-    if name in wire.DURATIONS:
-        return value / SECOND
-    if name == "pacing":
-        return pacing_shown(value)
-    return [*value] if name == "askers" else value
 
 
 def pacing_shown(pacing: Pacing) -> wire.Pacing:
