@@ -104,6 +104,30 @@ def test_a_held_slot_is_drained_and_goes(native: Native) -> None:
     assert slots(native) == {}
 
 
+def test_changes_of_slots_leave_audit_rows(native: Native) -> None:
+    """Each change of slots is recorded, with the slots and what an operator changed of them."""
+    pool_with(native, a="us")
+    labels = {"region": "eu"}
+    native.ask("PUT", f"{POOL}:slots/a/labels", {"labels": labels})
+    native.ask("POST", f"{POOL}:slots/a/drain", {"keep": True, "reason": "disk"})
+    native.ask("POST", f"{POOL}:slots/a/resume")
+    native.ask("DELETE", f"{POOL}:slots/a")
+    rows = native.ask("GET", "/v1/audit?limit=5").body["entries"]
+    assert [row["action"].removeprefix("slot.") for row in rows] == [
+        *("remove", "resume", "drain", "label", "add")
+    ]
+    assert [row["target"] for row in rows] == ["clusters/aws/a"] * 4 + ["clusters/aws"]
+    free = {"labels": labels, "owner": "", "drain": None, "reason": ""}
+    drained = {**free, "drain": "stays", "reason": "disk"}
+    assert [(row["before"], row["after"]) for row in rows] == [
+        (free, None),
+        (drained, free),
+        (free, drained),
+        ({**free, "labels": {"region": "us"}}, free),
+        (None, {"slots": ["a"], "labels": {"region": "us"}}),
+    ]
+
+
 SUFFIXES = ("", "/slots", "/slots/a", "/a/drain")
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moorage.core.admission import late_releases
-from moorage.core.admission import slot_changes as slot_changes
+from moorage.core.admission import late_releases, slot_changes
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Lease, Pool, Slot
@@ -150,7 +149,7 @@ class SlotsAdd(AuditedUseCase[None]):
     def decide(self, world: World, when: When) -> Changes:
         made = slot_changes.add(world.admission, when.wall, self.pool, self.names, self.labels)
         names = sorted(name for _, name in made.slots)
-        after = {"changes": names, "labels": self.labels}
+        after = {"slots": names, "labels": self.labels}
         row = audit_entry(when.wall, self.by, "slot.add", self.pool, None, after)
         self.rows = [row] if names else []
         return Changes(admission=made)
