@@ -3,10 +3,16 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from moorage.core.clock import SECOND
+from moorage.core.admission.model import Need
+from moorage.core.admission.requests import LeaseRequest
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
+from moorage.core.ids import ConsumerId, LeaseId, ProviderId
+from moorage.service.admission.lease_cases import digest_of
 from moorage.service.admission.service import Admission
+from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from tests.service.pools import (
     MINUTE,
     ask,
@@ -23,6 +29,68 @@ from tests.support import cluster
 FIRST = {"host": "a", "pid": "1", "user": "x", "command": "make", "job": "1", "build": "http://x"}
 SECOND_TRY = {"host": "b", "pid": "2"}
 JOB = {"job": "4711", "host": "runner-7"}
+
+REQUEST = LeaseRequest("alice", "k", (Need("p", 1),), labels={"team": "t", "site": "s"})
+
+
+def taking(*classes: str) -> str:
+    """Return allocations as they are stored: one unit of each class, in this order."""
+    amounts = {ProviderId("r"): dict.fromkeys(classes, 1)}
+    return text_of(LeaseAllocations(ConsumerId("c"), amounts, "shop", "alice"))
+
+
+OTHER = {
+    "owner": "bob",
+    "needs": (Need("p", 1, wanted="region=eu"),),
+    "ttl": 1,
+    "hold": 1,
+    "priority": 1,
+    "labels": {"team": "t"},
+    "patience": 1,
+    "forced": True,
+    "pull": True,
+    "allocations": taking("VCPU"),
+}
+"""What makes another request of `REQUEST`."""
+
+SAME = {
+    "key": "other",
+    "reopen": True,
+    "attended": True,
+    "heard_until": Instant(1),
+    "roles": frozenset({"admin"}),
+    "id": LeaseId("i"),
+    "digest": "d",
+}
+"""What does not: it says how the request was sent, or what has become of it."""
+
+
+def test_what_makes_another_request() -> None:
+    """Each member of a request counts for its digest, or is known not to count."""
+    assert {*OTHER, *SAME} == {*LeaseRequest.__struct_fields__}
+    digest = digest_of(REQUEST)
+    others = {digest_of(structs.replace(REQUEST, **{name: one})) for name, one in OTHER.items()}
+    assert len(others - {digest}) == len(OTHER)
+    assert {digest_of(structs.replace(REQUEST, **{name: one})) for name, one in SAME.items()} == {
+        digest
+    }
+
+
+def test_the_order_of_members_makes_no_other_request() -> None:
+    """Labels and allocations are objects, whose members have no order."""
+    turned = structs.replace(REQUEST, labels={"site": "s", "team": "t"})
+    assert digest_of(turned) == digest_of(REQUEST)
+    one, other = (
+        structs.replace(REQUEST, allocations=taking(*classes))
+        for classes in (("DISK_GB", "VCPU"), ("VCPU", "DISK_GB"))
+    )
+    assert digest_of(one) == digest_of(other)
+
+
+def test_digests_do_not_change() -> None:
+    """Digests are stored with leases, and processes of other releases compare them."""
+    whole = structs.replace(REQUEST, **OTHER)
+    assert [digest_of(one)[:12] for one in (REQUEST, whole)] == ["6c21acdbab61", "123d3d9fcfea"]
 
 
 def test_another_process_continues_an_attempt(tmp_path: Path) -> None:

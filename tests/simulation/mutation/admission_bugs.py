@@ -158,8 +158,8 @@ ADMISSION_BUGS = (
         "I9",
         "a key is used for another request",
         f"{CORE}/requests.py",
-        "if known is not None and facts.leases[known].digest not in digests:",
-        "if known is not None and not digests:",
+        "if known is not None and facts.leases[known].digest != request.digest:",
+        "if known is not None and not request.digest:",
     ),
     Bug(
         "I9",

@@ -43,7 +43,7 @@ def expected(
 
     `gone`: its holder is known to be gone, so it has not released the name, and never will.
     """
-    if lease.owner != LEASE_PROXY or not _is_known(lease) or cause in RETURNED or gone:
+    if lease.owner != LEASE_PROXY or is_unconfirmed(lease) or cause in RETURNED or gone:
         return slot.late
     before: tuple[LateRelease, ...] = owed(slot, at)
     group: tuple[LeaseId, ...] = (lease.id,)
@@ -51,11 +51,6 @@ def expected(
         group = (*slot.doubtful[: CANDIDATES_MAX - 1], lease.id)
         before = _of_group(before, group)
     return (*before, LateRelease(Instant(at + LATE), group))[-LATE_MAX:]
-
-
-def _is_known(lease: Lease) -> bool:
-    """Does the caller know of a lease? One with a TTL was not confirmed by an older release."""
-    return lease.ttl is None and not is_unconfirmed(lease)
 
 
 def taken(slot: Slot, lease: Lease | None, at: Instant) -> Slot | None:
@@ -69,7 +64,7 @@ def taken(slot: Slot, lease: Lease | None, at: Instant) -> Slot | None:
         return None
     named = (*slot.doubtful, *(key for one in current for key in one.leases))
     group = tuple(dict.fromkeys(named))[:CANDIDATES_MAX]
-    shares = lease is not None and lease.owner == LEASE_PROXY and _is_known(lease)
+    shares = lease is not None and lease.owner == LEASE_PROXY and not is_unconfirmed(lease)
     late = _of_group(current[1:], group)
     return structs.replace(slot, late=late, doubtful=group if shares else ())
 

@@ -106,7 +106,7 @@ def _bound(draft: Draft, slot: Slot) -> None:
     lease = None if slot.lease is None else draft.facts.leases[slot.lease]
     if lease is None or lease.owner != LEASE_PROXY or is_unconfirmed(lease):
         return
-    if lease.ttl is None and not lease.hold_until:
+    if not lease.hold_until:
         draft.put(structs.replace(lease, hold_until=Instant(draft.moment.at + LATE)))
 
 
