@@ -61,7 +61,8 @@ class InProcessApi:
         except (Error, ProblemError, RefusalError) as error:
             raise _refused(error) from None
         except Exception:
-            log.exception("%s %s failed", request_id, operation)
+            method, address = operation.method, operation.address(*variables)
+            log.exception("%s %s %s failed", request_id, method, address)
             raise RefusedError(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 problems.INTERNAL,
