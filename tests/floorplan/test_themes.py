@@ -1,5 +1,6 @@
 """Each theme of CI has a budget; one that exceeds it is stopped and fails, and the others run."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,9 +10,6 @@ from shutil import copy
 from moorage.client.run.process.starters import SeenProcess, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
-MINUTES = 75
-"""How long CI may take on a new machine."""
-
 INTERRUPTED = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
 MAKEFILE = f"""\
 good:
@@ -31,13 +29,12 @@ def budgets() -> dict[str, int]:
 
 
 def test_every_theme_has_a_budget() -> None:
-    """All that CI runs, and nothing else; together they fit into its time."""
+    """All that CI runs, and nothing else."""
     (run,) = re.findall(r"^scripts/themes (.*?) \|", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     (e2e,) = re.findall(r"^E2E := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     themes = [*run.split(), *e2e.split()]
     themes.remove("e2e")
     assert sorted(themes) == sorted(budgets())
-    assert sum(budgets().values()) <= MINUTES * 60
 
 
 def test_a_late_theme_fails(tmp_path: Path) -> None:
@@ -65,5 +62,16 @@ def test_a_late_theme_fails(tmp_path: Path) -> None:
     assert {"before", "from the good one", "default_int_handler"} <= set(said)
     left = SeenProcess(int((tmp_path / "child").read_text()), None)
     assert not is_alive(left), "what it left behind"
+    late = {**os.environ, "THEMES_UNTIL": "1"}
+    done = subprocess.run(
+        ["scripts/themes", "good"],
+        cwd=tmp_path,
+        env=late,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "good did not run: there was no time left" in done.stdout
     passed = subprocess.run(["scripts/themes", "good"], cwd=tmp_path, check=False)
     assert passed.returncode == 0, "the control"
