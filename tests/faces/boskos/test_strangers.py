@@ -171,8 +171,7 @@ def test_addresses_need_authentication(tmp_path: Path) -> None:
         load({**anywhere, "insecure_noauth2": True}, {})
     with pytest.raises(ConfigError, match="add --insecure-noauth2"):
         load({"listen": "0.0.0.0:0", "auth": "noauth2", "insecure_boskos": True}, {})
-    for permitted in ({"insecure_boskos": True}, {"insecure": True}):
-        load({**anywhere, **permitted}, {})
+    load({**anywhere, "insecure_boskos": True}, {})
     load({**anywhere, "boskos_password_file": str(file)}, {})
     with pytest.raises(ConfigError, match="boskos_password_file: needs boskos_listen"):
         load({"boskos_password_file": str(file)}, {})
