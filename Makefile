@@ -212,7 +212,7 @@ soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, 
 		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/integrations tests/store | grep -v test_loop) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (10 minutes)
-	$(BIN)/python -m tests.simulation.mutation.mutants
+	MOORAGE_SEEDS=all $(BIN)/python -m tests.simulation.mutation.mutants
 
 format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format $(SOURCES)

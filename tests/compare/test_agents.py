@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.compare.runs import Task, Totals, play
 from tests.support.agents.proxy import ALL, NOTHING
+
+pytestmark = pytest.mark.thorough
 
 SEED = "1"
 REQUESTS = 200

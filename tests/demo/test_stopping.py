@@ -11,6 +11,8 @@ import pytest
 
 from tests.demo.running import BUILDING, PLAYING, SECONDS, example, line_of, started
 
+pytestmark = pytest.mark.thorough
+
 STOP_SECONDS = 2.0
 """How long a reader waits after Ctrl-C."""
 

@@ -16,6 +16,8 @@ from moorage.integrations.sockets import bound
 from moorage.integrations.web_server import served
 from tests.support.certificates import certificate
 
+pytestmark = pytest.mark.thorough
+
 MOST = 8
 SECONDS = 30.0
 OPEN: list[asyncio.StreamWriter] = []

@@ -8,10 +8,14 @@ from functools import _lru_cache_wrapper
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from moorage.core.admission.requests import Proof
 from moorage.service.admission.lease_cases import LeaseRelease
 from tests.service.pools import ask, pool_delete, pool_put, spec, wish, with_manual_clock
 from tests.service.running import TESTER, Running
+
+pytestmark = pytest.mark.thorough
 
 POOLS = 150
 LEASES = 80

@@ -5,13 +5,13 @@ runs far more of them.
 """
 
 import asyncio
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from hypothesis.strategies import DataObject
@@ -30,8 +30,10 @@ from tests.simulation.commands import CLASSES, CONSUMERS, FOCUSES, PROVIDERS, TR
 from tests.simulation.follower import Follower
 from tests.simulation.model import Model
 from tests.support import cluster
+from tests.support.seeds import SOAK, portion
 
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
+pytestmark = pytest.mark.played_in_part
+
 GROUP_MAX = 12
 
 
@@ -236,7 +238,7 @@ class PostgresLedgerMachine(LedgerMachine):
 def bounds(examples: int) -> settings:
     """Return how far to go: ten times as far when soaking. Hypothesis remembers all of it."""
     return settings(
-        max_examples=5 * examples if SOAK else examples,
+        max_examples=portion(5 * examples if SOAK else examples),
         stateful_step_count=60 if SOAK else 30,
         deadline=None,
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
@@ -244,8 +246,8 @@ def bounds(examples: int) -> settings:
     )
 
 
-LedgerMachine.TestCase.settings = bounds(200)
-PostgresLedgerMachine.TestCase.settings = bounds(30)
+LedgerMachine.TestCase.settings = bounds(240)
+PostgresLedgerMachine.TestCase.settings = bounds(40)
 TestLedger = LedgerMachine.TestCase
 TestLedger.__doc__ = """No sequence of commands makes the service and the naive model differ."""
 TestLedgerOnPostgres = PostgresLedgerMachine.TestCase

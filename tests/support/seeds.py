@@ -28,9 +28,10 @@ Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 
 def lane() -> tuple[str, int]:
     """Return what is played, and the number of the share. Raises pytest.UsageError."""
-    what, _, turn = os.environ[LANES].partition(":")
+    asked = os.environ.get(LANES, "all:0")
+    what, _, turn = asked.partition(":")
     if what not in ("share", "rest", "all") or turn not in map(str, range(SHARES)):
-        raise pytest.UsageError(f"{LANES} must be share, rest or all, not {os.environ[LANES]!r}")
+        raise pytest.UsageError(f"{LANES} must be share, rest or all, not {asked!r}")
     return what, int(turn)
 
 

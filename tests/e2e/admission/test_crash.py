@@ -28,6 +28,8 @@ from tests.e2e.support.peer import NoAnswer, Peer, differences
 from tests.e2e.support.server import Server, serve
 from tests.support import cluster
 
+pytestmark = pytest.mark.thorough
+
 KILLS = 4
 CLIENTS = 24
 GRANTS_PER_ROUND = 50

@@ -24,6 +24,8 @@ from tests.e2e.support.agent_machine import AgentMachine, agent_machine
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.machine import AGENT, ELIGIBLE, NUMA0, PAGES, Machine
 
+pytestmark = pytest.mark.thorough
+
 FAILED = "MoorageReservoirFailed"
 SHORT = "MoorageReservoirShort"
 FAILURES = "MoorageAgentFailures"

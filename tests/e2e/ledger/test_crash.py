@@ -18,6 +18,8 @@ from tests.e2e.support.peer import NoAnswer, Peer, differences
 from tests.e2e.support.server import Server, serve
 from tests.support import cluster
 
+pytestmark = pytest.mark.thorough
+
 KILLS = 10 * (5 if os.environ.get("MOORAGE_SOAK") else 1)
 CLIENTS = 64
 PROVIDERS = [f"{n:08d}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(6)]

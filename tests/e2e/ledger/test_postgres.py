@@ -18,6 +18,8 @@ from tests.e2e.support.peer import NoAnswer, Peer, differences
 from tests.e2e.support.server import serve
 from tests.support.cluster import Cluster
 
+pytestmark = pytest.mark.thorough
+
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 PAIRS = 10_000 if SOAK else 2_000
 RESTARTS = 10

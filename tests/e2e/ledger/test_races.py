@@ -18,6 +18,8 @@ from tests.e2e.support.peer import Answer, Peer, differences
 from tests.e2e.support.server import MOORAGE, serve
 from tests.support import cluster
 
+pytestmark = pytest.mark.thorough
+
 ROUNDS = 100
 CLAIMERS = 8
 

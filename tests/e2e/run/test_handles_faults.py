@@ -17,6 +17,8 @@ from tests.e2e.run.test_run import WAITING
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
 from tests.e2e.support.relay import Relay
 
+pytestmark = pytest.mark.thorough
+
 ONCE = ("--unreachable-after", "0", "--release-timeout", "0")
 """A command that loses an answer fails at once."""
 

@@ -27,6 +27,8 @@ from tests.e2e.support.relay import Relay
 from tests.e2e.support.server import serve
 from tests.support import cluster
 
+pytestmark = pytest.mark.thorough
+
 TOKEN = "admin"
 LIMIT = 4
 TTL = 10.0

@@ -31,7 +31,7 @@ STRIDES = {1: 1, 2: 1} if os.environ.get("MOORAGE_SOAK") else {1: 8, 2: 40}
 END = 3_000.0
 
 
-pytestmark = pytest.mark.usefixtures("quiet")
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.thorough]
 
 
 class KillingNet(Net):

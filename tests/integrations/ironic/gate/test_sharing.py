@@ -22,6 +22,8 @@ from tests.integrations.ironic.gate.test_limit import play
 from tests.integrations.ironic.gate.world import World
 from tests.support.ironic_double.server import IronicDouble
 
+pytestmark = pytest.mark.thorough
+
 FLOOD = 1_600
 """More than the gate has connections to Moorage."""
 

@@ -13,9 +13,13 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from time import monotonic
 
+import pytest
+
 from moorage.wire.rendezvous import owner
 from moorage.wire.reporting import PinsWanted
 from tests.integrations.ironic.report.world import CLASS, GROUP, TTL, World, played, whole
+
+pytestmark = pytest.mark.thorough
 
 NODES = 300
 MEMBERS = ("a", "b", "c")

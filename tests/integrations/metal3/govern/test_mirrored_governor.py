@@ -32,6 +32,8 @@ from tests.support.kubernetes_client import Kubernetes, host, hosts_in
 from tests.support.kubernetes_double.access import ADMIN, service_account
 from tests.support.kubernetes_double.server import KubernetesDouble
 
+pytestmark = pytest.mark.thorough
+
 LIST = ("list", "baremetalhosts")
 
 

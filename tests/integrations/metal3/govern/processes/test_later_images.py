@@ -12,6 +12,8 @@ from tests.integrations.metal3.govern.processes.test_rules_file import SMALL, bu
 from tests.integrations.metal3.govern.processes.world import ALL, World
 from tests.support.kubernetes_client import host
 
+pytestmark = pytest.mark.thorough
+
 RULES = """
 [[rule]]
 pool = "looks"

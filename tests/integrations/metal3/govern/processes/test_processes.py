@@ -6,9 +6,13 @@ import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.integrations.metal3.govern.processes.world import ALL, POOL, WEBHOOKS, World
 from tests.support.bmo_double.hosts import PAUSED, annotations
 from tests.support.kubernetes_client import host
+
+pytestmark = pytest.mark.thorough
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 HOSTS, LIMIT = (20, 2) if SOAK else (5, 2)
