@@ -117,6 +117,12 @@ def test_tests_do_not_sleep() -> None:
     assert complaints(tidy.sleeps, sources("tests")) == []
 
 
+def _has_files(path: Path) -> bool:
+    """Is this a folder, and not only what compiled files of a moved one have left?"""
+    files = (found for found in path.rglob("*") if found.is_file())
+    return path.is_dir() and any("__pycache__" not in found.parts for found in files)
+
+
 def test_every_package_has_a_door_sign() -> None:
     """Each package's docstring names everything in its folder, and nothing else."""
     found: list[str] = []
@@ -124,7 +130,7 @@ def test_every_package_has_a_door_sign() -> None:
         folder = (ROOT / source.path).parent
         if source.path.endswith("/__init__.py"):
             beside = {path.name for path in folder.glob("*.py")}
-            beside |= {f"{path.name}/" for path in folder.iterdir() if path.is_dir()}
+            beside |= {f"{path.name}/" for path in folder.iterdir() if _has_files(path)}
             found += tidy.door_sign(source, beside)
         else:
             assert (folder / "__init__.py").exists(), f"{source.path}: in no package"
