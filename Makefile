@@ -39,8 +39,9 @@ CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
 E2E := docs osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations
-# What `make quick` runs.
-QUICK := tests/core tests/faces tests/store -m 'not played_in_part' -k 'not postgres'
+# What `make quick` runs: not what starts a server for each test, or a PostgreSQL.
+QUICK := tests/core tests/store tests/faces --ignore=tests/faces/dashboard --ignore=tests/faces/boskos --ignore=tests/faces/leaseproxy \
+	-m 'not played_in_part' -k 'not postgres and not machine'
 # Two at a time, and all tests of an orchestrator in one process, which starts it once.
 ORCHESTRATED := $(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q tests/orchestrators
 # Runs a command with a PostgreSQL in a folder.
@@ -85,13 +86,13 @@ ironic: $(IRONIC_VENV)/stamp ## Start a real OpenStack Ironic with 50 fake nodes
 gated-ironic: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp ## Start a real Ironic with 50 fake nodes behind the gate, 5 busy at once (ARGS="--help")
 	@exec $(BIN)/python -m tests.gate.serve --moorage $(BIN)/moorage $(ARGS)
 
-test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 12 minutes)
+test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run all tests, then the functional suite of OpenStack Placement (about 15 minutes)
 	@failed=0; \
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS) || failed=1; \
 	$(MAKE) --no-print-directory conformance-sqlite || failed=1; \
 	exit $$failed
 
-quick: $(VENV)/dev.stamp ## Run the tests that tell most in a minute: rules, stores on SQLite, faces
+quick: $(VENV)/dev.stamp ## Run what tells most in little time: rules, stores on SQLite, APIs
 	$(PYTEST) -q -n $(WORKERS) --dist worksteal $(QUICK) $(ARGS)
 
 thorough: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run what `make test` leaves out: the other seeds, the suite on PostgreSQL and with agents
