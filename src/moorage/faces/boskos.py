@@ -47,6 +47,11 @@ from moorage.service.admission.confirmations import Confirmations
 from moorage.service.compat.boskos import Boskos
 from moorage.service.compat.boskos_cases import Release, Reset, Update
 
+log = logging.getLogger("moorage.boskos")
+
+ROLE = "boskos"
+"""Role of all callers in audit rows."""
+
 STATUSES = {
     Code.NO_CAPACITY: 404,
     Code.POOL_UNKNOWN: 404,
@@ -138,16 +143,8 @@ class Request(Struct, frozen=True):
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def _only_post(request: Request, path: str) -> Response | None:
-    if request.method == "POST":
-        return None
-    return refusal(405, f"Method {request.method}, {path} only accepts POST.")
-
-
 async def acquire(request: Request) -> Response:
     """Acquire a resource of a type; the refusal asks the client to retry."""
-    if wrong := _only_post(request, "/acquire"):
-        return wrong
     kind, state, dest, owner = map(request.get, ("type", "state", "dest", "owner"))
     if not (kind and state and dest and owner):
         return refusal(
@@ -187,8 +184,6 @@ def _tell(request: Request, slots: Iterable[Slot]) -> None:
 
 async def acquire_by_state(request: Request) -> Response:
     """Acquire resources by name."""
-    if wrong := _only_post(request, "/acquire"):
-        return wrong
     state, dest, owner, names = map(request.get, ("state", "dest", "owner", "names"))
     if not (state and dest and owner and names):
         return refusal(
@@ -215,8 +210,6 @@ async def acquire_by_state(request: Request) -> Response:
 
 async def release(request: Request) -> Response:
     """Release a resource."""
-    if wrong := _only_post(request, "/release"):
-        return wrong
     name, dest, owner = map(request.get, ("name", "dest", "owner"))
     if not (name and dest and owner):
         return refusal(
@@ -235,8 +228,6 @@ async def release(request: Request) -> Response:
 
 async def update(request: Request) -> Response:
     """Renew a resource and store user data."""
-    if wrong := _only_post(request, "/update"):
-        return wrong
     name, owner, state = map(request.get, ("name", "owner", "state"))
     if not (name and owner and state):
         return refusal(
@@ -261,8 +252,6 @@ async def update(request: Request) -> Response:
 
 async def reset(request: Request) -> Response:
     """Take away resources that their owners have not renewed for too long."""
-    if wrong := _only_post(request, "/reset"):
-        return wrong
     kind, state, expire, dest = map(request.get, ("type", "state", "expire", "dest"))
     if not (kind and state and expire and dest):
         return refusal(
@@ -307,10 +296,14 @@ HANDLERS: dict[str, Handler] = {
 """Handlers by path. Every other path is answered 200 with an empty body."""
 
 
-ROLE = "boskos"
-"""Role of all callers in audit rows."""
-
-log = logging.getLogger("moorage.boskos")
+ONLY_POST = {
+    "/acquire": "/acquire",
+    "/acquirebystate": "/acquire",
+    "/release": "/release",
+    "/update": "/update",
+    "/reset": "/reset",
+}
+"""Paths that take POST only, and what their refusals call them: the second one as in Boskos."""
 
 
 class BoskosFace:
@@ -370,6 +363,8 @@ class BoskosFace:
                 Actor(self._passwords.caller(scope), None, ROLE),
                 delivery,
             )
+            if method != "POST" and (named := ONLY_POST.get(path)) is not None:
+                return refusal(405, f"Method {method}, {named} only accepts POST.")
             return await handler(request)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
