@@ -74,6 +74,13 @@ class RefusedError(MoorageError):
         self.request_id = request_id
         self.oldest = oldest
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same request may succeed later: the server fails, or has too much to do."""
+        return self.status >= 500 or self.status == TOO_MANY
+
+
+TOO_MANY = 429
 
 CONFIRMS = "Moorage-Confirms"
 """The header of a request whose sender will renew a lease of which the answer tells. Without it, a

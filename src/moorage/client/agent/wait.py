@@ -29,7 +29,6 @@ PAUSE_SECONDS = 1.0
 PAUSE_SECONDS_MAX = 10.0
 
 STALE_BOOT = "stale_boot"
-TOO_MANY = 429
 NO_PLACE = (NOT_FOUND, 409, 410)
 """Statuses of refusals: the consumer has no place here, or this machine is another one by now."""
 
@@ -123,8 +122,7 @@ def _verdict(ask: Callable[[float], StartAnswer], wait: float) -> Verdict:
 
 
 def _refused(refusal: RefusedError) -> Verdict:
-    busy = refusal.status >= 500 or refusal.status == TOO_MANY
-    if busy or (refusal.status == NOT_FOUND and refusal.code in UNROUTED):
+    if refusal.is_temporary or (refusal.status == NOT_FOUND and refusal.code in UNROUTED):
         return Verdict(UNREACHABLE, str(refusal), False, refusal.retry_after or 0.0)
     if refusal.code == STALE_BOOT:
         # Early in a boot the agent has not registered it yet.

@@ -111,7 +111,7 @@ def check_own(
     except UnreachableError:
         return False
     except RefusedError as refusal:
-        return refusal.status < 500 and refusal.status != 429 and not refusal.token_may_change
+        return not (refusal.is_temporary or refusal.token_may_change)
     except StrangeAnswerError:
         return True
     return True

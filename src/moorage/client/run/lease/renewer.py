@@ -185,7 +185,7 @@ class Renewer:
                     self._ended(str(refusal), sent)
                     self._wake()
                     return
-                if refusal.status < 500 and refusal.status != 429:
+                if not refusal.is_temporary:
                     return
             except FAILURES:
                 pass  # the renewals report it
@@ -285,4 +285,4 @@ def _tried(call: Callable[[float], object], seconds: float) -> Exception | None:
 
 def _final(trouble: Exception) -> bool:
     """Return whether a retry would give the same answer."""
-    return isinstance(trouble, RefusedError) and trouble.status < 500 and trouble.status != 429
+    return isinstance(trouble, RefusedError) and not trouble.is_temporary
