@@ -16,7 +16,7 @@ from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.faces.web import Caller, RefusalError, request_id_new
 from moorage.service.app import Service
-from moorage.wire.operations.operation import Operation
+from moorage.wire.operations.operation import Operation, pairs_of
 
 log = logging.getLogger("moorage.v1")
 
@@ -80,8 +80,7 @@ class InProcessApi:
 
 
 def _parameters(route: Route, query: Mapping[str, object]) -> Any:
-    pairs = [(name, str(value)) for name, value in query.items() if value is not None]
-    return None if route.parameters is None else query_decode(pairs, route.parameters)
+    return None if route.parameters is None else query_decode(pairs_of(query), route.parameters)
 
 
 def _refused(error: Error | ProblemError | RefusalError) -> RefusedError:

@@ -133,17 +133,22 @@ class Operation(Generic[A]):
 
         Args:
             variables: the values of the variables in the path, in their order.
-            query: parameters by name; a list is repeated, and None is omitted.
+            query: parameters by name, as in `pairs_of`.
         """
         rest = iter(variables)
         path = VARIABLE.sub(lambda one: quote(next(rest), safe="/" if one[2] else ""), self.path)
-        given = [
-            (name, "true" if one is True else "false" if one is False else one)
-            for name, value in (query or {}).items()
-            for one in (value if isinstance(value, list) else [value])
-            if one is not None
-        ]
+        given = pairs_of(query or {})
         return f"{path}?{urlencode(given)}" if given else path
+
+
+def pairs_of(query: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return query parameters as they are sent: a list is repeated, and None is omitted."""
+    return [
+        (name, "true" if one is True else "false" if one is False else str(one))
+        for name, value in query.items()
+        for one in (value if isinstance(value, list) else [value])
+        if one is not None
+    ]
 
 
 class Named:
