@@ -4,7 +4,6 @@ The seed is fixed, so that only a change of the code changes the result. MOORAGE
 one; with MOORAGE_SOAK there are a new seed, 50,000 requests and both engines.
 """
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ import pytest
 from tests.compare.runs import ENOUGH, Task, play
 from tests.e2e.support.chance import seeded
 from tests.support import cluster
+from tests.support.seeds import SOAK
 
 pytestmark = pytest.mark.thorough
 
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 REQUESTS = 50_000 if SOAK else ENOUGH
 LENGTH = 200
 SEED = 1

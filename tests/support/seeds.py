@@ -46,16 +46,6 @@ def take_turn() -> None:
     lane()
 
 
-def played(count: int) -> list[int]:
-    """Return the seeds below `count` that this run plays."""
-    what, turn = lane()
-    return [
-        seed
-        for seed in range(count)
-        if what == "all" or (seed % SHARES == turn) == (what == "share")
-    ]
-
-
 def is_share() -> bool:
     """Return whether only a share is played, too little to show that a fuzzer does everything."""
     return lane()[0] == "share"
@@ -66,19 +56,11 @@ def portion(count: int) -> int:
     return count // (2 * SHARES) if is_share() else count
 
 
-def played_in_part(test: Callable[..., object]) -> Callable[..., object]:
-    """Mark a test that plays a share, so that it runs again for the rest."""
-    return pytest.mark.played_in_part(test)
-
-
 def seeds(count: int, chunk: int) -> Decorator:
-    """Give the test its argument `seeds`: up to `chunk` of those that this run plays, in turn."""
-    chosen = [] if ONE is not None else played(count)
+    """Give the test its argument `seeds`: up to `chunk` of the seeds below `count`, in turn."""
+    chosen = range(0 if ONE is not None else count)
     chunks = [chosen[first : first + chunk] for first in range(0, len(chosen), chunk)]
-    parameters = pytest.mark.parametrize(
-        "seeds", chunks, ids=[f"{one[0]}-{one[-1]}" for one in chunks]
-    )
-    return lambda test: played_in_part(parameters(test))
+    return pytest.mark.parametrize("seeds", chunks, ids=[f"{one[0]}-{one[-1]}" for one in chunks])
 
 
 def one_seed(test: Callable[..., object]) -> Callable[..., object]:
@@ -99,32 +81,35 @@ def new_seeds() -> Iterator[int]:
 def leave_out(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Return the tests to run and those to leave out in this lane.
 
-    Of a test with a parameter `seed`, a share is at least one of its seeds.
+    Of a test with a parameter `seed` or `seeds`, a share is at least one of its values.
     """
     what, turn = lane()
     known: dict[tuple[object, str], list[object]] = {}
     for item in items:
-        if (seed := _seed_of(item)) is not None:
-            seeds_of = known.setdefault(_test_of(item), [])
-            seeds_of += [] if seed in seeds_of else [seed]
+        values = known.setdefault(_test_of(item), [])
+        if (seed := _seed_of(item)) is not None and seed not in values:
+            values.append(seed)
 
     def is_for(item: pytest.Item) -> bool:
         marks = {mark.name for mark in item.iter_markers()}
         if "thorough" in marks:
             return what != "share"
-        if (seed := _seed_of(item)) is not None:
-            seeds_of = known[_test_of(item)]
-            shares = min(SHARES, len(seeds_of))
-            chosen = seeds_of.index(seed) % shares == turn % shares
+        if values := known[_test_of(item)]:
+            shares = min(SHARES, len(values))
+            chosen = values.index(_seed_of(item)) % shares == turn % shares
             return what == "all" or chosen == (what == "share")
         return what != "rest" or "played_in_part" in marks
 
-    return [item for item in items if is_for(item)], [item for item in items if not is_for(item)]
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (kept if is_for(item) else left_out).append(item)
+    return kept, left_out
 
 
 def _seed_of(item: pytest.Item) -> object:
     called = getattr(item, "callspec", None)
-    return None if called is None else called.params.get("seed")
+    return None if called is None else called.params.get("seed", called.params.get("seeds"))
 
 
 def _test_of(item: pytest.Item) -> tuple[object, str]:

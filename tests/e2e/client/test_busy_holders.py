@@ -16,8 +16,8 @@ from moorage.wire.admission import PoolWanted
 from tests.e2e.support.relay import Relay
 from tests.e2e.support.server import serve
 from tests.support.guard import Guard
+from tests.support.seeds import SOAK
 
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 TTL = 60.0 if SOAK else 2.0
 BUSY_SECONDS = 600.0 if SOAK else 12.0
 SWEPT = 1.5

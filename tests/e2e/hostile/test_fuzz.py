@@ -9,12 +9,14 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.support.chance import judged, seeded
 from tests.e2e.support.fuzzer import PROVIDERS, Fuzzer
 from tests.e2e.support.known import Known, Sent
 from tests.e2e.support.peer import Answer, Peer, differences
 from tests.e2e.support.server import Server, serve
-from tests.support.seeds import SOAK, is_share, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, portion
 
 REQUESTS = portion(20_000 * (20 if SOAK else 1))
 CONNECTIONS = 6
@@ -78,7 +80,7 @@ async def whole(server: Server, seed: int) -> Counter[str]:
     return seen
 
 
-@played_in_part
+@pytest.mark.played_in_part
 def test_fuzz(tmp_path: Path) -> None:
     """No 5xx, no connection without an answer, no traceback, and the server's check is clean."""
     with seeded() as seed:

@@ -34,7 +34,7 @@ from tests.e2e.support.fleet_steps import (
 from tests.e2e.support.hostile import mutated, written
 from tests.e2e.support.server import Server, serve
 from tests.faces.v1.native import Native, Response
-from tests.support.seeds import SOAK, is_share, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, portion
 
 PLAYS = portion(100 * (10 if SOAK else 1))
 LATEST = {"OpenStack_API_Version": "placement 1.39"}
@@ -217,7 +217,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Server, Native]]:
         yield server, Native(server.url, database)
 
 
-@played_in_part
+@pytest.mark.played_in_part
 def test_fuzz_of_agents(served: tuple[Server, Native]) -> None:
     """After any sequence the invariants hold; no answer is a 5xx and nothing is logged as one."""
     server, native = served

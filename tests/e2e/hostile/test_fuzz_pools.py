@@ -8,11 +8,13 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.support.chance import judged, seeded
 from tests.e2e.support.peer import Peer, differences
 from tests.e2e.support.pool_fuzzer import Known, PoolFuzzer, complaint
 from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
-from tests.support.seeds import SOAK, is_share, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, portion
 
 REQUESTS = portion(12_000 * (20 if SOAK else 1))
 CONNECTIONS = 6
@@ -43,7 +45,7 @@ async def whole(served: BoskosServer, seed: int) -> Counter[str]:
     return seen
 
 
-@played_in_part
+@pytest.mark.played_in_part
 def test_fuzz_of_pools(tmp_path: Path) -> None:
     """No 5xx, no connection without an answer, no traceback, and the server's check is clean."""
     with seeded() as seed:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+
 from moorage.service.access.roles import Role
 from moorage.wire.operations import operations_by_id
 from tests.e2e.hostile.reporter_fuzzer import GROUPS, Known, ReporterFuzzer, Sent
@@ -20,7 +22,7 @@ from tests.e2e.support.peer import Answer, Peer
 from tests.e2e.support.server import Server, serve
 from tests.faces.v1.fleet.machine import Machine
 from tests.faces.v1.native import Native
-from tests.support.seeds import SOAK, is_share, played_in_part, portion
+from tests.support.seeds import SOAK, is_share, portion
 
 REQUESTS = portion(6_000 * (20 if SOAK else 1))
 CONNECTIONS = 4
@@ -103,7 +105,7 @@ def delete_all(native: Native, seen: Counter[str]) -> None:
         seen["DELETE /v1/reporter-groups/{name}"] += 1
 
 
-@played_in_part
+@pytest.mark.played_in_part
 def test_fuzz_of_reporters(tmp_path: Path) -> None:
     """No 5xx, no traceback, the check is clean; tokens and agents keep what is theirs."""
     database = tmp_path / "ledger"

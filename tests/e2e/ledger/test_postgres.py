@@ -3,7 +3,6 @@ away and comes back takes nothing along.
 """
 
 import asyncio
-import os
 import signal
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,10 +16,10 @@ from tests.e2e.support.load import Book, Client, compare, stock, wish
 from tests.e2e.support.peer import NoAnswer, Peer, differences
 from tests.e2e.support.server import serve
 from tests.support.cluster import Cluster
+from tests.support.seeds import SOAK
 
 pytestmark = pytest.mark.thorough
 
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 PAIRS = 10_000 if SOAK else 2_000
 RESTARTS = 10
 CLIENTS = 32

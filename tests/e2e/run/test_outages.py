@@ -4,7 +4,6 @@ A TTL of seconds replaces one of minutes: what counts is the length of an outage
 `MOORAGE_SOAK` adds an outage of five minutes, with the default TTL of pools.
 """
 
-import os
 import signal
 import subprocess
 import time
@@ -18,8 +17,8 @@ from tests.e2e.run.test_run import TRAPPED, WAITING
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line, tell
 from tests.e2e.support.relay import Relay
 from tests.e2e.support.server import serve
+from tests.support.seeds import SOAK
 
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 OUTAGE_SECONDS = 300.0
 
 

@@ -8,7 +8,7 @@ SEEDS = 2_000 if SOAK else 1_000
 
 
 @seeds(SEEDS, chunk=50)
-def test_seeds(seeds: list[int]) -> None:
+def test_seeds(seeds: range) -> None:
     """Nothing that the auditor watches is ever broken, and with faults over all are served."""
     runs = [Simulation(seed).run() for seed in seeds]
     assert sum(run.auditor.grants for run in runs) > 4 * len(seeds), "hardly anything happens"

@@ -13,7 +13,7 @@ def run(seed: int, folder: Path) -> None:
 
 
 @seeds(48, chunk=6)
-def test_service_seeds(tmp_path: Path, seeds: list[int]) -> None:
+def test_service_seeds(tmp_path: Path, seeds: range) -> None:
     """Acknowledged changes are there after every end, and no invariant is ever broken."""
     for seed in seeds:
         run(seed, tmp_path)

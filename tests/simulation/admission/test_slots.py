@@ -5,7 +5,7 @@ from tests.support.seeds import seeds
 
 
 @seeds(400, chunk=50)
-def test_slots(seeds: list[int]) -> None:
+def test_slots(seeds: range) -> None:
     """After every call each slot and each lease equals the naive model's."""
     plays = [SlotsPlay(seed).run() for seed in seeds]
     ended = {one.state for play in plays for one in play.model.leases}

@@ -17,7 +17,7 @@ def run(seed: int) -> ClientSimulation:
 
 
 @seeds(12, chunk=3)
-def test_seeds(seeds: list[int]) -> None:
+def test_seeds(seeds: range) -> None:
     """Whatever a client does, the ledger offers what the agents say, and nothing more is taken."""
     runs = [run(seed) for seed in seeds]
     assert sum(one.taken for one in runs) > 0, "nothing is taken"

@@ -15,7 +15,7 @@ def run(seed: int) -> FleetSimulation:
 
 
 @seeds(24, chunk=4)
-def test_seeds(seeds: list[int]) -> None:
+def test_seeds(seeds: range) -> None:
     """Nothing that the auditor watches is ever broken, and with faults over all is well."""
     runs = [run(seed) for seed in seeds]
     assert sum(one.auditor.starts for one in runs) > 0, "nothing starts"

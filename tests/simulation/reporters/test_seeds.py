@@ -8,8 +8,8 @@ from tests.support.seeds import SOAK, new_seeds, one_seed, seeds
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-@seeds(600 if SOAK else 24, chunk=9)
-def test_seeds(seeds: list[int]) -> None:
+@seeds(600 if SOAK else 24, chunk=12)
+def test_seeds(seeds: range) -> None:
     """No two reporters ever write one node, and without faults the ledger says what Ironic has."""
     runs = [ReporterSimulation(seed).run() for seed in seeds]
     books = [run.auditor for run in runs]

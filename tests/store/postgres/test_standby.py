@@ -5,7 +5,6 @@ With `MOORAGE_SOAK` it is away for a minute, with the service's own timeouts.
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,11 +20,11 @@ from moorage.store.postgres.engine import PostgresEngine
 from moorage.store.postgres.migrate import migrate
 from tests.store.build import provider_new, run
 from tests.support.cluster import Cluster
+from tests.support.seeds import SOAK
 
 WAITING = """
 SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'COMMIT%'
 """
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 AWAY_SECONDS = 60.0
 CONFIRMING = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
 

@@ -1,7 +1,6 @@
 """A hundred hosts, with `MOORAGE_SOAK` a thousand, of which one in five fails and starts again."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,10 @@ import pytest
 from tests.integrations.metal3.govern.processes.world import ALL, POOL, World
 from tests.support.bmo_double.hosts import PAUSED, annotations
 from tests.support.kubernetes_client import host
+from tests.support.seeds import SOAK
 
 pytestmark = pytest.mark.thorough
 
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 HOSTS, LIMIT, SCALE, SECONDS = (1_000, 100, 30.0, 1_200.0) if SOAK else (100, 25, 100.0, 120.0)
 OTHERS = 5
 

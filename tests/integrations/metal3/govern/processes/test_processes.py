@@ -1,7 +1,6 @@
 """Governors as processes that are killed and stopped, and servers that go away."""
 
 import asyncio
-import os
 import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,10 +10,10 @@ import pytest
 from tests.integrations.metal3.govern.processes.world import ALL, POOL, WEBHOOKS, World
 from tests.support.bmo_double.hosts import PAUSED, annotations
 from tests.support.kubernetes_client import host
+from tests.support.seeds import SOAK
 
 pytestmark = pytest.mark.thorough
 
-SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 HOSTS, LIMIT = (20, 2) if SOAK else (5, 2)
 POINTS = range(3, 200) if SOAK else range(3, 10)
 """After the identity of the cluster and the list. The third request is the watch, which lasts."""
