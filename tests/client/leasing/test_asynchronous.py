@@ -8,6 +8,7 @@ import pytest
 from moorage.client import AsyncClient, LeaseLostError, NotInTimeError, TooManyLeasesError
 from moorage.wire.admission import Lease
 from tests.client.leasing.pools import leases, pool_made
+from tests.e2e.support.carried import eventually
 
 
 @pytest.fixture
@@ -142,17 +143,24 @@ def test_a_loss_before_the_block(aclient: AsyncClient, served: tuple[str, str]) 
     pool, told = pool_made(aclient.client, "blocked"), threading.Event()
     small = AsyncClient(*served, leases_max=1)
 
-    async def holding() -> None:
-        async with small.lease(pool, on_lost=lambda _: told.set()):
+    holding = small.lease(pool, on_lost=lambda _: told.set())
+
+    async def block() -> None:
+        async with holding:
             raise AssertionError("the block began")
 
+    def held() -> str | None:
+        """Return the lease's id as soon as its client has it: until then it is refused, not lost."""
+        try:
+            return holding.id
+        except RuntimeError:
+            return None
+
     async def main() -> None:
-        task = asyncio.create_task(holding())
+        task = asyncio.create_task(block())
         await asyncio.sleep(0)
-        while not (found := leases(small.client, pool, "granted")):
-            pass
-        small.client.admission.revoke(found[0].id, "maintenance")
-        told.wait()
+        small.client.admission.revoke(eventually(held), "maintenance")
+        assert told.wait(60)
         with pytest.raises(LeaseLostError, match="maintenance"):
             await task
         async with small.lease(pool):  # its place among the leases of this client is free again

@@ -12,8 +12,14 @@ from moorage.client import (
     NotGrantedError,
     NotInTimeError,
     RefusedError,
+    RevokedError,
     UnreachableError,
 )
+from moorage.client.leasing.holding import Holding
+from moorage.client.leasing.options import options_of
+from moorage.client.run.api_types import Lease, LeaseRequest
+from moorage.client.run.lease.api import Leases
+from moorage.client.transport import Transport
 from tests.client.leasing.pools import in_thread, leases, pool_made, waiting
 
 SECONDS = 30.0
@@ -131,6 +137,23 @@ def test_a_revoked_lease_is_lost(client: Client) -> None:
             lease.check()
     assert (lost.value.lease_id, len(told)) == (lease.id, 1)
     assert lease.lost == lost.value.reason == told[0]
+
+
+def test_a_loss_before_it_is_confirmed(client: Client, served: tuple[str, str]) -> None:
+    """A grant that is revoked while its answer is on the way was never held: it is refused."""
+    pool = pool_made(client, "unconfirmed")
+    told: list[str] = []
+
+    class RevokedOnTheWay(Leases):
+        def ask(self, wish: LeaseRequest, key: str, seconds_max: float = SECONDS) -> Lease:
+            lease = super().ask(wish, key, seconds_max)
+            client.admission.revoke(lease.id, "maintenance")
+            return lease
+
+    holding = Holding(RevokedOnTheWay(Transport(*served)), options_of(pool, on_lost=told.append))
+    with pytest.raises(RevokedError, match="maintenance"):
+        holding.acquire()
+    assert (told, leases(client, pool)[0].cause) == ([], "revoked")
 
 
 def test_an_error_of_the_block_comes_before_a_loss(client: Client) -> None:
