@@ -40,13 +40,11 @@ class ServerBackend:
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
         """Create a token; its secret is under `token`."""
-        answer: dict[str, Any] = self._ask(admin.CREATE_TOKEN, body=asdict(wanted))
-        return answer
+        return self._ask(admin.CREATE_TOKEN, body=asdict(wanted))
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
         """Replace a token by a new one, whose secret is under `token`."""
-        answer: dict[str, Any] = self._ask(admin.ROTATE_TOKEN, token_id, body=asdict(wanted))
-        return answer
+        return self._ask(admin.ROTATE_TOKEN, token_id, body=asdict(wanted))
 
     def token_list(self) -> list[dict[str, Any]]:
         """Return all tokens."""
@@ -98,8 +96,7 @@ class ServerBackend:
 
     def epoch_raise(self) -> dict[str, int]:
         """Start a new epoch; return it and the revision after which it begins."""
-        raised: dict[str, int] = self._ask(admin.RAISE_EPOCH, body={})
-        return raised
+        return self._ask(admin.RAISE_EPOCH, body={})
 
     def _ask(
         self,
@@ -107,11 +104,12 @@ class ServerBackend:
         *variables: str,
         query: Mapping[str, Any] | None = None,
         body: Any = None,
-    ) -> Any:
+    ) -> dict[str, Any]:
         """Call an operation; return the decoded JSON of its answer."""
         address = operation.address(*variables, query=query)
         with refusals_translated():
-            return self.transport.request(operation.method, address, body)
+            answer: dict[str, Any] = self.transport.request(operation.method, address, body)
+        return answer
 
 
 @contextmanager
