@@ -27,7 +27,8 @@ def _import_all() -> None:
     """Import what commands and servers import when they run, except what few of them need."""
     for module in pkgutil.walk_packages(moorage.__path__, "moorage."):
         if not module.name.startswith(RARE):
-            importlib.import_module(module.name)
+            with suppress(ModuleNotFoundError):  # of an extra that is not installed
+                importlib.import_module(module.name)
 
 
 def _take_orders(control: socket.socket) -> None:
