@@ -38,7 +38,9 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations
+E2E := docs osc-placement nova compare browser generators alerts proxies baremetal reporters metal3 oldest-python installations
+# Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
+E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL.
 QUICK := tests/core tests/store tests/faces --ignore=tests/faces/dashboard --ignore=tests/faces/boskos --ignore=tests/faces/leaseproxy \
 	-m 'not played_in_part' -k 'not postgres and not machine'
@@ -102,7 +104,7 @@ thorough: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run what `make test` le
 	exit $$failed
 
 e2e: ## Run the functional tests of real clients, then compare answers with OpenStack Placement
-	@scripts/themes $(E2E)
+	@scripts/themes --beside "$(E2E_BESIDE)" $(E2E)
 
 osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 	$(call on-both-engines,$(OSC_PLACEMENT_VENV)/$(CLIENT_TESTS) osc-placement)

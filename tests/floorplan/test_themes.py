@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import copy
 
 from moorage.client.run.process.starters import SeenProcess, is_alive
+from tests.e2e.support.carried import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 INTERRUPTED = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
@@ -16,6 +17,8 @@ good:
 \t@echo from the good one; {sys.executable} -c '{INTERRUPTED}'
 late:
 \t@echo before; sleep 60 & echo $$! > child; sleep 60
+other:
+\t@sleep 60 & echo $$! > other; sleep 60
 bad:
 \t@false
 """
@@ -31,26 +34,46 @@ def budgets() -> dict[str, int]:
 def test_every_theme_has_a_budget() -> None:
     """All that CI runs, and nothing else."""
     (run,) = re.findall(r"^scripts/themes (.*?) \|", (ROOT / ".ci/run").read_text(), re.MULTILINE)
-    (e2e,) = re.findall(r"^E2E := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    themes = [*run.split(), *e2e.split()]
+    e2e = re.findall(r"^E2E(?:_BESIDE)? := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    themes = [*run.split(), *" ".join(e2e).split()]
     themes.remove("e2e")
     assert sorted(themes) == sorted(budgets())
 
 
-def test_a_late_theme_fails(tmp_path: Path) -> None:
-    """Also one that would never end; what runs after it still runs, and can be interrupted."""
-    for folder in ("scripts", ".ci"):
-        (tmp_path / folder).mkdir()
-    copy(ROOT / "scripts/themes", tmp_path / "scripts/themes")
-    (tmp_path / ".ci/budgets").write_text("# seconds\nlate 1\ngood 60\n")
-    (tmp_path / "Makefile").write_text(MAKEFILE)
-    done = subprocess.run(
-        ["scripts/themes", "late", "bad", "good"],
-        cwd=tmp_path,
+def project(folder: Path, late: int = 60) -> None:
+    """Make a project with a few themes; `late` is the budget of the one that never ends."""
+    for name in ("scripts", ".ci"):
+        (folder / name).mkdir(exist_ok=True)
+    copy(ROOT / "scripts/themes", folder / "scripts/themes")
+    (folder / ".ci/budgets").write_text(f"# seconds\nlate {late}\ngood 60\n")
+    (folder / "Makefile").write_text(MAKEFILE)
+
+
+def child(file: Path) -> SeenProcess:
+    """Return the process that a theme has started in the background."""
+    return eventually(lambda: SeenProcess(int(text), None) if (text := _read(file)) else None)
+
+
+def _read(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def themes(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run scripts/themes in such a project."""
+    project(folder, late=1)
+    return subprocess.run(
+        ["scripts/themes", *words],
+        cwd=folder,
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_a_late_theme_fails(tmp_path: Path) -> None:
+    """Also one that would never end; what runs after it still runs, and can be interrupted."""
+    done = themes(tmp_path, "late", "bad", "good")
     said = [line for line in done.stdout.splitlines() if line.startswith("theme: ")]
     assert done.returncode == 1
     assert [re.sub(r" after .*", "", line) for line in said] == [
@@ -60,18 +83,34 @@ def test_a_late_theme_fails(tmp_path: Path) -> None:
     ]
     said = done.stdout.splitlines()
     assert {"before", "from the good one", "default_int_handler"} <= set(said)
-    left = SeenProcess(int((tmp_path / "child").read_text()), None)
-    assert not is_alive(left), "what it left behind"
-    late = {**os.environ, "THEMES_UNTIL": "1"}
-    done = subprocess.run(
-        ["scripts/themes", "good"],
-        cwd=tmp_path,
-        env=late,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    assert not is_alive(child(tmp_path / "child")), "what it left behind"
+    done = themes(tmp_path, "good", THEMES_UNTIL="1")
     assert done.returncode == 1
     assert "good did not run: there was no time left" in done.stdout
-    passed = subprocess.run(["scripts/themes", "good"], cwd=tmp_path, check=False)
-    assert passed.returncode == 0, "the control"
+    assert themes(tmp_path, "good").returncode == 0, "the control"
+
+
+def test_a_theme_beside_the_others(tmp_path: Path) -> None:
+    """It has its budget, its failure counts, and its output is in one piece, at the end."""
+    done = themes(tmp_path, "--beside", "late", "good", "bad")
+    said = [line for line in done.stdout.splitlines() if line.startswith("theme: ")]
+    assert done.returncode == 1
+    assert [re.sub(r" after .*", "", line) for line in said] == [
+        "theme: good passed",
+        "theme: bad failed",
+        "theme: late was stopped, over its budget,",
+    ]
+    assert themes(tmp_path, "--beside", "late", "good").returncode == 1
+    done = themes(tmp_path, "--beside", "good good", "good")
+    assert (done.returncode, done.stdout.count("default_int_handler")) == (0, 3)
+
+
+def test_who_ends_it_ends_both(tmp_path: Path) -> None:
+    """A signal ends the theme that runs, and the one beside it."""
+    project(tmp_path)
+    words = ["scripts/themes", "--beside", "other", "late"]
+    with subprocess.Popen(words, cwd=tmp_path) as running:
+        children = [child(tmp_path / name) for name in ("child", "other")]
+        running.terminate()
+        assert running.wait(60) == 130
+    eventually(lambda: None if any(map(is_alive, children)) else True)

@@ -16,6 +16,7 @@ class Gate:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._changed = threading.Condition()
         self._inside: deque[socket.socket] = deque()
+        self._open = True
         self.most = 0
         """How many worked at once, at most."""
         self.pids: list[int] = []
@@ -45,9 +46,12 @@ class Gate:
             except OSError:  # closed
                 return
             with connection.makefile() as lines:
-                pid = int(lines.readline())
+                said = lines.readline()
             with self._changed:
-                self.pids.append(pid)
+                if not said or not self._open:  # it was killed in between, or the test is over
+                    connection.close()
+                    continue
+                self.pids.append(int(said))
                 self._inside.append(connection)
                 self.most = max(self.most, len(self._inside))
                 self._changed.notify_all()
@@ -64,5 +68,7 @@ class Gate:
     ) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
+        with self._changed:
+            self._open = False
         while self._inside:
             self.let_go()

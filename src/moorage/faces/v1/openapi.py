@@ -3,12 +3,14 @@
 Source: the OpenAPI Specification 3.1.
 """
 
+import asyncio
 import inspect
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
 
@@ -66,9 +68,27 @@ _TAGS = {
 _SEVERAL = "It may contain slashes, which need not be escaped."
 
 
+_MAKING = threading.Lock()
+
+
+@cache
+def _made() -> bytes:
+    return msgspec.json.format(msgspec.json.encode(_document(operations_by_id())), indent=1) + b"\n"
+
+
+def document() -> bytes:
+    """Return the document as indented JSON. The first call takes a tenth of a second."""
+    with _MAKING:  # only once, however many ask at the same time
+        return _made()
+
+
 async def answered(request: Request[None, None]) -> Raw:
-    """Return the document, with the prefix that the server is mounted at."""
-    return Raw(_served(request.prefix) if request.prefix else DOCUMENT)
+    """Return the document, with the prefix that the server is mounted at.
+
+    It is made for the first request, because at the start it would delay every server.
+    """
+    text = await asyncio.to_thread(document)
+    return Raw(_served(request.prefix) if request.prefix else text)
 
 
 HANDLERS: Handlers = {operations.GET_OPENAPI: answered}
@@ -77,7 +97,7 @@ HANDLERS: Handlers = {operations.GET_OPENAPI: answered}
 @lru_cache(maxsize=4)
 def _served(prefix: str) -> bytes:
     """Return the document as a server below a prefix serves it."""
-    return DOCUMENT.replace(SERVER, b'"url": ' + msgspec.json.encode(prefix), 1)
+    return document().replace(SERVER, b'"url": ' + msgspec.json.encode(prefix), 1)
 
 
 def template_of(path: str) -> str:
@@ -287,7 +307,3 @@ def _answer(operation: Operation[Any], schemas: dict[str, Any]) -> dict[str, Any
 def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
     content = {MEDIA_TYPE: {"schema": schemas[_key(Problem)], "example": ANSWERS["Problem"]}}
     return {"description": "The request was refused and has changed nothing.", "content": content}
-
-
-DOCUMENT = msgspec.json.format(msgspec.json.encode(_document(operations_by_id())), indent=1) + b"\n"
-"""The document as indented JSON."""
