@@ -13,7 +13,7 @@ from moorage.client.transport import RefusedError, Transport
 from moorage.wire.admin import TokenWanted
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted, Pacing, PoolWanted
 from moorage.wire.changes import LeaseValue, OutcomeValue, PoolValue
-from tests.e2e.support.server import serve
+from tests.support.warm import serve
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     ProviderWanted,
 )
-from tests.e2e.support.server import serve
+from tests.support.warm import serve
 
 
 def test_providers_claims_and_explain(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from moorage.wire.ledger import (
     ProviderWanted,
     Question,
 )
-from tests.e2e.support.server import serve
+from tests.support.warm import serve
 
 COUNT = 1_005
 """More than one page."""

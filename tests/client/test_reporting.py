@@ -18,7 +18,7 @@ from moorage.wire.reporting import (
     PinsWanted,
     ReportWanted,
 )
-from tests.e2e.support.server import serve
+from tests.support.warm import serve
 
 
 @pytest.fixture(scope="module")

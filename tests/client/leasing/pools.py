@@ -8,8 +8,8 @@ from pathlib import Path
 from moorage.client import Client, Holding, MoorageError
 from moorage.wire.admission import Lease, PoolWanted
 from tests.e2e.support.carried import eventually
-from tests.e2e.support.server import serve
 from tests.support import cluster
+from tests.support.warm import serve
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -45,6 +45,7 @@ class Server:
         ready: re.Pattern[str] = READY,
         passed: Sequence[int] = (),
         seconds: float = READY_SECONDS,
+        start: Callable[..., subprocess.Popen[str]] = subprocess.Popen,
     ) -> None:
         """Start the command and wait for the ready line, which names the address as `url`.
 
@@ -55,6 +56,7 @@ class Server:
             ready: the ready line.
             passed: files that it inherits.
             seconds: how long the ready line may take.
+            start: what starts it; see `tests.support.warm`.
 
         Raises:
             NotStarted: no ready line in time, or the process ended before it.
@@ -64,7 +66,7 @@ class Server:
         self._line = ready
         self._ready = threading.Event()
         self._more = threading.Condition()
-        self.process = subprocess.Popen(
+        self.process = start(
             [*command],
             env=dict(os.environ if environment is None else environment),
             cwd=directory,
@@ -156,6 +158,12 @@ def serve(
         moorage: the command itself; by default the module, run by this interpreter.
         environment: more variables for the process.
     """
+    return Server(serving(database, *options, moorage=moorage), {**os.environ, **environment})
+
+
+def serving(
+    database: Path | str, *options: str, moorage: Sequence[str] = MOORAGE
+) -> tuple[str, ...]:
+    """Return the command that `serve` starts."""
     address = database if isinstance(database, str) else f"sqlite:///{database}"
-    where = ["--listen", "127.0.0.1:0", "--database", address]
-    return Server([*moorage, "serve", *where, *options], {**os.environ, **environment})
+    return (*moorage, "serve", "--listen", "127.0.0.1:0", "--database", address, *options)

@@ -19,7 +19,8 @@ from moorage.integrations.ironic.wishes import WANT
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import Lease, PoolWanted
-from tests.e2e.support.server import Server, serve
+from tests.e2e.support.server import Server
+from tests.support import warm
 from tests.support.ironic_double.fleet import Node
 from tests.support.ironic_double.server import IronicDouble
 
@@ -94,11 +95,9 @@ class World:
     async def process(self, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Yield `moorage ironic govern` as a process of its own, which is killed at the end."""
         words = ["--ironic", self.double.url, "--url", self.server.url, "--pool", POOL]
-        process = await asyncio.create_subprocess_exec(
+        process = await warm.process(
             *(sys.executable, "-m", "moorage", "ironic", "govern", *words, *options),
             env={**os.environ, "MOORAGE_TOKEN": self.token},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
         )
         try:
             yield process
@@ -118,7 +117,7 @@ async def world(
 ) -> AsyncIterator[World]:
     """Yield a world with nodes that are available, and a pool."""
     database = folder / "moorage.sqlite"
-    with serve(database) as server:
+    with warm.serve(database) as server:
         secret = Path(f"{database}.token").read_text().strip()
         transport = Transport(server.url, secret)
         operator = Admission(transport)

@@ -12,7 +12,7 @@ from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.host_leases import HostLeases, OtherUnitsError
 from moorage.integrations.provisioning.hosts import Host
 from moorage.wire.admission import Lease, PoolWanted
-from tests.e2e.support.server import serve
+from tests.support.warm import serve
 
 HOST = Host("ironic", "node-1")
 

@@ -11,7 +11,7 @@ from moorage.client.transport import Transport
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.pools import PoolError, check
 from moorage.wire.admission import PoolWanted
-from tests.e2e.support.server import serve
+from tests.support.warm import serve
 
 
 def test_pools(tmp_path: Path) -> None:

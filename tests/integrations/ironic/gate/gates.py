@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from tests.e2e.support.server import MOORAGE, Server
+from tests.support.warm import started
 
 READY = re.compile(r"moorage: gate (?P<url>https?://\S+)")
 NOWHERE = "http://127.0.0.1:9"
@@ -18,7 +19,7 @@ def gate(ironic: str, *options: str, moorage: str = NOWHERE, token: str = "unuse
     where = ["--listen", "127.0.0.1:0"] if "--listen" not in options else []
     command = [*MOORAGE, "gate", "--ironic", ironic, *pool, *where]
     command += ["--url", moorage, "--token", token, *options]
-    return Server(command, ready=READY)
+    return started(command, READY)
 
 
 def connect(url: str) -> socket.socket:

@@ -16,9 +16,10 @@ from aiohttp import web
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
 from moorage.wire.admission import Lease, PoolWanted
-from tests.e2e.support.server import Server, serve
+from tests.e2e.support.server import Server
 from tests.integrations.ironic.gate import gates
 from tests.support.ironic_double.server import IronicDouble
+from tests.support.warm import serve
 
 POOL = "deploy"
 VERSION = "X-OpenStack-Ironic-API-Version"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from moorage.integrations.provisioning import unit_release
-from tests.e2e.support.server import serve
 from tests.integrations.ironic.govern.test_governor import carried_out
 from tests.integrations.ironic.world import DEPLOY_SECONDS, World, until, world
 from tests.support.ironic_double.faults import Fault
+from tests.support.warm import serve
 
 FOREVER = 1e9
 

@@ -20,7 +20,8 @@ from moorage.integrations.ironic.report.membership import GroupMember
 from moorage.integrations.ironic.report.reporter import Reporter
 from moorage.integrations.report_api import ReportApi
 from moorage.wire.providers import ProviderShown
-from tests.e2e.support.server import Server, serve
+from tests.e2e.support.server import Server
+from tests.support import warm
 from tests.support.ironic_double.fleet import Node
 from tests.support.ironic_double.server import IronicDouble
 
@@ -134,11 +135,9 @@ class World:
         self, options: tuple[str, ...], token: str | None
     ) -> asyncio.subprocess.Process:
         words = ["--ironic", self.double.url, "--url", self.server.url, "--group", GROUP]
-        return await asyncio.create_subprocess_exec(
+        return await warm.process(
             *(sys.executable, "-m", "moorage", "ironic", "report", *words, *options),
             env={**os.environ, "MOORAGE_TOKEN": token or self.token},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
         )
 
 
@@ -146,7 +145,7 @@ class World:
 async def world(folder: Path, nodes: int) -> AsyncIterator[World]:
     """Yield a world with nodes that are available and have power, and a token of reporters."""
     database = folder / "moorage.sqlite"
-    with serve(database, "--no-access-log") as server:
+    with warm.serve(database, "--no-access-log") as server:
         secret = Path(f"{database}.token").read_text().strip()
         admin = Transport(server.url, secret)
         scope = {"group": [GROUP, CONDUCTORS]}

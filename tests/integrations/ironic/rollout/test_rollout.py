@@ -18,6 +18,7 @@ from moorage.integrations.ironic.rollout import Limits, Phase, Rollout, UnknownN
 from moorage.integrations.provisioning.hosts import Host
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
+from tests.support import warm
 from tests.support.ironic_double.faults import Fault
 
 
@@ -192,11 +193,9 @@ async def once_more() -> None:
 
 async def started(it: World, file: Path, *options: str) -> asyncio.subprocess.Process:
     """Start a rollout as a process of its own."""
-    return await asyncio.create_subprocess_exec(
+    return await warm.process(
         *command(it, file, "--interval", "0.1", *options),
         env={**os.environ, "MOORAGE_TOKEN": it.token},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
 
 

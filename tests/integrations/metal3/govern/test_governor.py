@@ -16,7 +16,6 @@ from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.metal3.rules import Rules
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import PoolWanted
-from tests.e2e.support.server import serve
 from tests.integrations.metal3.govern.process import governing
 from tests.support.bmo_double.hosts import PAUSED, annotations, state
 from tests.support.bmo_double.memory_nodes import MemoryNodes
@@ -24,6 +23,7 @@ from tests.support.bmo_double.operator import Operator, Settings
 from tests.support.ironic_double.agenda import Agenda
 from tests.support.kubernetes_client import Kubernetes, Object, host, hosts_in
 from tests.support.kubernetes_double.server import KubernetesDouble
+from tests.support.warm import serve
 
 ALL = hosts_in("metal3")
 POOL = "deploy"

@@ -23,9 +23,9 @@ from moorage.integrations.metal3.rules import FIELDS, Rules, parse
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.integrations.provisioning.notes import differs, remark_of
 from moorage.wire.admission import PoolWanted
-from tests.e2e.support.server import serve
 from tests.integrations.metal3.govern.odd_hosts import ODD, PLACES, WHOLE, odd_hosts, with_value
 from tests.support.kubernetes_double.server import KubernetesDouble
+from tests.support.warm import serve
 
 pytestmark = pytest.mark.thorough
 

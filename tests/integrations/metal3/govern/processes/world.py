@@ -16,7 +16,6 @@ from moorage.integrations.metal3.admission_webhook import webhook_served
 from moorage.integrations.metal3.install import manifest
 from moorage.integrations.sockets import bound
 from moorage.wire.admission import Lease, PoolWanted
-from tests.e2e.support.server import serve
 from tests.integrations.metal3.govern.process import governing
 from tests.support.admission_cases import GOVERNOR
 from tests.support.bmo_double import hosts
@@ -28,6 +27,7 @@ from tests.support.ironic_double.agenda import Agenda
 from tests.support.kubernetes_client import Kubernetes, Object, hosts_in
 from tests.support.kubernetes_double.requests import Received
 from tests.support.kubernetes_double.server import KubernetesDouble
+from tests.support.warm import serve
 
 ALL = hosts_in("metal3")
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
