@@ -7,6 +7,7 @@ environment, signals and exit code. Only the start of the interpreter is left ou
 terminals and of the single file start the interpreter themselves.
 """
 
+import asyncio
 import atexit
 import json
 import os
@@ -19,6 +20,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
+from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -174,3 +176,80 @@ def run(
         os.close(out)
         os.close(err)
     return subprocess.CompletedProcess([*arguments], code, said[out].decode(), said[err].decode())
+
+
+class AsyncForked(asyncio.subprocess.Process):
+    """A forked process, with the methods of the processes of asyncio."""
+
+    def __init__(self, process: Forked) -> None:
+        """Wrap a process."""
+        self._process, self.pid = process, process.pid
+        self.stdin = self.stdout = self.stderr = None
+
+    async def connect(self, output: int, errors: int | None) -> Self:
+        """Read these pipes as its output and errors from now on."""
+        self.stdout = await _stream(output)
+        self.stderr = None if errors is None else await _stream(errors)
+        return self
+
+    @property
+    def returncode(self) -> int | None:  # type: ignore[override] # there it is an attribute
+        """The exit code; None while it runs."""
+        return self._process.poll()
+
+    async def wait(self) -> int:
+        """Return the exit code when it has ended."""
+        if self._process.poll() is None:
+            loop, ended = asyncio.get_running_loop(), asyncio.Event()
+            status = os.dup(self._process.fileno())  # whoever reads the exit code closes the other
+            loop.add_reader(status, ended.set)
+            try:
+                await ended.wait()
+            finally:
+                loop.remove_reader(status)
+                os.close(status)
+        return self._process.wait()
+
+    def send_signal(self, signal: int) -> None:
+        """Send a signal, unless it has ended."""
+        self._process.send_signal(signal)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End it."""
+        self._process.kill()
+
+    async def communicate(self, input: Any = None) -> tuple[bytes, bytes]:
+        """Read all of its output and errors, and wait for its end."""
+        streams = [one for one in (self.stdout, self.stderr) if one is not None]
+        said = await asyncio.gather(*(one.read() for one in streams))
+        await self.wait()
+        return said[0], b"".join(said[1:])
+
+
+async def fork_async(
+    arguments: Sequence[str], environment: Mapping[str, str], *, errors: bool = True
+) -> AsyncForked:
+    """Start `moorage` with its output piped, and its errors, unless they are those of the test."""
+    output, its_output = os.pipe()
+    piped, its_errors = os.pipe() if errors else (None, os.dup(2))
+    try:
+        process = await asyncio.to_thread(
+            fork, arguments, its_output, its_errors, environment=environment
+        )
+    finally:
+        os.close(its_output)
+        os.close(its_errors)
+    return await AsyncForked(process).connect(output, piped)
+
+
+async def _stream(pipe: int) -> asyncio.StreamReader:
+    stream = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream),
+        os.fdopen(pipe, "rb"),  # the transport closes it
+    )
+    return stream

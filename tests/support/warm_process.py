@@ -16,17 +16,14 @@ from contextlib import suppress
 import moorage
 from moorage.__main__ import main
 
-RARE = ("moorage.__main__", "moorage.integrations", "moorage.store.postgres")
-"""Modules that few commands need."""
-
 MOST = 1 << 17
 """Bytes of a command line with its environment."""
 
 
 def _import_all() -> None:
-    """Import what commands and servers import when they run, except what few of them need."""
+    """Import what commands and servers import when they run."""
     for module in pkgutil.walk_packages(moorage.__path__, "moorage."):
-        if not module.name.startswith(RARE):
+        if module.name != "moorage.__main__":
             with suppress(ModuleNotFoundError):  # of an extra that is not installed
                 importlib.import_module(module.name)
 

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning.host_leases import HostLeases
 from moorage.wire.admission import Lease, PoolWanted
 from tests.e2e.support.server import Server, serve
+from tests.support import warm
 from tests.support.ironic_double.fleet import Node
 from tests.support.ironic_double.server import IronicDouble
 
@@ -94,11 +94,8 @@ class World:
     async def process(self, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Yield `moorage ironic govern` as a process of its own, which is killed at the end."""
         words = ["--ironic", self.double.url, "--url", self.server.url, "--pool", POOL]
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "moorage", "ironic", "govern", *words, *options),
-            env={**os.environ, "MOORAGE_TOKEN": self.token},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        process = await warm.fork_async(
+            ["ironic", "govern", *words, *options], {**os.environ, "MOORAGE_TOKEN": self.token}
         )
         try:
             yield process

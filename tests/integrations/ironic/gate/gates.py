@@ -5,7 +5,7 @@ import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from tests.e2e.support.server import MOORAGE, Server
+from tests.e2e.support.server import Server
 
 READY = re.compile(r"moorage: gate (?P<url>https?://\S+)")
 NOWHERE = "http://127.0.0.1:9"
@@ -16,9 +16,9 @@ def gate(ironic: str, *options: str, moorage: str = NOWHERE, token: str = "unuse
     """Start a gate on a free port, with the pool `deploy` unless there are rules."""
     pool = [] if "--rules" in options else ["--pool", "deploy"]
     where = ["--listen", "127.0.0.1:0"] if "--listen" not in options else []
-    command = [*MOORAGE, "gate", "--ironic", ironic, *pool, *where]
+    command = ["gate", "--ironic", ironic, *pool, *where]
     command += ["--url", moorage, "--token", token, *options]
-    return Server(command, ready=READY)
+    return Server(command, ready=READY, forked=True)
 
 
 def connect(url: str) -> socket.socket:

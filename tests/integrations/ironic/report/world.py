@@ -4,7 +4,6 @@ import asyncio
 import functools
 import logging
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from moorage.integrations.ironic.report.reporter import Reporter
 from moorage.integrations.report_api import ReportApi
 from moorage.wire.providers import ProviderShown
 from tests.e2e.support.server import Server, serve
+from tests.support import warm
 from tests.support.ironic_double.fleet import Node
 from tests.support.ironic_double.server import IronicDouble
 
@@ -134,11 +134,9 @@ class World:
         self, options: tuple[str, ...], token: str | None
     ) -> asyncio.subprocess.Process:
         words = ["--ironic", self.double.url, "--url", self.server.url, "--group", GROUP]
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "moorage", "ironic", "report", *words, *options),
-            env={**os.environ, "MOORAGE_TOKEN": token or self.token},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        return await warm.fork_async(
+            ["ironic", "report", *words, *options],
+            {**os.environ, "MOORAGE_TOKEN": token or self.token},
         )
 
 

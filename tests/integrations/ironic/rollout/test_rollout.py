@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from moorage.integrations.ironic.rollout import Limits, Phase, Rollout, UnknownN
 from moorage.integrations.provisioning.hosts import Host
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 from tests.integrations.ironic.world import DEPLOY_SECONDS, POOL, World, played, until
+from tests.support import warm
 from tests.support.ironic_double.faults import Fault
 
 
@@ -171,7 +171,7 @@ async def test_a_failed_node_is_not_tried_again_by_the_same_wave(it: World) -> N
 
 
 def command(it: World, file: Path, *options: str) -> tuple[str, ...]:
-    """Return the command line of a rollout."""
+    """Return the arguments of a rollout."""
     words = (
         "--ironic",
         it.double.url,
@@ -182,7 +182,7 @@ def command(it: World, file: Path, *options: str) -> tuple[str, ...]:
         "--nodes",
         str(file),
     )
-    return (sys.executable, "-m", "moorage", "ironic", "rollout", *words, *options)
+    return ("ironic", "rollout", *words, *options)
 
 
 async def once_more() -> None:
@@ -192,12 +192,8 @@ async def once_more() -> None:
 
 async def started(it: World, file: Path, *options: str) -> asyncio.subprocess.Process:
     """Start a rollout as a process of its own."""
-    return await asyncio.create_subprocess_exec(
-        *command(it, file, "--interval", "0.1", *options),
-        env={**os.environ, "MOORAGE_TOKEN": it.token},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    words = command(it, file, "--interval", "0.1", *options)
+    return await warm.fork_async(words, {**os.environ, "MOORAGE_TOKEN": it.token})
 
 
 @pytest.mark.parametrize("work", ["under way", "done"])

@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.support import warm
 from tests.support.kubeconfig import kubeconfig
 
 TOKEN = "MOORAGE_TOKEN"
+FORKED = ("-m", "moorage")
+"""Of what Python runs, the only thing that can be forked."""
 
 
 @asynccontextmanager
@@ -19,7 +22,7 @@ async def governing(
     cluster: str,
     *options: str,
     token: str | None,
-    program: Sequence[str] = ("-m", "moorage"),
+    program: Sequence[str] = FORKED,
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Yield a governor of the cluster with this address, which is killed at the end.
 
@@ -32,12 +35,18 @@ async def governing(
     """
     config = folder / "config"
     config.write_text(json.dumps(kubeconfig(cluster, {"token": "any"})))
+    words = ("metal3", "govern", "--kubeconfig", str(config), *options)
     environment = {name: value for name, value in os.environ.items() if name != TOKEN}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *program, "metal3", "govern", "--kubeconfig", str(config), *options),
-        env=environment if token is None else {**environment, TOKEN: token},
-        stdout=asyncio.subprocess.PIPE,
-    )
+    if token is not None:
+        environment[TOKEN] = token
+    if program == FORKED:
+        process: asyncio.subprocess.Process = await warm.fork_async(
+            words, environment, errors=False
+        )
+    else:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, *program, *words), env=environment, stdout=asyncio.subprocess.PIPE
+        )
     try:
         yield process
     finally:
