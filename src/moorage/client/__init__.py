@@ -16,25 +16,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moorage.client.admission import Admission
-    from moorage.client.client import AsyncClient, Client
-    from moorage.client.decoding import UndecodableError
-    from moorage.client.fleet import Fleet
-    from moorage.client.leasing.asynchronous import AsyncHolding
-    from moorage.client.leasing.errors import (
-        ConfigurationError,
-        LeaseLostError,
-        NotInTimeError,
-        RevokedError,
-        TooManyLeasesError,
-        WithdrawnError,
-    )
-    from moorage.client.leasing.holding import Holding
-    from moorage.client.ledger import Ledger
-    from moorage.client.reporting import Reporting
-    from moorage.client.run.lease.acquire import NotGrantedError
-    from moorage.client.transport import MoorageError, RefusedError, UnreachableError
-    from moorage.client.watch import ChangesGoneError, Watch
+    from moorage.client.admission import Admission as Admission
+    from moorage.client.client import AsyncClient as AsyncClient
+    from moorage.client.client import Client as Client
+    from moorage.client.decoding import UndecodableError as UndecodableError
+    from moorage.client.fleet import Fleet as Fleet
+    from moorage.client.leasing.asynchronous import AsyncHolding as AsyncHolding
+    from moorage.client.leasing.errors import ConfigurationError as ConfigurationError
+    from moorage.client.leasing.errors import LeaseLostError as LeaseLostError
+    from moorage.client.leasing.errors import NotInTimeError as NotInTimeError
+    from moorage.client.leasing.errors import RevokedError as RevokedError
+    from moorage.client.leasing.errors import TooManyLeasesError as TooManyLeasesError
+    from moorage.client.leasing.errors import WithdrawnError as WithdrawnError
+    from moorage.client.leasing.holding import Holding as Holding
+    from moorage.client.ledger import Ledger as Ledger
+    from moorage.client.reporting import Reporting as Reporting
+    from moorage.client.run.lease.acquire import NotGrantedError as NotGrantedError
+    from moorage.client.transport import MoorageError as MoorageError
+    from moorage.client.transport import RefusedError as RefusedError
+    from moorage.client.transport import UnreachableError as UnreachableError
+    from moorage.client.watch import ChangesGoneError as ChangesGoneError
+    from moorage.client.watch import Watch as Watch
 
 _MODULES = {
     "Admission": "admission",
@@ -61,29 +63,7 @@ _MODULES = {
 }
 """The modules of the exported names: loaded at first use, because the single file has few."""
 
-__all__ = [
-    "Admission",
-    "AsyncClient",
-    "AsyncHolding",
-    "ChangesGoneError",
-    "Client",
-    "ConfigurationError",
-    "Fleet",
-    "Holding",
-    "LeaseLostError",
-    "Ledger",
-    "MoorageError",
-    "NotGrantedError",
-    "NotInTimeError",
-    "RefusedError",
-    "Reporting",
-    "RevokedError",
-    "TooManyLeasesError",
-    "UndecodableError",
-    "UnreachableError",
-    "Watch",
-    "WithdrawnError",
-]
+__all__ = [*_MODULES]  # noqa: PLE0604 # these are names
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 from moorage import __version__
 from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
 from moorage.client.run.exit_codes import RUN_FAILED
-from moorage.client.run.handles.commands import handle_command
 from moorage.client.run.options import Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Progress
@@ -70,6 +69,8 @@ def carry_out(
 
             return agent_command(name, words, notices)
         else:
+            from moorage.client.run.handles.commands import handle_command  # deferred: for files
+
             return handle_command(name, words, notices)
         return 0
     except KeyboardInterrupt:

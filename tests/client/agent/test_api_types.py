@@ -142,6 +142,15 @@ def test_strange_orders_are_refused(name: str, value: object) -> None:
         orders_of({**msgspec.to_builtins(ORDERS), name: value})
 
 
+def test_answers_of_newer_servers_are_read() -> None:
+    """Unknown members are ignored."""
+    orders = msgspec.to_builtins(ORDERS)
+    assert orders_of({**orders, "weather": "fine"}) == orders_of(orders)
+    beat = {name: orders[name] for name in AliveAnswer._fields}
+    assert alive_of({**beat, "weather": "fine"}) == alive_of(beat)
+    assert start_of({"may_start": True, "reason": "r", "weather": "fine"}) == StartAnswer(True, "r")
+
+
 @pytest.mark.parametrize("value", [None, 1, "true", "", 0, [True]])
 def test_only_true_may_start(value: object) -> None:
     """Everything else is no answer."""

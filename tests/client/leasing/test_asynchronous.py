@@ -150,7 +150,7 @@ def test_a_loss_before_the_block(aclient: AsyncClient, served: tuple[str, str]) 
             raise AssertionError("the block began")
 
     def held() -> str | None:
-        """Return the lease's id as soon as its client has it: until then it is refused, not lost."""
+        """Return the lease's id once its client has it: before, it is refused, not lost."""
         try:
             return holding.id
         except RuntimeError:

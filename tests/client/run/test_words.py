@@ -130,13 +130,57 @@ def test_a_lease_ends_by_its_ttl_or_its_hold() -> None:
         assert lease_of(lease_json(expires_at=expires, hold_until=hold)).ends_at == ends
 
 
+WAITING = {"position": 3, "eta_seconds": [1.0, 2.5], "reason": "r"}
+"""Why a ticket waits, in the words of the oldest servers."""
+
+
 @pytest.mark.parametrize(
-    "answer", [None, [], {}, "x", lease_json(needs=[{}]), lease_json(waiting={})]
+    "answer",
+    [
+        *(None, [], {}, "x", 1, True),
+        *(
+            lease_json(needs=needs)
+            for needs in (None, 1, [{}], ["a"], [{"pool": "a", "units": "x"}])
+        ),
+        *(lease_json(slots=slots) for slots in (None, [], "a", {"a": None}, {"a": 1})),
+        *(lease_json(ttl=ttl) for ttl in ("x", [], {})),
+        lease_json(hold="x"),
+        *(lease_json(labels=labels) for labels in (None, [], "x")),
+        *(lease_json(waiting=waiting) for waiting in ({}, [], "x", 1)),
+        *(lease_json(waiting=WAITING | {"eta_seconds": eta}) for eta in ([], [1.0], "x", 1, {})),
+        lease_json(waiting=WAITING | {"position": "x"}),
+        lease_json(waiting=WAITING | {"position": None}),
+    ],
 )
 def test_an_invalid_lease_is_refused(answer: Any) -> None:
     """An answer that is no lease is refused."""
     with pytest.raises(StrangeAnswerError):
         lease_of(answer)
+
+
+def test_leases_of_older_servers_are_read() -> None:
+    """What older servers did not send may be missing, as may all that is not read here."""
+    read = {*Lease._fields} - {"pools", "owner", "labels"}
+    older = {name: value for name, value in lease_json(waiting=WAITING).items() if name in read}
+    assert lease_of(older) == lease_of(lease_json(waiting=WAITING))._replace(owner="", labels={})
+    assert lease_of(older).waiting == Waiting(3, (1.0, 2.5), "r", overdue=False, code="")
+    for name in sorted(read):
+        with pytest.raises(StrangeAnswerError, match=name):
+            lease_of({one: value for one, value in older.items() if one != name})
+
+
+def test_leases_of_newer_servers_are_read() -> None:
+    """Unknown members are ignored; unknown states, causes and reasons are kept, to be shown."""
+    newer = lease_json(
+        state="frozen",
+        cause="eclipse",
+        needs=[{"pool": "a", "units": 1, "colour": "red"}],
+        waiting=WAITING | {"code": "moon", "phase": 1},
+        weather={"sun": True},
+    )
+    lease = lease_of(newer)
+    assert (lease.state, lease.end, lease.needs) == ("frozen", "eclipse", (("a", 1),))
+    assert lease.waiting == Waiting(3, (1.0, 2.5), "r", code="moon")
 
 
 @pytest.mark.parametrize(

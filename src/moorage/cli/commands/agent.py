@@ -10,7 +10,7 @@ import click
 from moorage.cli.commands import agent_group
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
-from moorage.cli.support.command import administering, fleet_at_server, server_now
+from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
@@ -18,6 +18,7 @@ from moorage.cli.support.output import USAGE, Failure, say_or_json, show_json, s
 from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
+from moorage.client.fleet import Fleet
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
     Agent,
@@ -115,7 +116,7 @@ def list_(
     if silent and liveness is not None:
         raise Failure(USAGE, "use either --silent, which means late or lost, or --liveness")
     filters |= {"group": named, "state": state or "active"}
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         agents = [
             agent
             for one in (SILENT if silent else (liveness,))
@@ -137,7 +138,7 @@ def list_(
 @json_option
 def show(agent_id: str, wide: bool, as_json: bool) -> None:
     """Print the agent ID, and why it offers less than it should."""
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         agent = fleet.agent(ids.agent_id(fleet, agent_id))
     if as_json:
         show_json(agent)
@@ -181,7 +182,7 @@ def create(
 ) -> None:
     """Create the agent ID, or replace its group and its labels."""
     wanted = AgentWanted(group=named, labels=labels or {}, policy=policy, root=root)
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         agent = fleet.agent_put(agent_id, wanted)
     say_or_json(as_json, agent, f"agent {agent.id} is in group {agent.group}, {agent.policy}")
 
@@ -197,7 +198,7 @@ def root(agent_id: str, provider: str, as_json: bool) -> None:
     Then the agent may close the whole tree of PROVIDER. A provider with the UUID of the agent needs
     no such permission.
     """
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         agent = fleet.root(ids.agent_id(fleet, agent_id), AgentRootRequest(root=provider))
     say_or_json(as_json, agent, f"agent {agent.id} may have provider {agent.given_root} as root")
 
@@ -213,7 +214,7 @@ def enroll(agent_id: str, named: str, labels: dict[str, str] | None, as_json: bo
 
     Nothing is placed on its machine until an operator accepts it: `moorage agent resume`.
     """
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         made = fleet.enroll(agent_id, EnrollRequest(group=named, labels=labels or {}))
     say_or_json(as_json, made, made.token)
 
@@ -249,7 +250,7 @@ def set_desired(
         percent=percent,
         reason=reason,
     )
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         agent = fleet.desired(ids.agent_id(fleet, agent_id), wanted)
     say_or_json(as_json, agent, f"agent {agent.id}: {_reservoir(agent)}")
 
@@ -322,7 +323,7 @@ def _move(
     agent_id: str, action: str, wanted: PolicyRequest, as_json: bool, sure: Ask | None = None
 ) -> None:
     """Change the policy of an agent; `sure` asks first, and then only its whole id or name does."""
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         whole = ids.agent_id(fleet, agent_id, whole=sure is not None)
         if sure is not None:
             sure(whole if whole == agent_id else f"{agent_id} ({whole})")

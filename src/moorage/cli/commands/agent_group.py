@@ -3,13 +3,14 @@
 import click
 
 from moorage.cli.support import completion
-from moorage.cli.support.command import administering, fleet_at_server
+from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say_or_json, show_json
 from moorage.cli.support.tables import Cell, Column, show_rows
 from moorage.cli.support.views.cells import state_cell
+from moorage.client.fleet import Fleet
 from moorage.wire.fleet import AgentGroup, GroupDesired, GroupWaitRequest, GroupWanted
 
 COLUMNS = (
@@ -35,7 +36,7 @@ def group() -> None:
 @json_option
 def list_(wide: bool, as_json: bool) -> None:
     """Print all groups, with how many of their agents in service are silent."""
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         groups = list(fleet.groups())
     if as_json:
         show_json(groups)
@@ -49,7 +50,7 @@ def list_(wide: bool, as_json: bool) -> None:
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Print the group NAME."""
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         _show_one(fleet.group(name), as_json)
 
 
@@ -68,7 +69,7 @@ def show(name: str, as_json: bool) -> None:
 def set_(name: str, goals: tuple[str, ...], as_json: bool) -> None:
     """Create the group NAME, or replace all its defaults; its agents follow."""
     wanted = GroupWanted(desired=dict(map(_goal, goals)))
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         _show_one(fleet.group_put(name, wanted), as_json)
 
 
@@ -80,7 +81,7 @@ def set_(name: str, goals: tuple[str, ...], as_json: bool) -> None:
 def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the group NAME, which must have no active agents."""
     sure(name)
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         fleet.group_delete(name)
     say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
@@ -91,7 +92,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
 @json_option
 def confirm(name: str, as_json: bool) -> None:
     """Declare the silent agents of the suspect group NAME lost."""
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         _show_one(fleet.group_confirm(name), as_json)
 
 
@@ -102,7 +103,7 @@ def confirm(name: str, as_json: bool) -> None:
 @json_option
 def wait(name: str, lasts: float, as_json: bool) -> None:
     """Declare no agent of the group NAME lost for some time, whatever happens."""
-    with fleet_at_server() as fleet:
+    with at_server(Fleet) as fleet:
         _show_one(fleet.group_wait(name, GroupWaitRequest(seconds=lasts)), as_json)
 
 

@@ -13,6 +13,7 @@ from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.pool_files import Difference, differences, read
 from moorage.cli.support.views.pool_text import changed_of
+from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.pools import new_pool, put
@@ -51,7 +52,7 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     asks = not (yes or dry_run)
     alone = as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
     wanted = read(path)
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         there = list(admission.pools())
         _check(path, wanted, {pool.name: pool for pool in there})
         found = differences(wanted, there)

@@ -5,13 +5,14 @@ from itertools import islice
 import click
 
 from moorage.cli.support import completion, ids
-from moorage.cli.support.command import administering, ledger_at_server, server_now
+from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, timed
 from moorage.cli.support.views.consumer_text import COLUMNS, resources_text, row
+from moorage.client.ledger import Ledger
 from moorage.wire.providers import ConsumersAsked
 
 HELD = (Column("provider", least=12), Column("uuid", dropped=1), Column("holds", last=True))
@@ -51,7 +52,7 @@ def list_(
     as_json: bool,
 ) -> None:
     """Print consumers by UUID, with their allocations."""
-    with ledger_at_server() as ledger:
+    with at_server(Ledger) as ledger:
         uuid = None if provider is None else ids.provider_named(ledger, provider).uuid
         asked = ConsumersAsked(project=project, user=user, type=kind, provider=uuid, older=older)
         found = [*islice(ledger.consumers(asked), limit)]
@@ -69,7 +70,7 @@ def list_(
 @json_option
 def show(text: str, wide: bool, as_json: bool) -> None:
     """Print the consumer ID with its project, user and allocations."""
-    with ledger_at_server() as ledger:
+    with at_server(Ledger) as ledger:
         one = ids.consumer_with(ledger, text)
     if as_json:
         show_json(one)

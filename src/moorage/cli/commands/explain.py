@@ -6,10 +6,11 @@ from typing import IO, Any
 
 import click
 
-from moorage.cli.support.command import administering, server
+from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.client.decoding import decode_exactly
+from moorage.client.ledger import Ledger
 from moorage.wire.ledger import Explained, ExplainedStep, GroupAsked, Question
 
 _question_option = click.option(
@@ -60,11 +61,6 @@ def explain(
     Asks for the amounts in one tree, for QUERY, or for the question in FILE. The exit code is 1 if
     nothing is found.
     """
-    from moorage.cli.support.backend import (
-        refusals_translated,
-    )  # deferred: it loads the whole service
-    from moorage.client.ledger import Ledger
-
     conditions = required or forbidden or member_of
     whole = query is not None or question is not None
     if bool(resources) + (query is not None) + (question is not None) != 1:
@@ -83,8 +79,7 @@ def explain(
         member_of=[*member_of],
     )
     asked = Question(groups=[group]) if question is None else _read(question)
-    with refusals_translated():
-        ledger = Ledger(server())
+    with at_server(Ledger) as ledger:
         explained = ledger.explain(asked) if query is None else ledger.explain_candidates(query)
     if as_json:
         show_json(asdict(explained))

@@ -3,7 +3,7 @@
 import click
 
 from moorage.cli.support import completion
-from moorage.cli.support.command import administering, server
+from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
@@ -13,6 +13,7 @@ from moorage.cli.support.views.fleet_text import (
     grouped,
     share_cell,
 )
+from moorage.client.ledger import Ledger
 from moorage.core.limits import CAPACITY_ENDS_MAX, CAPACITY_NAMED_MAX, PAGE_MAX
 from moorage.wire.capacity import Capacity, CapacityAsked
 
@@ -61,16 +62,11 @@ def fleet(by: str, resource_class: str | None, ends: int | None, wide: bool, as_
 
     All figures are of one revision of the ledger.
     """
-    from moorage.cli.support.backend import (
-        refusals_translated,
-    )  # deferred: it loads the whole service
-    from moorage.client.ledger import Ledger
-
     count = ends or 1
     limit = min(PAGE_MAX, CAPACITY_NAMED_MAX // count)
     asked = CapacityAsked(by=by, resource_class=resource_class, ends=count, limit=limit)  # type: ignore[arg-type] # the option has these choices
-    with refusals_translated():
-        found = Ledger(server()).capacity(asked)
+    with at_server(Ledger) as ledger:
+        found = ledger.capacity(asked)
     if as_json:
         show_json(found)
         return

@@ -3,12 +3,13 @@
 import click
 
 from moorage.cli.support import completion
-from moorage.cli.support.command import administering, reporting_at_server
+from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import duration_text
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json
 from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
+from moorage.client.reporting import Reporting
 from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
 from moorage.core.limits import PINS_MAX
@@ -38,7 +39,7 @@ def group() -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """Print the names of all groups of reporters."""
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         names = list(reporting.groups())
     if as_json:
         show_json(names)
@@ -54,7 +55,7 @@ def list_(as_json: bool) -> None:
 @json_option
 def show(name: str, wide: bool, as_json: bool) -> None:
     """Print the members of the group NAME, live or not."""
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         found = reporting.group(name)
     if as_json:
         show_json(found)
@@ -70,7 +71,7 @@ def show(name: str, wide: bool, as_json: bool) -> None:
 @json_option
 def pins(name: str, as_json: bool) -> None:
     """Print pinned nodes and their members."""
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         found = reporting.pins(name)
     if as_json:
         show_json(found)
@@ -85,7 +86,7 @@ def pins(name: str, as_json: bool) -> None:
 @json_option
 def nodes(name: str, as_json: bool) -> None:
     """Print all providers that the group NAME owns, and whether each is a ghost."""
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         found = list(reporting.nodes(name))
     if as_json:
         show_json(found)
@@ -100,7 +101,7 @@ def nodes(name: str, as_json: bool) -> None:
 @json_option
 def ghosts(name: str, as_json: bool) -> None:
     """Print the providers of the group NAME that are gone but still have allocations."""
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         found = list(reporting.ghosts(name))
     if as_json:
         show_json(found)
@@ -120,7 +121,7 @@ def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_
     """Pin NODES of the group NAME to a member, or remove their pins."""
     if (member is None) != remove:
         raise Failure(USAGE, "give either --to MEMBER or --remove")
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         for first in range(0, len(nodes), PINS_MAX):
             part = [*nodes[first : first + PINS_MAX]]
             found = reporting.pin(name, PinsWanted(nodes=part, member=member))
@@ -146,7 +147,7 @@ def _pinned(found: ReporterGroup, count: int, member: str | None) -> list[str]:
 def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the group NAME, which must have no live members; its providers stay."""
     sure(name)
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         reporting.group_delete(name)
     say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
@@ -192,7 +193,7 @@ def status(name: str, wide: bool, as_json: bool) -> None:
     NAME is the group. Problems are refused nodes, nodes that are pinned to a member that is not
     live, ghosts, and errors of the observer of members.
     """
-    with reporting_at_server() as reporting:
+    with at_server(Reporting) as reporting:
         found = reporting.group(name)
         ghosts = list(reporting.ghosts(name))
     if as_json:

@@ -119,7 +119,7 @@ def list_(
     **only: Any,
 ) -> None:
     """Print leases and tickets; ended ones are kept for a while."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         leases = list(_found(admission, pool, state, **only))
         if not leases and only["owner"] is not None:
             leases = _held_by(admission, pool, state, **only)
@@ -148,7 +148,7 @@ def list_(
 @json_option
 def show(text: str, as_json: bool) -> None:
     """Print all properties of the lease or ticket ID."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         lease = admission.lease(ids.lease_id(admission, text))
     if as_json:
         show_json(lease)
@@ -176,7 +176,7 @@ def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
     """Move the ticket ID in its lines; exit code 4 if it does not wait any more."""
     if first == (priority is not None):
         raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         lease = admission.move(ids.lease_id(admission, text, changing=True), priority)
     say_or_json(as_json, lease, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
 
@@ -187,7 +187,7 @@ def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
 @json_option
 def force(text: str, as_json: bool) -> None:
     """Grant the ticket ID at once, over the limit if necessary; it is shown as forced."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         lease = admission.force(ids.lease_id(admission, text, changing=True))
     say_or_json(as_json, lease, f"forced {lease.id}: {_place(lease)}")
 
@@ -285,7 +285,7 @@ def revoke(
         return
     if state is not None or pool is not None:
         raise Failure(USAGE, "--state and --pool need --owner")
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         lease_id = ids.lease_id(admission, str(text), changing=not holder_is_gone, whole=True)
         sure(f"{lease_id}, whatever its holder does")
         lease = admission.revoke(lease_id, reason, holder_is_gone=holder_is_gone)
@@ -313,7 +313,7 @@ def _revoke_owner(
     as_json: bool,
 ) -> None:
     tickets = leases = 0
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         more = True
         while more:
             found = admission.revoke_owner(owner, state, pool, reason)
@@ -348,7 +348,7 @@ def why(name: str, as_json: bool) -> None:
     A holder is named by its owner, or by a label of its leases: `holder`, `node`, `job`, `host` or
     `user`.
     """
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         found = [_whole(admission, lease) for lease in _lease_named(admission, name)]
     if not found:
         raise Failure(NOT_FOUND, f"there is no lease and no ticket of '{name}'")

@@ -6,7 +6,7 @@ from itertools import islice
 import click
 
 from moorage.cli.support import completion, ids
-from moorage.cli.support.command import administering, ledger_at_server, server_now
+from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import CONFLICT, Failure, say, say_or_json, show_json, show_table
@@ -14,6 +14,7 @@ from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.consumer_text import COLUMNS as CONSUMERS
 from moorage.cli.support.views.consumer_text import resources_text, row
+from moorage.client.ledger import Ledger
 from moorage.wire.providers import ConsumersAsked, InventoryShown, ProviderShown
 
 COLUMNS = (
@@ -92,7 +93,7 @@ def list_(
             and used in (None, _is_used(one))
         )
 
-    with ledger_at_server() as ledger:
+    with at_server(Ledger) as ledger:
         found = [*islice(filter(is_wanted, ledger.providers()), limit)]
     if as_json:
         show_json(found)
@@ -121,7 +122,7 @@ def list_(
 @json_option
 def show(text: str, wide: bool, as_json: bool) -> None:
     """Print PROVIDER with its inventories, its children and its consumers."""
-    with ledger_at_server() as ledger:
+    with at_server(Ledger) as ledger:
         one = ids.provider_named(ledger, text)
         asked = ConsumersAsked(provider=one.uuid)
         consumers = [*islice(ledger.consumers(asked), SHOWN_CONSUMERS + 1)]
@@ -175,7 +176,7 @@ def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
     with `moorage agent drain`, and a compute node of nova also with
     `openstack compute service set --disable`.
     """
-    with ledger_at_server() as ledger:
+    with at_server(Ledger) as ledger:
         one = ids.provider_named(ledger, text)
         act = ledger.provider_resume if undo else ledger.provider_drain
         done = act(one.uuid, reason)
@@ -198,7 +199,7 @@ def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
 @json_option
 def delete(text: str, reason: str, sure: Ask, as_json: bool) -> None:
     """Delete PROVIDER with its inventories; refused if it has allocations or children."""
-    with ledger_at_server() as ledger:
+    with at_server(Ledger) as ledger:
         one = ids.provider_named(ledger, text, whole=True)
         if _is_used(one):
             raise Failure(

@@ -17,6 +17,7 @@ from moorage.cli.support.pool_files import read
 from moorage.cli.support.tables import Column, show_rows
 from moorage.cli.support.views.pool_text import changed_of, paced
 from moorage.cli.support.views.simulate_chart import Series, draw
+from moorage.client.admission import Admission
 from moorage.client.run.durations import spoken
 from moorage.core.admission.forecast.simulate import Job, JobTimes, Summary, simulate_pool, summary
 from moorage.core.clock import SECOND
@@ -190,7 +191,7 @@ def _described(pool_file: str | None, name: str | None) -> tuple[str, PoolWanted
 
 
 def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[JobTimes]]:
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         there = admission.pool(pool)
         jobs, stays = history(pool, admission.leases(pool=pool, state="ended"))
     wanted = replace(changed_of(there, {}), generation=None)

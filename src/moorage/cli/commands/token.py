@@ -27,6 +27,7 @@ from moorage.cli.support.views.cells import (
     state_cell,
     timed,
 )
+from moorage.client.admission import Admission
 from moorage.wire.admin import RotationWanted, TokenWanted
 from moorage.wire.enums import LadderRole, ScopedRole
 
@@ -194,7 +195,7 @@ def _state(token: dict[str, Any], now: datetime) -> str:
 @json_option
 def whoami(as_json: bool) -> None:
     """Print the caller's name, role, project, scope and expiry, and the server and its version."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         found = admission.whoami()
     url = server_address()
     if as_json:

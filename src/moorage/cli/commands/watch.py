@@ -6,9 +6,10 @@ from typing import Any
 import click
 import msgspec
 
-from moorage.cli.support.command import administering, server
+from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import WholeNumber, example, json_option
 from moorage.cli.support.output import FAILED, Failure, printable_json, say
+from moorage.client.watch import ChangesGoneError, Watch
 from moorage.wire.changes import VALUES, Change
 
 
@@ -31,14 +32,8 @@ def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json:
 
     Reconnects when the server restarts.
     """
-    from moorage.cli.support.backend import (
-        refusals_translated,
-    )  # deferred: it loads the whole service
-    from moorage.client.watch import ChangesGoneError, Watch
-
-    following = Watch(server(), after, kinds)
     try:
-        with refusals_translated():
+        with at_server(lambda transport: Watch(transport, after, kinds)) as following:
             for number, change in enumerate(following, 1):
                 say(*_cells(following.cursor, change, as_json))
                 if number == count:

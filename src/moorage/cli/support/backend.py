@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ServerBackend:
-    """Sends requests to a running server.
+    """Sends requests to a running server; `DatabaseBackend` has the same methods.
 
     `database` is its database file, if that is on this machine and the one of the settings.
     """
@@ -39,17 +39,15 @@ class ServerBackend:
         self._database = database
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
-        """See `command.Administration`."""
-        answer: dict[str, Any] = self._ask(admin.CREATE_TOKEN, body=asdict(wanted))
-        return answer
+        """Create a token; its secret is under `token`."""
+        return self._ask(admin.CREATE_TOKEN, body=asdict(wanted))
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
-        """See `command.Administration`."""
-        answer: dict[str, Any] = self._ask(admin.ROTATE_TOKEN, token_id, body=asdict(wanted))
-        return answer
+        """Replace a token by a new one, whose secret is under `token`."""
+        return self._ask(admin.ROTATE_TOKEN, token_id, body=asdict(wanted))
 
     def token_list(self) -> list[dict[str, Any]]:
-        """See `command.Administration`."""
+        """Return all tokens."""
         tokens: list[dict[str, Any]] = []
         asked: dict[str, Any] = {"limit": PAGE_MAX, "cursor": None}
         while True:
@@ -60,17 +58,17 @@ class ServerBackend:
                 return tokens
 
     def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
-        """See `command.Administration`."""
+        """Revoke a token and end its tickets, with `leases` its leases, too."""
         self._ask(admin.REVOKE_TOKEN, token_id, query={"revoke_leases": leases or None})
 
     def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
-        """See `command.Administration`."""
+        """Return the newest audit entries, newest first; those of a target, if there is one."""
         asked = {"limit": limit, "target": target}
         entries: list[dict[str, Any]] = self._ask(admin.LIST_AUDIT, query=asked)["entries"]
         return entries
 
     def backup(self, target: str) -> str:
-        """See `command.Administration`.
+        """Write a complete copy of the database to a new file; return its path.
 
         A database on this machine is copied by this process, with the caller's permissions, because
         its server writes only into `backup_directory`. The server records the copy, or its failure.
@@ -92,14 +90,13 @@ class ServerBackend:
         return path
 
     def check(self) -> list[str]:
-        """See `command.Administration`."""
+        """Return every difference between stored derived data and its recomputed value."""
         found: list[str] = self._ask(admin.CHECK_DATABASE, body={})["differences"]
         return found
 
     def epoch_raise(self) -> dict[str, int]:
-        """See `command.Administration`."""
-        raised: dict[str, int] = self._ask(admin.RAISE_EPOCH, body={})
-        return raised
+        """Start a new epoch; return it and the revision after which it begins."""
+        return self._ask(admin.RAISE_EPOCH, body={})
 
     def _ask(
         self,
@@ -107,11 +104,12 @@ class ServerBackend:
         *variables: str,
         query: Mapping[str, Any] | None = None,
         body: Any = None,
-    ) -> Any:
+    ) -> dict[str, Any]:
         """Call an operation; return the decoded JSON of its answer."""
         address = operation.address(*variables, query=query)
         with refusals_translated():
-            return self.transport.request(operation.method, address, body)
+            answer: dict[str, Any] = self.transport.request(operation.method, address, body)
+        return answer
 
 
 @contextmanager

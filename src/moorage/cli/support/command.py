@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,52 +13,14 @@ from moorage.cli.support.options import address_of, config_option, load, setting
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
 
 if TYPE_CHECKING:
-    from moorage.client.admission import Admission
-    from moorage.client.fleet import Fleet
-    from moorage.client.ledger import Ledger
-    from moorage.client.reporting import Reporting
+    from moorage.cli.support.backend import ServerBackend
+    from moorage.cli.support.database import DatabaseBackend
     from moorage.client.transport import Transport
-    from moorage.wire.admin import RotationWanted, TokenWanted
 
+R = TypeVar("R")
 
 ADDRESSED = "moorage.addressed"
 """In a context's `meta`: the transport to the server that the running command addresses."""
-
-
-class Administration(Protocol):
-    """The operations of administrative commands."""
-
-    def token_create(self, wanted: "TokenWanted") -> dict[str, Any]:
-        """Create a token; its secret is under `token`."""
-        ...
-
-    def token_list(self) -> list[dict[str, Any]]:
-        """Return all tokens."""
-        ...
-
-    def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
-        """Revoke a token and end its tickets, with `leases` its leases, too."""
-        ...
-
-    def token_rotate(self, token_id: str, wanted: "RotationWanted") -> dict[str, Any]:
-        """Replace a token by a new one, whose secret is under `token`."""
-        ...
-
-    def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
-        """Return the newest audit entries, newest first; those of a target, if there is one."""
-        ...
-
-    def backup(self, target: str) -> str:
-        """Write a complete copy of the database to a new file; return its path."""
-        ...
-
-    def check(self) -> list[str]:
-        """Return every difference between stored derived data and its recomputed value."""
-        ...
-
-    def epoch_raise(self) -> dict[str, int]:
-        """Start a new epoch; return it and the revision after which it begins."""
-        ...
 
 
 def administering(command: Callable[..., None]) -> Callable[..., None]:
@@ -97,7 +59,7 @@ def _check_given(context: click.Context) -> None:
                 raise Failure(USAGE, message)
 
 
-def administration() -> Administration:
+def administration() -> "ServerBackend | DatabaseBackend":
     """Return access to the running command's target; see `backend.find`."""
     # deferred: it loads the whole service
     from moorage.cli.support.backend import ServerBackend, find
@@ -139,46 +101,15 @@ def server() -> "Transport":
 
 
 @contextmanager
-def at_server() -> "Iterator[Admission]":
-    """Yield access to the pools and leases of the running command's server.
+def at_server(room: "Callable[[Transport], R]") -> Iterator[R]:
+    """Yield access to a part of the running command's server, such as `Admission`.
 
     Raises Failure: 5 without a server; the server's refusals become Failures, too.
     """
     from moorage.cli.support.backend import refusals_translated
-    from moorage.client.admission import Admission
 
     with refusals_translated():
-        yield Admission(server())
-
-
-@contextmanager
-def fleet_at_server() -> "Iterator[Fleet]":
-    """Yield access to the agents of the running command's server; as `at_server`."""
-    from moorage.cli.support.backend import refusals_translated
-    from moorage.client.fleet import Fleet
-
-    with refusals_translated():
-        yield Fleet(server())
-
-
-@contextmanager
-def ledger_at_server() -> "Iterator[Ledger]":
-    """Yield access to the providers and consumers of the running command's server."""
-    from moorage.cli.support.backend import refusals_translated
-    from moorage.client.ledger import Ledger
-
-    with refusals_translated():
-        yield Ledger(server())
-
-
-@contextmanager
-def reporting_at_server() -> "Iterator[Reporting]":
-    """Yield access to the groups of reporters of the running command's server; as `at_server`."""
-    from moorage.cli.support.backend import refusals_translated
-    from moorage.client.reporting import Reporting
-
-    with refusals_translated():
-        yield Reporting(server())
+        yield room(server())
 
 
 def database_url() -> str:

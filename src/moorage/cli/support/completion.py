@@ -5,9 +5,9 @@ The user waits meanwhile, so failures and slow answers silently offer no complet
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
@@ -15,13 +15,11 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 from moorage.wire.labels import holder_of
 
 if TYPE_CHECKING:
-    from moorage.client.admission import Admission
-    from moorage.client.fleet import Fleet
-    from moorage.client.ledger import Ledger
-    from moorage.client.reporting import Reporting
     from moorage.client.transport import Transport
 
-T = TypeVar("T")
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Offers = Iterable[tuple[str, str | None]]
+"""Texts, each with what it stands for; None: it says that itself."""
 
 SECONDS_MAX = 2.0
 """The longest wait for a server."""
@@ -33,89 +31,96 @@ _FILE = "file"
 """The type of an item that lets the shell itself complete a file name."""
 
 
-def pools(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the pools of the command line's server."""
-    names = _asked(
-        ctx, lambda server: [pool.name for pool in islice(_admission(server).pools(), NAMES_MAX)]
-    )
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+def _offering(read: Callable[["Transport"], Offers]) -> Complete:
+    """Return what offers those texts of the command line's server that begin as the word does."""
+
+    def offer(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [
+            CompletionItem(text, help=meaning)
+            for text, meaning in _asked(ctx, read)
+            if text.startswith(incomplete)
+        ]
+
+    return offer
 
 
-def providers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer that server's providers by name; only the first ones of many."""
-    found = _asked(ctx, lambda server: _ledger(server).providers_page(None, NAMES_MAX).providers)
-    return [CompletionItem(one.name) for one in found if one.name.startswith(incomplete)]
-
-
-def consumers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer that server's consumers; only the first ones of many."""
-    found = _asked(ctx, lambda server: [*islice(_ledger(server).consumers(), NAMES_MAX)])
-    return [
-        CompletionItem(one.uuid, help=one.type or "-")
-        for one in found
-        if one.uuid.startswith(incomplete)
-    ]
-
-
-def leases(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer that server's leases and tickets that have not ended, each with its owner."""
-    found = _asked(
-        ctx,
-        lambda server: [
-            lease
-            for state in ("granted", "waiting")
-            for lease in islice(_admission(server).leases(state=state), NAMES_MAX)
-        ],
-    )
-    return [
-        CompletionItem(lease.id, help=holder_of(lease.owner, lease.labels))
-        for lease in found
-        if lease.id.startswith(incomplete)
-    ]
-
-
-def agents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer that server's active agents, each with its host."""
-    found = _asked(ctx, lambda server: [*islice(_fleet(server).agents(state="active"), NAMES_MAX)])
-    return [
-        CompletionItem(agent.id, help=None if agent.facts is None else agent.facts.hostname)
-        for agent in found
-        if agent.id.startswith(incomplete)
-    ]
-
-
-def agent_groups(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer that server's groups of agents."""
-    names = _asked(
-        ctx, lambda server: [group.name for group in islice(_fleet(server).groups(), NAMES_MAX)]
-    )
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-def reporter_groups(
-    ctx: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer that server's groups of reporters."""
-    names = _asked(ctx, lambda server: [*islice(_reporting(server).groups(), NAMES_MAX)])
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-def _admission(transport: "Transport") -> "Admission":
+@_offering
+def pools(server: "Transport") -> Offers:
+    """Offer pools."""
     from moorage.client.admission import Admission
 
-    return Admission(transport)
+    return ((pool.name, None) for pool in islice(Admission(server).pools(), NAMES_MAX))
 
 
-def _fleet(transport: "Transport") -> "Fleet":
+@_offering
+def providers(server: "Transport") -> Offers:
+    """Offer providers by name; only the first ones of many."""
+    from moorage.client.ledger import Ledger
+
+    found = Ledger(server).providers_page(None, NAMES_MAX).providers
+    return ((one.name, None) for one in found)
+
+
+@_offering
+def consumers(server: "Transport") -> Offers:
+    """Offer consumers, each with its type; only the first ones of many."""
+    from moorage.client.ledger import Ledger
+
+    return ((one.uuid, one.type or "-") for one in islice(Ledger(server).consumers(), NAMES_MAX))
+
+
+@_offering
+def leases(server: "Transport") -> Offers:
+    """Offer leases and tickets that have not ended, each with its owner."""
+    from moorage.client.admission import Admission
+
+    for state in ("granted", "waiting"):
+        for lease in islice(Admission(server).leases(state=state), NAMES_MAX):
+            yield lease.id, holder_of(lease.owner, lease.labels)
+
+
+@_offering
+def agents(server: "Transport") -> Offers:
+    """Offer active agents, each with its host."""
     from moorage.client.fleet import Fleet
 
-    return Fleet(transport)
+    for agent in islice(Fleet(server).agents(state="active"), NAMES_MAX):
+        yield agent.id, None if agent.facts is None else agent.facts.hostname
 
 
-def _reporting(transport: "Transport") -> "Reporting":
+@_offering
+def agent_groups(server: "Transport") -> Offers:
+    """Offer groups of agents."""
+    from moorage.client.fleet import Fleet
+
+    return ((group.name, None) for group in islice(Fleet(server).groups(), NAMES_MAX))
+
+
+@_offering
+def reporter_groups(server: "Transport") -> Offers:
+    """Offer groups of reporters."""
     from moorage.client.reporting import Reporting
 
-    return Reporting(transport)
+    return ((name, None) for name in islice(Reporting(server).groups(), NAMES_MAX))
+
+
+@_offering
+def tokens(server: "Transport") -> Offers:
+    """Offer the ids of valid tokens, each with its name."""
+    from moorage.client.ledger import Ledger
+
+    found = islice(Ledger(server).tokens(), NAMES_MAX)
+    return ((token.id, token.name) for token in found if token.revoked_at is None)
+
+
+@_offering
+def classes(server: "Transport") -> Offers:
+    """Offer the resource classes of which providers have inventories."""
+    from moorage.client.ledger import Ledger
+    from moorage.wire.capacity import CapacityAsked
+
+    found = Ledger(server).capacity(CapacityAsked(ends=0, limit=NAMES_MAX))
+    return ((line.resource_class, None) for line in found.lines)
 
 
 def command(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -124,35 +129,6 @@ def command(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Com
         return [CompletionItem(incomplete, type=_FILE)]
     names = {name for name in _programs() if name.startswith(incomplete)}
     return [CompletionItem(name) for name in sorted(names)]
-
-
-def tokens(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the ids of that server's valid tokens, each with its name."""
-    found = _asked(ctx, lambda server: [*islice(_ledger(server).tokens(), NAMES_MAX)])
-    return [
-        CompletionItem(token.id, help=token.name)
-        for token in found
-        if token.revoked_at is None and token.id.startswith(incomplete)
-    ]
-
-
-def classes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the resource classes of which that server's providers have inventories."""
-    names = _asked(ctx, _classes)
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-def _classes(transport: "Transport") -> list[str]:
-    from moorage.wire.capacity import CapacityAsked
-
-    found = _ledger(transport).capacity(CapacityAsked(ends=0, limit=NAMES_MAX))
-    return [line.resource_class for line in found.lines]
-
-
-def _ledger(transport: "Transport") -> "Ledger":
-    from moorage.client.ledger import Ledger
-
-    return Ledger(transport)
 
 
 class _Bash(BashComplete):
@@ -183,7 +159,7 @@ def _programs() -> Iterator[str]:
             continue
 
 
-def _asked(ctx: click.Context, ask: Callable[["Transport"], list[T]]) -> list[T]:
+def _asked(ctx: click.Context, read: Callable[["Transport"], Offers]) -> Offers:
     """Return a server's answer; empty if it is unreachable, refuses or takes too long."""
     from moorage.cli.support.backend import ServerBackend, find, refusals_translated
     from moorage.cli.support.options import load
@@ -199,7 +175,7 @@ def _asked(ctx: click.Context, ask: Callable[["Transport"], list[T]]) -> list[T]
         if not isinstance(found, ServerBackend):
             return []
         with refusals_translated():
-            return ask(found.transport)
+            return [*read(found.transport)]
     except (click.ClickException, OSError, ValueError):
         return []
     finally:

@@ -34,43 +34,43 @@ class DatabaseBackend:
         self._database_url = database_url
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         made = self._run(lambda service: create_token(service.access, wanted, local()))
         answer: dict[str, Any] = msgspec.to_builtins(made)
         return answer
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         made = self._run(lambda service: rotate_token(service.access, token_id, wanted, local()))
         answer: dict[str, Any] = msgspec.to_builtins(made)
         return answer
 
     def token_list(self) -> list[dict[str, Any]]:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         tokens = self._run(lambda service: service.access.list())
         return [msgspec.to_builtins(token_shown(token)) for token in tokens]
 
     def token_revoke(self, token_id: str, *, leases: bool = False) -> None:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         self._run(lambda service: service.token_ends.revoke(token_id, local(), leases=leases))
 
     def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         rows, _ = self._run(lambda service: service.audit.page(None, limit, target))
         return [msgspec.to_builtins(entry_shown(row)) for row in rows]
 
     def backup(self, target: str) -> str:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         path = os.path.abspath(target)
         self._run(lambda service: service.operations.backup(path, by=local()))
         return path
 
     def check(self) -> list[str]:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         return self._run(lambda service: service.operations.check())
 
     def epoch_raise(self) -> dict[str, int]:
-        """See `command.Administration`."""
+        """See `ServerBackend`."""
         epoch, revision = self._run(lambda service: service.operations.epoch_raise(by=local()))
         return {"epoch": epoch, "revision": revision}
 

@@ -7,25 +7,35 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.provisioning import fault_text, moorage_url
-from moorage.client.transport import token_of
+from moorage.cli.support.provisioning import FILE, fault_text, moorage_url, token_in, with_options
 from moorage.extras import needs
 
 if TYPE_CHECKING:
     from moorage.integrations.kubernetes.api import Connection
 
+_CLUSTER = (
+    click.option(
+        "--kubeconfig", **FILE, help="The cluster; by default KUBECONFIG, or that of this pod."
+    ),
+    click.option(
+        "--context", metavar="NAME", help="A context of --kubeconfig; by default its current one."
+    ),
+)
+_ANY_CLUSTER = (
+    *_CLUSTER,
+    click.option(
+        "--kubernetes",
+        metavar="URL",
+        help="Instead: address of the API server, or of kubectl proxy, which has your rights.",
+    ),
+    click.option("--kubernetes-token-file", **FILE, help="File with a token for it."),
+    click.option("--ca-file", **FILE, help="Authorities to trust for it."),
+)
+
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add --kubeconfig and --context, which `connection_of` reads."""
-    command = click.option(
-        "--context", metavar="NAME", help="A context of --kubeconfig; by default its current one."
-    )(command)
-    return click.option(
-        "--kubeconfig",
-        type=click.Path(),
-        metavar="FILE",
-        help="The cluster; by default KUBECONFIG, or that of this pod.",
-    )(command)
+    return with_options(_CLUSTER, command)
 
 
 def connection_of(kubeconfig: str | None, context: str | None) -> "Connection":
@@ -48,30 +58,9 @@ def connection_of(kubeconfig: str | None, context: str | None) -> "Connection":
         raise Failure(USAGE, str(error)) from None
 
 
-if TYPE_CHECKING:
-    from moorage.integrations.kubernetes.api import Connection
-
-
 def any_cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that `any_connection` reads."""
-    for option in (
-        click.option(
-            "--ca-file", type=click.Path(), metavar="FILE", help="Authorities to trust for it."
-        ),
-        click.option(
-            "--kubernetes-token-file",
-            type=click.Path(),
-            metavar="FILE",
-            help="File with a token for it.",
-        ),
-        click.option(
-            "--kubernetes",
-            metavar="URL",
-            help="Instead: address of the API server, or of kubectl proxy, which has your rights.",
-        ),
-    ):
-        command = option(command)
-    return cluster_options(command)
+    return with_options(_ANY_CLUSTER, command)
 
 
 def any_connection(words: Mapping[str, Any]) -> "Callable[[], Connection]":
@@ -106,7 +95,5 @@ def _headers(path: str | None) -> Callable[[], Mapping[str, str]]:
     """Return what gives the credentials. Raises OSError, ValueError."""
     if path is None:
         return dict
-    from moorage.integrations.rereading import FileValue
-
-    token = FileValue(path, lambda text: token_of(text, path))
+    token = token_in(path)
     return lambda: {"Authorization": f"Bearer {token()}"}

@@ -163,9 +163,12 @@ def _seconds(value: Any) -> float | None:
 
 def _waiting(values: Any) -> Waiting:
     eta = values["eta_seconds"]
+    if eta is not None:
+        earliest, latest = map(float, eta[:2])
+        eta = earliest, latest
     return Waiting(
         position=int(values["position"]),
-        eta_seconds=None if eta is None else (float(eta[0]), float(eta[1])),
+        eta_seconds=eta,
         reason=str(values["reason"]),
         overdue=bool(values.get("overdue", False)),
         code=str(values.get("code", "")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 PREFIX = "MOORAGE_"
 
@@ -46,6 +45,8 @@ def nearly(environ: Mapping[str, str]) -> list[str]:
     for name in sorted(environ):
         known = name in READ or name == UI_SETTING or name.startswith(LEASE_PREFIX)
         if name.startswith(PREFIX) and not known:
+            from difflib import get_close_matches  # deferred: most environments have none
+
             near = get_close_matches(name, READ, 1, CLOSE)
             lines += [unknown(name, near)] if near else []
     return lines

@@ -12,6 +12,7 @@ from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.tables import Cell, Column, show_rows
 from moorage.cli.support.views.cells import clock_cell
 from moorage.cli.support.views.pool_text import plain_text
+from moorage.client.admission import Admission
 from moorage.core.counting import counted
 from moorage.core.limits import PAGE_MAX
 from moorage.wire.pool_reports import HistoryPoint, PoolHistory, PoolReport
@@ -42,7 +43,7 @@ POINTS = 24
 @json_option
 def history(name: str, since: float | None, points: int, wide: bool, as_json: bool) -> None:
     """Print how many units of NAME were in use, and how many tickets waited, over time."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         past = admission.pool_history(name, since, points)
     if as_json:
         show_json(past)
@@ -63,7 +64,7 @@ def history(name: str, since: float | None, points: int, wide: bool, as_json: bo
 @json_option
 def report(name: str, since: float | None, as_json: bool) -> None:
     """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         report = admission.pool_report(name, since)
     if as_json:
         show_json(report)

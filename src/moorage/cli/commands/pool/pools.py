@@ -30,6 +30,7 @@ from moorage.cli.support.views.pool_text import (
     plain_text,
     summary,
 )
+from moorage.client.admission import Admission
 from moorage.wire.admission import DURATIONS, PoolWanted
 from moorage.wire.enums import Expire, OnRetry
 from moorage.wire.labels import holder_of
@@ -171,7 +172,7 @@ def create(name: str, given: dict[str, Any], slotted: bool, as_json: bool) -> No
     """
     if not slotted and not {"limit", "per_member"} & given.keys():
         raise Failure(USAGE, "a pool needs a limit: set one, for example --limit 50")
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         wanted = PoolWanted(**given, native_slots=slotted, generation=0)
         made = admission.pool_put(name, wanted)
     say_or_json(as_json, made, f"created {made.name}: {summary(made, given)}")
@@ -190,7 +191,7 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
     """
     if not given:
         raise Failure(USAGE, "nothing to change: pass an option, for example --limit 30")
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         changed = admission.pool_put(name, changed_of(admission.pool(name), given))
     say_or_json(as_json, changed, f"changed {changed.name}: {summary(changed, given)}")
 
@@ -202,7 +203,7 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
 @json_option
 def list_(paused: bool, wide: bool, as_json: bool) -> None:
     """Print all pools."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         pools = [pool for pool in admission.pools() if pool.paused or not paused]
     if as_json:
         show_json(pools)
@@ -229,7 +230,7 @@ def list_(paused: bool, wide: bool, as_json: bool) -> None:
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Print all properties of the pool NAME."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         pool = admission.pool(name)
     if as_json:
         show_json(pool)
@@ -255,7 +256,7 @@ def pause(name: str, reason: str, as_json: bool) -> None:
     Jobs of `moorage run --best-effort` start without a lease when their wait is over, unless they
     have --unless-paused.
     """
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         pool = admission.pool_pause(name, reason)
     say_or_json(as_json, pool, f"paused {name}")
     if not as_json:
@@ -268,7 +269,7 @@ def pause(name: str, reason: str, as_json: bool) -> None:
 @json_option
 def resume(name: str, as_json: bool) -> None:
     """Resume granting from the pool NAME."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         pool = admission.pool_resume(name)
     say_or_json(as_json, pool, f"resumed {name}")
 
@@ -282,7 +283,7 @@ def export(names: tuple[str, ...], as_json: bool) -> None:
 
     With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
     """
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         pools = [admission.pool(name) for name in names] if names else list(admission.pools())
     if as_json:
         show_json({"pools": {pool.name: described(pool) for pool in pools}})
@@ -299,7 +300,7 @@ def export(names: tuple[str, ...], as_json: bool) -> None:
 def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the pool NAME, which must have no leases and no tickets."""
     sure(name)
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         admission.pool_delete(name)
     say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 

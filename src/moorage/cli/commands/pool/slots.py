@@ -14,6 +14,7 @@ from moorage.cli.support.tables import NOTHING, Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.lease_text import late_line
 from moorage.cli.support.views.pool_text import plain_text
+from moorage.client.admission import Admission
 from moorage.core.counting import counted
 from moorage.wire.labels import holder_of
 from moorage.wire.slots import Slot
@@ -42,7 +43,7 @@ _LABELS = label_option("NAME=VALUE; may be repeated.")
 @json_option
 def list_(name: str, wide: bool, as_json: bool) -> None:
     """Print the named slots of POOL: their states, holders and labels."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         slots = list(admission.slots(name).all())
     if as_json:
         show_json(slots)
@@ -64,7 +65,7 @@ def group() -> None:
 @json_option
 def add(name: str, slots: tuple[str, ...], labels: dict[str, str] | None, as_json: bool) -> None:
     """Make free SLOTS in POOL, which was created with --native-slots."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         admission.slots(name).add([*slots], labels or {})
     say_or_json(
         as_json, {"pool": name, "slots": [*slots]}, f"{name} has {counted(len(slots), 'slot')}:"
@@ -81,7 +82,7 @@ def add(name: str, slots: tuple[str, ...], labels: dict[str, str] | None, as_jso
 @json_option
 def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) -> None:
     """Replace all labels of SLOT; without --label it has none."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         found = admission.slots(name).label(slot, labels or {})
     say_or_json(as_json, found, f"labelled {slot}: {plain_text(found.labels)}")
 
@@ -95,7 +96,7 @@ def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) ->
 @json_option
 def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
     """Never grant SLOT again; remove it once it is free, unless there is --keep."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         found = admission.slots(name).drain(slot, keep=keep, reason=reason)
     if found is None:
         line = f"removed {slot}: it was free"
@@ -114,7 +115,7 @@ def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
 @json_option
 def resume(name: str, slot: str, as_json: bool) -> None:
     """Let the drained SLOT be granted again."""
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         found = admission.slots(name).resume(slot)
     say_or_json(as_json, found, f"resumed {slot}")
 
@@ -128,7 +129,7 @@ def resume(name: str, slot: str, as_json: bool) -> None:
 def remove(name: str, slot: str, sure: Ask, as_json: bool) -> None:
     """Remove the free SLOT; exit code 4 if it is held (drain it instead)."""
     sure(f"{slot} of {name}")
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         admission.slots(name).remove(slot)
     say_or_json(as_json, {"pool": name, "slot": slot, "removed": True}, f"removed {slot}")
 

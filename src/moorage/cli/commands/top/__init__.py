@@ -14,6 +14,7 @@ from moorage.cli.support.command import administering, at_server, server
 from moorage.cli.support.options import SecondsRange, example, json_option, wide_option
 from moorage.cli.support.output import show_json
 from moorage.cli.support.tables import show_rows
+from moorage.client.admission import Admission
 
 __all__ = ["rows", "top"]
 
@@ -36,7 +37,7 @@ def top(once: bool, every: float, wide: bool, as_json: bool) -> None:
     On a terminal, pools with waiting tickets come first; tab shows the fleet: capacity, agents,
     reporters.
     """
-    with at_server() as admission:
+    with at_server(Admission) as admission:
         if as_json:
             show_json([*admission.pools()])
         elif once or not _is_screen():

@@ -6,7 +6,6 @@ A key identifies one attempt. After its lease has ended, the next attempt needs 
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from typing import Protocol
 from uuid import uuid4
@@ -127,6 +126,8 @@ def write_private(path: str, text: str) -> None:
 
     Raises OSError.
     """
+    import tempfile  # deferred: most runs write no file
+
     folder = os.path.dirname(os.path.abspath(path))
     descriptor, new = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
     try:
