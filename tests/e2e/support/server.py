@@ -19,6 +19,7 @@ from tests.support import warm
 from tests.support.guard import Guard
 
 READY = re.compile(r"moorage: serving (?P<url>https?://\S+)")
+BOSKOS = re.compile(r"moorage: (?P<url>http://\S+) is for clients of Boskos")
 READY_SECONDS = 30.0
 STOP_SECONDS = 15.0
 SAY_SECONDS = 30.0
@@ -100,6 +101,12 @@ class Server:
     def pid(self) -> int:
         """The process that was started (under `make`: make itself)."""
         return self.process.pid
+
+    @property
+    def boskos_url(self) -> str:
+        """The address for clients of Boskos and of the lease proxy."""
+        (found,) = (hit["url"] for line in self.said if (hit := BOSKOS.match(line)))
+        return str(found)
 
     def _read(self, lines: IO[str]) -> None:
         """Collect the process's output; the ready line, or its end, wakes the starter."""
