@@ -1,4 +1,4 @@
-"""What errors of connections say to people, in logs and in answers."""
+"""Texts of connection errors for people, in logs and in answers."""
 
 import os
 import ssl
@@ -58,4 +58,4 @@ SAID = (
     (NOT_HTTP, "the answer breaks off or is not HTTP"),
     ((aiohttp.ServerConnectionError, EOFError), "the connection was closed without an answer"),
 )
-"""What kinds of errors say, of which the text is the library's, or the other side's."""
+"""Texts for kinds of errors whose own text is from the library or the other side."""

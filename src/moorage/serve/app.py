@@ -75,8 +75,8 @@ class Application:
             requests: counts the requests.
             access_log: logs every request; None: no log.
             default: the name of `rest` in the metrics.
-            prompts: by the first segment of the paths that they may answer at once. What they
-                answer is never logged.
+            prompts: by the first segment of the paths that they may answer at once. Their
+                answers are never logged.
             mount: the prefix of all addresses; None: only what trusted proxies say.
             root: answers `/` as `rest`, by the same name; None: `rest` does.
         """

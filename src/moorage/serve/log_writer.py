@@ -1,7 +1,7 @@
 """Writes the log in a thread of its own, so that a slow or stuck reader holds up no request.
 
-A terminal stops reading at Ctrl-S, a pipe when its reader hangs. What exceeds the memory for unread
-lines is lost, and counted in the next line that can be written.
+A terminal stops reading at Ctrl-S, a pipe when its reader hangs. Lines beyond the memory for unread
+lines are dropped, and counted in the next line that can be written.
 """
 
 import logging

@@ -83,7 +83,7 @@ class Chores:
         self._transactor = transactor
         self._clock = clock
         self.stock = Stock(engine)
-        """What is added up for metrics."""
+        """The sums for metrics."""
         self._chores: list[Callable[[], Awaitable[object]]] = [
             self.compact,
             self.forget_receipts,

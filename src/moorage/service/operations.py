@@ -57,8 +57,9 @@ class Operations:
         """Recompute every sum, generation and tree from the rows, and the index, too.
 
         Returns one sentence per difference; empty if there is none. It does not delay requests: a
-        thread reads the rows, spare turns build a copy of the index, which then follows the change
-        rows to the index's revision, and compare the two step by step while both follow commits.
+        thread reads the rows, and spare turns build a copy of the index. The copy follows the
+        change rows to the index's revision; then both follow commits while spare turns compare
+        them step by step.
         Raises `Error`: UNAVAILABLE.
         """
         known = self._index.catalog

@@ -1,8 +1,8 @@
-"""What the end of a token means for its tickets and leases.
+"""Ends the tickets and leases of a token that has ended.
 
-Nobody can poll a ticket of a token that was revoked or has expired, so it would only stand in the
-way of others until its patience is over. Its tickets end with it, unless another valid token has
-the same owner; its leases only if the caller says so, because what they are for may still run.
+No client can poll a ticket of a revoked or expired token, so the ticket would only block others
+until its patience is over. Tickets end with their token, unless another valid token has the same
+owner; leases end only if the caller says so, because their work may still run.
 """
 
 from moorage.core.admission.model import State

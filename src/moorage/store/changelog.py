@@ -46,7 +46,7 @@ WHOLE = 1 << 40
 
 
 class Batch(NamedTuple):
-    """What one revision changed, and when it was written."""
+    """The changes of one revision, and when it was written."""
 
     revision: int
     ledger: Changes

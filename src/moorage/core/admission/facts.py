@@ -1,4 +1,4 @@
-"""What a decision of admission may read, and what it may change.
+"""The facts that a decision of admission may read, and the changes that it may make.
 
 All of admission is decided under one lock, the row of the arrival numbers, so generations are not
 needed: loaded rows equal stored rows. Lines are loaded in pages, when `admit` asks for them.
@@ -30,7 +30,7 @@ class Immediate(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Keys:
-    """What to load. Every member except `due` is a set; a batch loads the union of its keys.
+    """The keys to load. Every member except `due` is a set; a batch loads the union of its keys.
 
     Also loaded: the timeline; every pool that a lease needs (except for `heard`); if one of these
     pools has gangs in its line, all pools that have gangs; all slots of each pool; and if it has a
@@ -261,4 +261,4 @@ class Facts:
 
 
 Answer = tuple[Changes, LeaseId]
-"""What a decision about a lease changes, and the id of the lease that it answers with."""
+"""The changes of a decision about a lease, and the id of the lease in its answer."""

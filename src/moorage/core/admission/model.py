@@ -60,7 +60,7 @@ class PoolSpec(Struct, frozen=True):
     proxy_ttl: int | None = None
     """Longest time that a lease of the lease proxy lasts after its confirmation; None: no bound."""
     askers: tuple[str, ...] | None = None
-    """Who may ask, see `bounds`; None: every caller with the right to ask."""
+    """The callers that may ask, see `bounds`; None: every caller with the right to ask."""
     priority_max: int | None = None
     hold_max: int | None = None
     queue_max_per_owner: int | None = None
@@ -200,7 +200,7 @@ class Slot(Struct, frozen=True):
     heard_at: Instant | None = None
     """Alive time of its holder's last update; None: of before this was stored."""
     labels: dict[str, str] = {}
-    """What requests may ask for."""
+    """The bounds of requests."""
     drain: Drain | None = None
     """None: it may be granted."""
 

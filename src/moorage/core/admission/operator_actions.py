@@ -1,4 +1,4 @@
-"""What operators do with tickets and leases of others: move, force, end all of an owner.
+"""Operators' actions on tickets and leases of others: move, force, end all of an owner.
 
 The order of every line stays (priority, arrival): a move changes the priority of one ticket, and
 nothing else. So it is in the same order in all its lines, and no two gangs can wait for each other.

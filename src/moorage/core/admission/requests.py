@@ -60,7 +60,7 @@ class LeaseRequest(Struct, frozen=True):
     reopen: bool = False
     """If the lease of its key has ended, make a new one."""
     allocations: str | None = None
-    """What its lease takes from the ledger; opaque here."""
+    """The allocations that its lease takes from the ledger; opaque here."""
     attended: bool = False
     """It is known whether its client is there, see `Lease.attended`."""
     heard_until: Instant | None = None

@@ -1,4 +1,4 @@
-"""What all rules of agents share: how one is found, its registered pairs, its changes."""
+"""Functions that all rules of agents share: finding one, its registered pairs, its changes."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What machines should have: goals of agents, defaults of groups, and both as amounts.
+"""Desired amounts of machines: goals of agents, defaults of groups, and both as amounts.
 
 The goal of a pair counts before the default of the group; without either, 0 is desired. An amount
 that a client of the Placement API writes is a goal, too. It may exceed what is eligible, because

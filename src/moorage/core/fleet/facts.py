@@ -1,4 +1,4 @@
-"""What a decision about agents and reporters may read, and what it may change."""
+"""The facts that a decision about agents and reporters may read, and its possible changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class Keys:
-    """What to load. A batch loads the union of its requests' keys."""
+    """The keys to load. A batch loads the union of its requests' keys."""
 
     groups: set[str] = field(default_factory=set)
     """Groups; those of `agents` are loaded, too."""
@@ -66,7 +66,7 @@ class Changes:
     seen: dict[str, Instant] = field(default_factory=dict)
     """New `seen_at` of groups of reporters, likewise."""
     deleted_groups: dict[str, DeletedGroup | None] = field(default_factory=dict)
-    """What is left of deleted groups of reporters, likewise. None: it is forgotten."""
+    """The traces of deleted groups of reporters, likewise. None: they are forgotten."""
 
     def update(self, other: "Changes") -> None:
         """Merge the after-images of a later decision, which override those here."""
@@ -124,7 +124,7 @@ class Facts:
     roots: dict[ProviderId, AgentId] = field(default_factory=dict)
     """The active agent of each machine whose root was asked for."""
     asked: Keys = field(default_factory=Keys, compare=False)
-    """What was asked for; objects that do not exist are missing in the facts."""
+    """The requested keys; objects that do not exist are missing in the facts."""
     next_number: int = 1
     """The least number that no agent has."""
     epoch: int = 0

@@ -1,4 +1,4 @@
-"""What an agent offers: the one rule of policy, state, readiness and liveness.
+"""The offer of an agent: the one rule of policy, state, readiness and liveness.
 
 Source: decision 0025; the table in docs/reference/agents.md.
 """

@@ -1,4 +1,4 @@
-"""Who owns a node: its pin, otherwise the live member with the highest score.
+"""The owner of a node: its pin, otherwise the live member with the highest score.
 
 The owner is computed at the time of each decision and never stored. Source: decision 0030.
 """
@@ -18,7 +18,7 @@ from moorage.wire import rendezvous
 
 
 class Owners(Struct, frozen=True):
-    """Who owns the nodes of a group at one moment: its live members, and its pins by node."""
+    """The owners of a group's nodes at one moment: its live members, and its pins by node."""
 
     members: list[str]
     pins: Mapping[ProviderId, str]

@@ -1,4 +1,4 @@
-"""What operators want of a machine: drain, resume, expunge and decommission.
+"""Operators' policies for a machine: drain, resume, expunge and decommission.
 
 `TRANSITIONS` is the whole table. A request for the present policy changes nothing.
 """
@@ -18,7 +18,7 @@ from moorage.core.ids import AgentId
 
 
 class Action(StrEnum):
-    """What an operator may ask for."""
+    """The actions of an operator."""
 
     DRAIN = "drain"
     RESUME = "resume"
@@ -62,7 +62,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Policy], Mapping[Action, Outcome]]] = {
         for policy in Policy
     },
 }
-"""What each action leads to, by the state and policy before it."""
+"""The result of each action, by the state and policy before it."""
 
 _TOWARDS = {
     Policy.IN_SERVICE: Action.RESUME,
@@ -74,7 +74,7 @@ NOT_ACCEPTED = "enrolled, not accepted"
 """Why nothing is placed on a machine that has enrolled itself."""
 
 SERVER = "moorage"
-"""Who ends a drain at its time."""
+"""The author of the end of a timed drain."""
 
 
 def drain(

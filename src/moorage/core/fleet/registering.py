@@ -34,7 +34,7 @@ from moorage.core.texts import check_plain
 
 
 class RegisterSpec(Struct, frozen=True):
-    """What an agent declares of its machine when it starts.
+    """An agent's declaration of its machine at its start.
 
     `root` None: the server creates a provider with the agent's UUID. `labels` replace those of the
     register before, and never those of operators; None: no labels.

@@ -18,7 +18,7 @@ from moorage.core.ids import ConsumerId, ProviderId
 
 
 class ConsumerPlace(Struct, frozen=True):
-    """What a consumer holds on one provider of a machine.
+    """The allocations of a consumer on one provider of a machine.
 
     `since` is the generation of the provider that the consumer's first claim there produced.
     """

@@ -215,7 +215,7 @@ def _teach(trial: Trial, spec: ProviderSpec) -> None:
     for name in spec.inventories or ():
         if not trial.facts.has_class(name):
             trial.step(vocabulary.class_ensure(trial.facts, trial.now, name)[0])
-    # What the provider has exists, and may not be loaded: a report keeps the traits of others.
+    # Traits of the provider exist, even if not loaded: a report keeps the traits of others.
     for name in sorted((spec.traits or frozenset()) - trial.facts.tags_of(spec.uuid).traits):
         if not trial.facts.has_trait(name):
             trial.step(vocabulary.trait_ensure(trial.facts, trial.now, name)[0])

@@ -1,7 +1,7 @@
 """THE capacity rule. Claims, candidates, reshape and listings call it; nothing else computes it.
 
-What an agent reports, and a withheld provider, limit what may be placed, but not what a reshape may
-record. Functions with `Any` work on plain numbers and on numpy columns, hence `&` instead of `and`.
+An agent's report, and a withheld provider, limit placements, but not the records of a reshape.
+Functions with `Any` work on plain numbers and on numpy columns, hence `&` instead of `and`.
 Source: Placement API reference, "Update resource provider inventory"; decision 0025.
 """
 

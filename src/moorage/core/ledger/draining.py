@@ -1,9 +1,9 @@
 """Operators drain a provider: nothing new lands on it or below it until it is resumed.
 
-It is withheld, as a machine is whose agent is drained. So figures, traits and generations stay as
-they are, also if others write them later. What is allocated stays, and may be written again, shrink
-or move between consumers. Machines with agents are drained by their agents. What was drained before
-an agent came stays so until it is resumed.
+The provider is withheld, like a machine with a drained agent. So figures, traits and generations
+stay the same, even if clients write them later. Allocations stay, and may be written again, shrink
+or move between consumers. Machines with agents are drained by their agents. A provider that was
+drained before its agent came stays drained until it is resumed.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a decision may read, and what it may change.
+"""The facts that a decision may read, and the changes that it may make.
 
 A use case names its `Keys`; the store loads them for a whole batch into one `Facts`. Each decision
 reads the facts and returns `Changes`: absolute after-images, None for deleted rows. The transactor
@@ -26,7 +26,7 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class Keys:
-    """What to load. Every member is a set; a batch loads the union of its requests' keys."""
+    """The keys to load. Every member is a set; a batch loads the union of its requests' keys."""
 
     providers: set[ProviderId] = field(default_factory=set)
     """Providers with their inventories."""
@@ -121,7 +121,7 @@ class Facts:
     standard_classes: frozenset[str]
     standard_traits: frozenset[str]
     loaded: Keys = field(default_factory=Keys)
-    """What was asked for."""
+    """The requested keys."""
     providers: dict[ProviderId, Provider] = field(default_factory=dict)
     inventories: dict[ProviderId, dict[str, Inventory]] = field(default_factory=dict)
     tags: dict[ProviderId, Tags] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from moorage.core.limits import MAX_INT, NAME_LENGTH_MAX
 
 
 class ClassOffer(Struct, frozen=True):
-    """What a part of a machine should have of one class, and what is offered now.
+    """The desired amount of one class in a part of a machine, and the offer now.
 
     `max_unit` None and `step_size` 1: the machine demands nothing, and clients may set them.
     `resized`: the machine has just changed its demands, so even none replaces what is stored.

@@ -64,7 +64,7 @@ class Inventory(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Reported(Struct, frozen=True, gc=False):
-    """What the reports of one group of reporters have set on a provider.
+    """The values that the reports of one group of reporters have set on a provider.
 
     `traits` are those that only its reports may remove; no trait that somebody else has set. A
     `ghost` is a provider that is gone by the last report, but still has allocations. A provider is

@@ -81,8 +81,8 @@ def update(
 ) -> tuple[Changes, Provider]:
     """Rename a provider and, with `move`, move its whole subtree to another parent.
 
-    The generation does not change; without a difference nothing changes. What moves is withheld
-    if its new parent is. Raises PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
+    The generation does not change; without a difference nothing changes. A moved subtree is
+    withheld if its new parent is. Raises PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
     REPARENT_REFUSED (without `free`), TREE_LOOP, LIMIT_EXCEEDED.
     """
     before = find(facts, uuid)

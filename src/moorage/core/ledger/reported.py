@@ -1,8 +1,8 @@
-"""What a report of a group of reporters makes of a provider.
+"""The changes that a report of a group of reporters makes to a provider.
 
-A report says what a source of nodes has, or that it has no such node any more. It is compared with
-the ledger, never with an earlier report. Beside nova, which writes the same providers, it changes
-two figures only. Source: decision 0030.
+A report has the state of a node in its source, or says that the source has no such node any more.
+It is compared with the ledger, never with an earlier report. Beside nova, which writes the same
+providers, it changes two figures only. Source: decision 0030.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ OWNER_NOVA = "OWNER_NOVA"
 
 
 class Mode(StrEnum):
-    """Who else writes the providers."""
+    """Other writers of the providers."""
 
     OWNER = "owner"
     """Nobody: a report says everything about a provider."""
@@ -44,7 +44,7 @@ class ReportOutcome(StrEnum):
 
 
 class Node(Struct, frozen=True):
-    """What a report says of one node. A None means unchanged; an absent node is nothing else."""
+    """The report of one node. None means unchanged; an absent node has no other values."""
 
     uuid: ProviderId
     name: str | None = None

@@ -34,7 +34,7 @@ def replace_traits(
     provider = find(facts, uuid)
     check_generation(provider, generation)
     before = facts.tags_of(uuid)
-    # What the provider has exists, also if it is not loaded: a report names only its own traits.
+    # Traits of the provider exist, even if not loaded: a report names only its own traits.
     unknown = sorted(trait for trait in traits - before.traits if not facts.has_trait(trait))
     if unknown:
         raise Error(

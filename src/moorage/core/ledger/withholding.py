@@ -15,7 +15,7 @@ from moorage.core.ledger.model import Provider, Withheld
 
 
 def withhold(facts: Facts, subtree: Sequence[Provider], reason: str) -> Changes:
-    """Withhold a provider and all below it. What is withheld below already keeps its reason.
+    """Withhold a provider and all below it. Providers that are already withheld keep their reason.
 
     Args:
         facts: with the inventories of all of them.

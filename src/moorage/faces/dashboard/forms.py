@@ -54,7 +54,7 @@ QUESTIONS: Mapping[str, str] = {
     " of it.",
     "force": "Grant this ticket at once, over the limit if necessary?",
 }
-"""What is asked before an action: by the script of a page, otherwise on a page of its own."""
+"""The question before an action: asked by the script of a page, otherwise on a page of its own."""
 
 SURE = "sure"
 """The field of a form whose question was answered with yes."""

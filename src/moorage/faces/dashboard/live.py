@@ -1,8 +1,8 @@
 """Keeps open pages current: renders `main` again when something has changed, as events.
 
 All open pages together may use a small share of a core, and each view gets an equal part of it: the
-more there are, and the longer one takes to render, the less often it is rendered. What counts is
-the time that passes, which is more if the service is busy with claims: then pages give way. Pages
+more there are, and the longer one takes to render, the less often it is rendered. Elapsed time
+counts, and it grows when the service is busy with claims: then pages give way. Pages
 that look the same are one view, which is rendered once for all readers with the same rights. One is
 rendered at a time, otherwise each would seem to take longer than it does; readers take turns.
 """
@@ -49,11 +49,11 @@ OF_READER_MAX = 64
 """Open pages of one token or user, whom several people may share. Hidden pages are not open."""
 
 LATER = b"retry: 30000\n\n"
-"""What one page too many gets: the browser tries again."""
+"""The answer to a page beyond the limit: the browser tries again."""
 
 
 class View(NamedTuple):
-    """What a rendered page depends on, besides the state of the service: address and reader."""
+    """The inputs of a rendered page, besides the state of the service: address and reader."""
 
     path: str
     query: tuple[tuple[str, str], ...]

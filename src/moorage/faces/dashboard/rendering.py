@@ -35,7 +35,7 @@ It is random, so that no text of a user can contain it.
 
 WHOLE = "layout.html"
 FRAGMENT = "fragment.html"
-"""What a page's template extends: a whole document, or only what its stream sends."""
+"""The base of a page's template: a whole document, or only the part for its stream."""
 
 PERCENT_MAX = 100.0
 

@@ -56,7 +56,7 @@ def pairs_of(query_string: bytes, limits: Limits) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """The input of a page, an action or data: who asks, and for what."""
+    """The input of a page, an action or data: the reader, and the requested object."""
 
     service: Service
     api: NativeApi
@@ -168,7 +168,7 @@ class Action:
     path: str
     act: Act
     asks: str = ""
-    """What it asks first, one of `actions.QUESTIONS`; empty: nothing."""
+    """The question that it asks first, one of `actions.QUESTIONS`; empty: none."""
     method: str = "POST"
 
 

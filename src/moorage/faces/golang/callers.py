@@ -1,4 +1,4 @@
-"""Who may call: programs, with a password if there are passwords, and no web pages.
+"""Admits callers: programs, with a password if there are passwords, and no web pages.
 
 The password is that of HTTP Basic authentication (RFC 7617), which Boskos' clients support with a
 user and a password file. A caller without a valid pair gets a 403. The standard asks for a 401, but

@@ -21,7 +21,7 @@ _ADDRESS = re.compile(rf"allocation_candidates\?{_QUERY}")
 _ANY_ADDRESS = re.compile(rf"(?:^|\s)[\"'`<]?(?:https?://|/)?[^\s\"'?=]*\?{_QUERY}")
 
 _PUNCTUATION = ",.;:)]}\\"
-"""What follows an address in a sentence. No value of a parameter ends with it."""
+"""Characters after an address in a sentence. No value of a parameter ends with them."""
 
 _ESCAPED = (("&amp;", "&"), ("\\u0026", "&"), ("\\&", "&"), ("\\!", "!"))
 """How pages, JSON and shells write what has a meaning there."""
@@ -82,7 +82,7 @@ def pasted_query(text: str, limits: Limits) -> CandidateQuery:
     try:
         return candidate_query(raw, LATEST, limits).query
     except ProblemError as problem:
-        # What follows is the schema that the value does not meet.
+        # The rest of the text is the schema that the value violates.
         raise _refused(problem.detail.partition("\n\n")[0]) from None
 
 

@@ -22,7 +22,7 @@ WORDS: Mapping[Any, str] = {
     bool: "true or false",
     datetime: "a time such as 2026-01-31T12:00:00Z",
 }
-"""What parameters of these types are, for people."""
+"""The names of these types of parameters, for people."""
 
 
 def body_decode(raw: bytes, kind: type[T]) -> T:

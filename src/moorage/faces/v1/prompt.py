@@ -1,7 +1,7 @@
 """Answers a fleet's signs of life from memory, without the machinery of the other requests.
 
-It only ever answers 200. Whatever is not certain, every error included, `app.py` answers from the
-start, so that no refusal stands twice. Source: decision 0032.
+It only ever answers 200. `app.py` handles every uncertain request and every error from the start,
+so that no refusal is implemented twice. Source: decision 0032.
 """
 
 from collections.abc import Callable

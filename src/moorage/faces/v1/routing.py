@@ -122,14 +122,14 @@ It may also raise what the handler would raise: then the handler is called.
 
 
 Handlers = Mapping[Operation[Any], Handler]
-"""What answers the operations of a module. A handler must check `Request.scope` if its operation is
-for scoped roles, and `Request.project` if it is for callers that are bound to a project. Of a bulk
-operation it receives the body as bytes and decodes it in pieces, so as not to delay others.
+"""The handlers of a module's operations. A handler must check `Request.scope` if its operation is
+for scoped roles, and `Request.project` if it is for callers that are bound to a project. It
+receives the body of a bulk operation as bytes and decodes it in pieces, so as not to delay others.
 """
 
 Prompts = Mapping[Operation[Any], PromptHandler]
-"""What answers most requests from memory, without a task for each. Only for operations with a role
-and a body, whose handler neither waits nor writes as a rule.
+"""Handlers that answer most requests from memory, without a task for each. Only for operations
+with a role and a body, whose handler neither waits nor writes as a rule.
 """
 
 

@@ -40,7 +40,7 @@ WAYS: Final = (
     "To wait longer, let Moorage start it: write extra.moorage_want onto the node"
     " (moorage ironic govern), or run moorage ironic rollout"
 )
-"""What the answer advises to a client that would give up before its turn."""
+"""The advice in the answer to a client that would give up before its turn."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Ironic 39 accepts: `PUT /v1/nodes/NODE/states/provision`, the same below `/v1/chassis`, without the
 node in the path (then `node_ident` is a parameter), with the target as the last part of the path,
 with a slash at the end, with `.json` (below microversion 1.91) and with percent-encoded letters.
-Parameters may be in the query, in a form, or in JSON. What could be understood in two ways is
+Parameters may be in the query, in a form, or in JSON. Ambiguous requests are
 refused, because the gate and Ironic could differ, or a proxy between them could make another
 request of it: nginx drops what follows a `#`, and with `proxy_pass http://ironic$uri` it decodes
 `%3f` to `?`.
@@ -30,7 +30,7 @@ OVERRIDE = "_method"
 _STRANGE = re.compile(
     r"[^\x21-\x7e]|[\\;?#]|%(?![0-9a-f]{2})|%2[35f]|%3[bf]|%5c|%[01][0-9a-f]|%7f", re.IGNORECASE
 )
-"""What a server could take for the end of the path or of a part of it, once it has decoded it."""
+"""Characters that a server could take for the end of the path, or of a part, after decoding."""
 
 _HIDDEN = re.compile(r"states[^a-z0-9._~-]+provision(?![a-z0-9_-])")
 """The place of a request for a provision state, with anything between its parts."""
@@ -47,7 +47,7 @@ _NODE: Final = re.compile(r"[A-Za-z0-9._~-]+")
 """UUIDs and names of nodes (`is_valid_logical_name` of Ironic 39)."""
 
 _AGAIN: Final = re.compile(r";|%(?:2[356]|3[bd])", re.IGNORECASE)
-"""What divides a query in two if it is decoded once more; Ironic's library takes `;` for `&`."""
+"""Separators of a query that is decoded once more; Ironic's library takes `;` for `&`."""
 
 _TYPE = re.compile(
     rf'({re.escape(JSON)}|{re.escape(FORM)})([ \t]*;[ \t]*charset=("?)(utf-?8|us-ascii)\3)?[ \t]*',

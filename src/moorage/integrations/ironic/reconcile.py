@@ -28,7 +28,7 @@ NODES = Names(WORDS, {"conductor": lambda node: value_of(node, "conductor") or "
 
 @dataclass(frozen=True)
 class Picture(reconcile.Picture[Node]):
-    """What a pass over nodes has seen and done."""
+    """The observations and actions of a pass over nodes."""
 
     warm: Collection[tuple[str, str]] = ()
     """Conductors and images for which `first_of_image` is over."""

@@ -1,8 +1,8 @@
-"""What Ironic's answer to a request for a provision state says: whether work may have begun.
+"""Tells from Ironic's answer to a request for a provision state whether work may have begun.
 
 A server error usually says nothing, see `unit_release.py`. Some are refusals all the same: Ironic
 answers them before it starts anything, or has put the node back. They are known by their text,
-which only Ironic writes; a proxy before it that answers 503 has not heard what Ironic did.
+which only Ironic writes; a proxy that answers 503 does not know what Ironic did.
 
 Source: `ironic/common/exception.py` and `conductor/manager.py` of release 39; `make baremetal`
 compares the texts.

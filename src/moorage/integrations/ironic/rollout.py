@@ -59,7 +59,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Wave:
-    """What is to be done, and what is known of it.
+    """The nodes of a rollout, and their state.
 
     `tried`: nodes for which work has begun in this wave. `refused`: nodes for which Ironic has
     refused it, and why.
@@ -154,7 +154,7 @@ class Times:
 
 @dataclass(frozen=True)
 class RolloutReport:
-    """What has become of each node. `stopped`: nodes were left out, and why; empty: none."""
+    """The outcome of each node. `stopped`: nodes were left out, and why; empty: none."""
 
     wave: str
     target: str
@@ -359,7 +359,7 @@ class Rollout:
         return report_of(self._wave.name, self._wave.verb, self._members, past, stopped)
 
     async def _pass(self) -> None:
-        # What is answered from now on, nodes and leases of this pass may not show yet.
+        # Nodes and leases of this pass may not show later answers yet.
         self._note(self._answers)
         self._answers = []
         picture = self._picture = await self._reconciler.run_once()

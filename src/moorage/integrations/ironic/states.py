@@ -136,7 +136,7 @@ FAILED: Final = frozenset(
 
 
 class Requirement(StrEnum):
-    """What a request for a provision state needs before it is forwarded."""
+    """The unit that a request for a provision state needs before it is forwarded."""
 
     UNIT = "unit"
     """A unit of the pool: it makes the node busy."""

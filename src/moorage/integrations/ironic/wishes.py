@@ -36,7 +36,7 @@ MEMBERS: Final = frozenset(
         "runbook",
     }
 )
-"""What a request for a provision state may have."""
+"""The members that a request for a provision state may have."""
 
 MARK: Final = "wish"
 """The member of a record that says for which wish the request is."""
@@ -48,7 +48,7 @@ class InvalidWishError(ValueError):
 
 @dataclass(frozen=True)
 class Wish:
-    """What a node wants: `body` is sent to Ironic, `digest` tells it from other wishes."""
+    """The wish of a node: `body` is sent to Ironic, `digest` tells it from other wishes."""
 
     verb: str
     body: Mapping[str, Any]

@@ -1,11 +1,11 @@
 """Which writes of a BareMetalHost get our pause.
 
-A write that lets a host start something that it could not start before, so that the pause is
-stored together with the reason to start. An image is such a reason also while the host is inspected
-or cleaned, and so is another image: the operator goes on to it by itself. What Ironic does goes on
-despite the pause. A write that replaces a whole host forgets our pause and our note: the host waits
-again. Who removes only the pause means it.
-The same rule stands in CEL in `manifests/policy.yaml`; tests hold both to one table of cases.
+A write gets the pause if it lets a host start work that it could not start before, so that the
+pause is stored together with the reason to start. A first or another image is such a reason also
+while the host is inspected or cleaned: the operator goes on to it by itself. Ironic's present work
+goes on despite the pause. A write without our pause and our note replaces a whole host: the host
+waits again. If only the pause is missing, somebody has removed it on purpose.
+`manifests/policy.yaml` has the same rule in CEL; tests check both by one table of cases.
 """
 
 from typing import Any

@@ -97,9 +97,9 @@ Version = tuple[tuple[int, int, int], ...]
 
 
 class Certificates:
-    """What a server offers: the certificate that is in the files when a client connects.
+    """The certificate of a server: the one in the files when a client connects.
 
-    Connections that are open keep theirs. While the files cannot be used, as in the middle of a
+    Open connections keep their certificate. While the files cannot be used, as in the middle of a
     renewal, new connections get the last certificate.
     """
 
@@ -107,7 +107,7 @@ class Certificates:
         """Read the files. Raises PemError."""
         self._files = (certificate, key)
         self.server = serving(*self._files)
-        """What the server listens with."""
+        """The context with which the server listens."""
         self._read_as = self._version()
         self._context = serving(*self._files)
         self._trouble = ""

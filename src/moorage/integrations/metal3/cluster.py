@@ -1,6 +1,6 @@
-"""What tells the hosts of one cluster from those of others that share its pools.
+"""The identity that tells the hosts of one cluster from others that share its pools.
 
-Names of clusters are given twice by mistake, and then two governors would release each other's
+People could give one name to two clusters by mistake; two governors would then release each other's
 units. The UID of the namespace `kube-system` is made once for each cluster, and never changes:
 OpenTelemetry's `k8s.cluster.uid` is the same.
 """

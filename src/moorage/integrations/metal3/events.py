@@ -44,7 +44,7 @@ log = logging.getLogger("moorage.metal3")
 
 
 class State(Enum):
-    """What an event says of a host, those first that people must know first."""
+    """The texts of events about a host, the most important ones first."""
 
     UNCOUNTED = "Uncounted"
     """It works, and Moorage refuses to count it."""

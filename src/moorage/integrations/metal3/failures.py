@@ -1,6 +1,6 @@
-"""What failed on a BareMetalHost, and when it may try again.
+"""The failed work of a BareMetalHost, and when it may try again.
 
-The operator (BMO) tries again whatever has failed, for ever: after 1 to 2 minutes, then 2 to 4, and
+The operator (BMO) retries all failed work, for ever: after 1 to 2 minutes, then 2 to 4, and
 so on (`calculateBackoff`), for hours. Since v0.14 it gives a deployment up after five failures,
 until the image is changed or the count of failures is reset; before, it never did. Meanwhile a host
 needs no units, so it waits as we make it wait: paused, for as long as BMO would at most, but no

@@ -128,7 +128,7 @@ class Governor:
 
     @property
     def picture(self) -> Picture:
-        """What the last pass that succeeded has seen."""
+        """The observations of the last successful pass."""
         return self.metrics.picture
 
     @property

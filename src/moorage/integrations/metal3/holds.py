@@ -43,7 +43,7 @@ log = logging.getLogger("moorage.metal3")
 
 
 class Holds:
-    """What holds the hosts of one cluster."""
+    """Holds back the hosts of one cluster."""
 
     def __init__(self, api: KubernetesApi) -> None:
         """Begin with no Clusters that are known."""

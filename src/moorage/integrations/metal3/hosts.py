@@ -1,4 +1,4 @@
-"""What a BareMetalHost does, and what it starts once it is not paused.
+"""The work of a BareMetalHost, and the work that it starts once it is not paused.
 
 The baremetal-operator (BMO) looks at the annotation `paused` before everything else, and does
 nothing for a paused host. Source: baremetal-operator 02aa505, `host_state_machine.go`,
@@ -27,7 +27,7 @@ DISABLED = "disabled"
 
 
 class Verb(StrEnum):
-    """What a host starts."""
+    """The work that a host starts."""
 
     INSPECT = "inspect"
     """A ramdisk looks at the hardware; cleaning follows (`preparing`)."""
@@ -42,7 +42,7 @@ class Verb(StrEnum):
 
 
 HELD = (Verb.INSPECT, Verb.PREPARE, Verb.PROVISION)
-"""What is held back; the other verbs are counted, but never held."""
+"""The verbs that are held back; the others are counted, but never held."""
 
 WORK = {
     "inspecting": Verb.INSPECT,
@@ -64,7 +64,7 @@ SERVICING = "servicing"
 """The operational status of a host in use whose firmware is changed (`doServiceIfNeeded`)."""
 
 SETTINGS = ("raid", "rootDeviceHints")
-"""What BMO applies to an available host before anything else but an inspection; by names of both
+"""Settings that BMO applies to an available host first, except for an inspection; by names of both
 the specification and `status.provisioning` (`saveHostProvisioningSettings`)."""
 
 FAILED_WORK: Mapping[str, tuple[str, ...]] = {

@@ -22,14 +22,14 @@ def manifest(name: str, values: Mapping[str, str]) -> str:
 
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@%~+\[\]-]{0,499}")
-"""What needs no quotes in YAML: images, pools and addresses, also those of IPv6."""
+"""Texts that need no quotes in YAML: images, pools and addresses, also those of IPv6."""
 
 RULES_BYTES_MAX = 200_000
 """Of a rules file: `kubectl apply` stores each object a second time, in at most 256 KiB."""
 
 
 class AdmissionMethod(StrEnum):
-    """What adds the pause."""
+    """The mechanism that adds the pause."""
 
     POLICY = "policy"
     """MutatingAdmissionPolicy of Kubernetes 1.36 and later."""
@@ -44,7 +44,7 @@ class InstallError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Installation:
-    """What is installed: `pool`, or `rules`, the text of a valid rules file.
+    """The options of an installation: `pool`, or `rules`, the text of a valid rules file.
 
     `gated`: `moorage gate` stands before Ironic.
     """

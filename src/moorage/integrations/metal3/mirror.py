@@ -8,8 +8,8 @@ from moorage.integrations.metal3.hosts import BareMetalHost, pause_of, start_of,
 from moorage.integrations.metal3.status import status_of
 
 HARDWARE = ("cpu", "systemVendor")
-"""What rules read of `status.hardware`. Interfaces and disks are most of a host: with them, 15,000
-hosts would need more memory than the pod of the governor may have."""
+"""The fields of `status.hardware` that rules read. Interfaces and disks are most of a host: with
+them, 15,000 hosts would need more memory than the pod of the governor may have."""
 
 GROUP = "/apis/metal3.io/v1alpha1"
 

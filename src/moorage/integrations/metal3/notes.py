@@ -1,4 +1,4 @@
-"""What a BareMetalHost says of why it waits: the annotation `moorage.dev/waiting`.
+"""The reason why a BareMetalHost waits, in its annotation `moorage.dev/waiting`.
 
 It is YAML with one field a line; long texts go on in lines that are indented. `kubectl describe`
 shows it line by line, and cuts lines of more than 138 characters. Neither BMO nor its webhook reads
@@ -95,7 +95,7 @@ class Notes:
             for uid, note in now.items()
             if note is not None and pause_of(hosts[uid]) == OWN
         }
-        # What is compared must be what is written: otherwise a long text would never be the same.
+        # Compare the text as it is written: otherwise a long text would never be equal.
         texts = {uid: plain(note) for uid, note in wanted.items()}
         await self._writer.write(now, {**kept, **texts})
 

@@ -15,7 +15,7 @@ LIMIT = "PROVISIONING_LIMIT"
 DEFAULT = "20"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 OPERATOR = "baremetal-operator"
-"""What the images of the operator are called, also those that others build."""
+"""The name of the operator's images, also of images that others build."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ HOSTS = Names(WORDS)
 """How metrics name hosts."""
 
 Picture = reconcile.Picture[BareMetalHost]
-"""What a pass over hosts has seen and done; by UID."""
+"""The observations and actions of a pass over hosts; by UID."""
 
 
 def host_of_object(host: BareMetalHost, verb: str, verbs: Collection[Verb]) -> Host:

@@ -27,7 +27,7 @@ HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0
 
 
 UNPAUSED = {PAUSED: None, WAITING: None}
-"""What waits no longer says no longer why."""
+"""Removes our pause, and the note with the reason for waiting."""
 
 
 class HostRequests:

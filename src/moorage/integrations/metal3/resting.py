@@ -4,11 +4,11 @@ A host that has failed stays in the state of its work, such as `inspecting`, whi
 between 1 and 2 minutes after the first error, then 2 to 4, up to eight hours, for ever. Meanwhile
 it needs no unit. But its next try must wait for its turn, so our pause is stored before its units
 are released. BMO stores its next state before it calls Ironic for a deployment, so a pause that
-comes too late is refused there. For an inspection or a preparation it calls Ironic first: what it
-stores then is refused because of our pause, and nobody sees that the node works. So the pause is
-not stored while a try may begin. What is left is that somebody else lets BMO look at the host in
-the very second in which the pause is stored, such as BMO when it is started: then one node more
-than the limit may work until this try ends. Only a gate before Ironic sees it.
+comes too late is refused there. For an inspection or a preparation it calls Ironic first. Our
+pause would make its next write fail, and the busy node would be invisible. So the pause is not
+stored while a try may begin. One case remains: another event, such as BMO's own start, makes BMO
+read the host in the second in which the pause is stored. Then one node more than the limit may
+work until this try ends. Only a gate before Ironic sees it.
 
 Source: baremetal-operator 02aa505, `action_result.go`, `calculateBackoff`, and the actions in
 `baremetalhost_controller.go`.
@@ -63,10 +63,10 @@ half."""
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was seen of a host. Times are those of a monotonic clock."""
+    """The observations of a host. Times are those of a monotonic clock."""
 
     version: tuple[object, ...]
-    """What BMO and people have stored of it, without pauses."""
+    """The host as BMO and people have stored it, without pauses."""
     error: tuple[object, ...]
     """Its state, whether it has an error, and what that says; which one it is may change."""
     pause: str | None

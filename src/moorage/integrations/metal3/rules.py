@@ -1,6 +1,6 @@
 """Which units a BareMetalHost needs for which work: the rules of an operator.
 
-What a rules file looks like: `provisioning/rules.py`. The fields of a host are
+`provisioning/rules.py` describes the format of a rules file. The fields of a host are
 
     name, namespace, labels.NAME     # of its metadata
     image, image_format, deploy      # the URL, its format; the method of a custom deployment

@@ -18,7 +18,7 @@ ADMISSION = (
     f"{GROUP}/v1beta1/mutatingadmissionpolicybindings/{NAME}",
     f"{GROUP}/v1beta1/mutatingadmissionpolicies/{NAME}",
 )
-"""What pauses hosts; a cluster has some of them."""
+"""Objects that pause hosts; a cluster has some of them."""
 
 SETTLE_SECONDS = 5.0
 """How long API servers may still use a policy that was deleted."""

@@ -100,8 +100,8 @@ class HostLeases:
         Args:
             host: the host.
             needs: the units.
-            forced: also one that was forced, perhaps over the limit. What must wait for its turn
-                cannot use it.
+            forced: also a forced lease, perhaps over the limit. Work that must wait for its turn
+                cannot use one.
             verb: only the lease of this verb.
         """
         async for lease in self._api.leases(state="granted", key_prefix=host.keys):

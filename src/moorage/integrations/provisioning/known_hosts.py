@@ -1,8 +1,8 @@
 """Which leases are of hosts of one installation, of all that share its pools.
 
 To an installation, such as an Ironic, the host of another one looks as if it had been deleted. So a
-host that is missing is believed to be deleted only if the lease says that it belongs here, or if it
-was here before. What is neither is foreign: its unit stays.
+missing host counts as deleted only if its lease says that it belongs here, or if it was here
+before. All other missing hosts are foreign: their units stay.
 """
 
 from collections.abc import Collection

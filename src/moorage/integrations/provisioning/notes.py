@@ -1,4 +1,4 @@
-"""What a host says of why it waits: when a note is written, and how many in one pass.
+"""Notes on hosts with the reason for waiting: when one is written, and how many in one pass.
 
 A note is written when the reason or the place has changed, and at most once a minute for each host.
 Places far behind are coarse, so that a long line does not cause a write for each step.

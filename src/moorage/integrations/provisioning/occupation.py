@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Occupation(Enum):
-    """What a host does to its units."""
+    """The effect of a host on its units."""
 
     NEEDS = "needs"
     """It works, or may begin at any moment: found without units, it is counted."""

@@ -1,4 +1,4 @@
-"""What every process that passes over hosts shows to Prometheus, under names for each system."""
+"""Prometheus metrics of every process that passes over hosts, under names for each system."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from moorage.wire.admission import Lease
 
 
 class Seen(Protocol):
-    """What a pass has seen and done, as far as metrics show it."""
+    """The observations and actions of a pass that metrics show."""
 
     @property
     def hosts(self) -> Mapping[str, Any]:
@@ -25,12 +25,12 @@ class Seen(Protocol):
 
     @property
     def busy(self) -> Collection[str]:
-        """Those that occupy their units."""
+        """The hosts that occupy their units."""
         ...
 
     @property
     def adopted(self) -> Collection[str]:
-        """Those that were counted, by UUID."""
+        """The hosts that were counted, by UUID."""
         ...
 
     @property
@@ -77,13 +77,13 @@ class Names:
 
 
 class PassMetrics(Collector, Generic[S]):
-    """What passes have seen and done."""
+    """The observations and actions of passes."""
 
     def __init__(self, names: Names, nothing: S) -> None:
         """Prepare to count; `nothing` is what was seen before the first pass."""
         self._names = names
         self.picture = nothing
-        """What the last pass that succeeded has seen."""
+        """The observations of the last successful pass."""
         self.ages = True
         """Whether passes go on, so that the age of the last one says something."""
         self._adopted = self._released = self._failed = 0
@@ -176,7 +176,7 @@ class PassMetrics(Collector, Generic[S]):
 
 
 class GovernorMetrics(PassMetrics[S]):
-    """What a governor shows: its passes, and the hosts that wait."""
+    """The metrics of a governor: its passes, and the hosts that wait."""
 
     def __init__(self, names: Names, nothing: S) -> None:
         """Prepare to count, with a registry of its own."""

@@ -13,8 +13,8 @@ UNKNOWN = "pool_not_found"
 """Code of a refusal: there is no such pool."""
 
 WRONG_TOKENS = {"invalid": "the token is not that of a governor", "forbidden": ""}
-"""What codes of refusals say of the token; empty: the refusal says it. `invalid` is the refusal to
-list keys of all owners."""
+"""The meaning of refusals for the token, by code; empty: the refusal says it. `invalid` is the
+refusal to list keys of all owners."""
 
 KEYS = "hosts/"
 """Any beginning of keys."""

@@ -30,12 +30,12 @@ process governs its host."""
 
 @dataclass(frozen=True)
 class Picture(Generic[H]):
-    """What a pass has seen and done."""
+    """The observations and actions of a pass."""
 
     hosts: dict[str, H] = field(default_factory=dict)
     """By UUID."""
     busy: frozenset[str] = frozenset()
-    """Those that occupy their units."""
+    """The hosts that occupy their units."""
     leases: dict[str, list[Lease]] = field(default_factory=dict)
     """The leases that were not released, as they were before the hosts were read."""
     adopted: frozenset[str] = frozenset()
@@ -66,9 +66,9 @@ class Words:
 
     system: str
     host: str
-    """What one of its hosts is called, such as `node`."""
+    """The word for one of its hosts, such as `node`."""
     installation: str
-    """What has the hosts, such as `this Ironic`."""
+    """The name of the system that has the hosts, such as `this Ironic`."""
     are_unique: bool = False
     """See `KnownHosts`."""
 
@@ -86,7 +86,7 @@ class Busy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the work of a lease: `result` is ok or failed."""
+    """The outcome of the work of a lease: `result` is ok or failed."""
 
     result: str
     detail: str = ""
@@ -307,7 +307,7 @@ class Reconciler(Generic[H]):
     ) -> set[str]:
         """Count hosts in pools that did not exist when they were counted in others.
 
-        Returns which are counted. Those that still cannot be are added to `refused` and
+        Returns the counted hosts. Hosts that still cannot be counted are added to `refused` and
         `uncounted`.
         """
         adopted: set[str] = set()

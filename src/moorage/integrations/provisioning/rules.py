@@ -32,7 +32,7 @@ FIELD = re.compile(r"\{([a-z_]+(?:\.[A-Za-z0-9_./-]+)?)\}")
 """A field in the name of a pool: `{conductor}`, or below an object: `{properties.rack}`."""
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
-"""What a value may consist of in the name of a pool; other characters are replaced by `-`."""
+"""Characters of a value in the name of a pool; others are replaced by `-`."""
 
 RULES_MAX = 100
 

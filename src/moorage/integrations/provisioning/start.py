@@ -46,7 +46,7 @@ class Start:
 
     @property
     def kind(self) -> tuple[tuple[str, int], ...]:
-        """What it needs: of two starts of one kind, the first in line can always be granted."""
+        """The needs: of two starts with equal needs, the first in line can always be granted."""
         return tuple(sorted(self.needs.items()))
 
     def asks_as(self, other: "Start") -> bool:
@@ -67,7 +67,7 @@ class Start:
 
 @dataclass(frozen=True)
 class StartResult:
-    """What came of a start.
+    """The result of a start.
 
     `outcome` None: nothing was sent, because it was not necessary. `text`: why it was refused.
     `soon`: it was refused, but can be sent again soon.

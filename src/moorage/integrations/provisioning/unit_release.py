@@ -26,7 +26,7 @@ GRANT_GRACE_SECONDS = 10.0
 
 
 class RequestOutcome(Enum):
-    """What an answer says of the work that the request asked for."""
+    """The meaning of an answer for the requested work."""
 
     ACCEPTED = "accepted"
     """It may have begun."""
@@ -38,7 +38,7 @@ class RequestOutcome(Enum):
 
 @dataclass(frozen=True)
 class WorkState:
-    """What is known of the work for which a host has a unit.
+    """The known state of the work for which a host has a unit.
 
     `sent` has the requests that have no answer yet. `begun`: a request may have started work, or
     the host was found busy. `version` is the number of steps, and `age` the seconds since the last

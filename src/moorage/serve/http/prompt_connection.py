@@ -27,7 +27,7 @@ KNOWN_MAX = 32_768
 
 
 class KnownRequests:
-    """What answers requests that were answered from memory before, by the SHA-256 of their bytes.
+    """Handlers of requests that were answered from memory before, by the SHA-256 of their bytes.
 
     Beyond the limit, the first remembered is dropped.
     """

@@ -72,7 +72,7 @@ class Item:
 
 @dataclass(slots=True)
 class Made:
-    """What a batch has written, before the commit."""
+    """The writes of a batch, before the commit."""
 
     changes: Changes
     """The merged changes of each room; None: the batch did not touch it."""

@@ -1,4 +1,4 @@
-"""What a batch needs beyond the keys of its requests, once its decisions have found out."""
+"""Keys that a batch needs beyond those of its requests, found by its decisions."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ Needed = LedgerNeeded | TreesNeeded | AgentsNeeded | MachinesNeeded
 
 
 class ExtraLoads:
-    """What a batch needs beyond the keys of its requests."""
+    """The keys that a batch needs beyond those of its requests."""
 
     def __init__(self) -> None:
         self.keys = LedgerKeys()

@@ -1,4 +1,4 @@
-"""What leases take from the ledger and return to it, in the transaction of their grant or end."""
+"""Takes allocations of leases from the ledger, or returns them, in the batch of grant or end."""
 
 import msgspec
 from msgspec import structs
@@ -21,7 +21,7 @@ from moorage.service.batch.misfits import CONSUMER, Misfits, Obstacle, obstacle_
 
 
 class LedgerShare:
-    """What the leases of a batch take from the ledger and return to it."""
+    """The allocations that the leases of a batch take from the ledger and return to it."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class LedgerShare:
 
 
 class LeaseAllocations(msgspec.Struct, frozen=True):
-    """What a lease holds in the ledger, as stored with the lease. The consumer must be new."""
+    """The allocations of a lease, as stored with the lease. The consumer must be new."""
 
     consumer: ConsumerId
     allocations: Allocations

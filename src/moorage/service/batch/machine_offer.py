@@ -1,4 +1,4 @@
-"""What the ledger takes over from an agent: the offers of its parts, as values of the ledger."""
+"""The offers of an agent's parts, as values of the ledger."""
 
 from moorage.core.fleet import offers
 from moorage.core.fleet.model import Agent, Part, State

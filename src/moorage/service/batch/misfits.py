@@ -38,7 +38,7 @@ class Obstacle(NamedTuple):
     updated_at: int | None
     used: int
     given: int = UNMANAGED
-    """What the machine could give, which has no time of its own."""
+    """The amount that the machine could give; it has no separate time."""
 
     def stands(self, inventory: Inventory | None) -> bool:
         """Return whether the inventory, as it is now, certainly refuses again."""

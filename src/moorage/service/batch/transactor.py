@@ -44,7 +44,7 @@ log = logging.getLogger("moorage.transactor")
 
 @dataclass(slots=True)
 class BatchCounters:
-    """What the transactor has done since it started, for metrics."""
+    """Counts of the transactor's work since its start, for metrics."""
 
     batches: int = 0
     requests: int = 0

@@ -1,4 +1,4 @@
-"""What a batch loads, what its decisions read, and what they change: by room.
+"""The keys that a batch loads, the facts of its decisions, and their changes: by room.
 
 Each room has its own keys, facts and changes (`core/<room>/facts.py`). A room that no request of a
 batch names is neither locked nor read; its facts are empty then.
@@ -20,7 +20,7 @@ from moorage.core.service_time import Timeline
 
 @dataclass(slots=True)
 class Keys:
-    """What to load."""
+    """The keys to load."""
 
     ledger: LedgerKeys = field(default_factory=LedgerKeys)
     admission: AdmissionKeys | None = None

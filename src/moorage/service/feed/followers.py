@@ -78,7 +78,7 @@ class Followers(Generic[C]):
         self._followers: list[Follower[C]] = []
         self._missed = asyncio.Event()
         self._since: C | None = None
-        """What was reported since the reading of the whole state began; None: it is not read."""
+        """Reports since the reading of the whole state began; None: it is not read."""
         self._loop = Loop(
             log, "cannot read what followers have missed; trying again", RETRY_SECONDS
         )

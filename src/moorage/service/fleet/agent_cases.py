@@ -49,7 +49,7 @@ class AgentCase(AuditedUseCase[Agent]):
         ledger = LedgerKeys(trees={ProviderId(self.agent)})
         if self.known is not None:
             ledger = ledger_keys([self.known], create=self.creates)
-        # What is created may be the root of another machine.
+        # A created provider may be the root of another machine.
         roots = ledger.providers if self.creates else set()
         return Keys(ledger, fleet=FleetKeys(agents={self.agent}, roots={*roots}))
 

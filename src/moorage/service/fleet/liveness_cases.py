@@ -19,7 +19,7 @@ from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fleet.agent_cases import AgentCase, followed, ledger_keys
 
 SERVER = Actor("moorage", None, "")
-"""Who changes what only depends on time."""
+"""The author of changes that only depend on time."""
 
 
 @dataclass(slots=True)

@@ -105,7 +105,7 @@ class SignsOfLife:
         now = self._monotonic()
         down = self._downtime(exchange, own, now)
         if down and self._heard:
-            # What was heard since the outage stays: nothing is heard of in the future.
+            # Signs of life since the outage keep their time: no time may be in the future.
             self._heard = {number: min(now, heard + down) for number, heard in self._heard.items()}
         self._exchanged = now
         present = {row.process for row in exchange.rows}

@@ -32,7 +32,7 @@ class NotOffered(Struct, frozen=True):
 
     @property
     def detail(self) -> str:
-        """What an operator said of the policy, or the machine of its failure; else empty."""
+        """The operator's reason for the policy, or the machine's for its failure; else empty."""
         if self.reason == self.agent.policy:
             return self.agent.policy_reason
         return "" if self.agent.failure is None else self.agent.failure.message

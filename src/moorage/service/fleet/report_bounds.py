@@ -1,6 +1,6 @@
 """How large a report may be, and how its nodes are divided into transactions.
 
-What a node costs depends on the names that it has: of classes, traits and aggregates.
+The cost of a node depends on its names: of classes, traits and aggregates.
 """
 
 from collections.abc import Iterable, Iterator

@@ -34,7 +34,7 @@ class Membership(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """What a member says of its last pass, which ended `age` microseconds ago."""
+    """A member's summary of its last pass, which ended `age` microseconds ago."""
 
     age: int
     nodes: int
@@ -154,7 +154,7 @@ class PinNodes(AuditedUseCase[ReporterGroup]):
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sends a report, and in which mode."""
+    """The sender of a report, and its mode."""
 
     group: str
     member: str

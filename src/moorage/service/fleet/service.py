@@ -104,7 +104,7 @@ class Fleet:
             state.agents.update((agent.uuid, agent) for agent in found)
         state.groups.update((group.name, None) for group in self.directory.groups())
         state.groups.update((group.name, group) for group in await self.queries.all_groups())
-        # What has come meanwhile is reported after this; the rest is gone by a restore.
+        # Commits since then are reported after this; agents that are missing are gone by a restore.
         for agent in self.directory.keep(state.agents):
             self.liveness_loop.signs.forget(agent.number)
         now = Instant(0)

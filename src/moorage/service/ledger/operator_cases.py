@@ -1,4 +1,4 @@
-"""What operators do with providers through the native API. Each action leaves an audit row."""
+"""Actions of operators on providers, by the native API. Each action leaves an audit row."""
 
 from dataclasses import dataclass, field
 from typing import Any

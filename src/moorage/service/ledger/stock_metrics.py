@@ -1,4 +1,4 @@
-"""What the whole ledger has and uses, by resource class, for metrics."""
+"""The capacity and usage of the whole ledger, by resource class, for metrics."""
 
 from moorage.service import errors
 from moorage.store.api import Engine

@@ -38,7 +38,7 @@ class _Names(Struct, frozen=True, gc=False):
 
 
 class _Body(Struct, frozen=True, gc=False):
-    """What the pass needs of the body of a lease: to read all of it takes three times as long."""
+    """The members of a lease's body that the pass needs: reading all takes three times as long."""
 
     labels: _Names
     hold_until: Instant | None = None

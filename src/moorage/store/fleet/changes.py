@@ -20,7 +20,7 @@ KINDS: dict[str, Any] = {
 """The kinds in the order in which a batch writes them, and the types of their values."""
 
 FOLLOWED_KINDS = ("group", "agent")
-"""The kinds that processes follow. Who owns a node is always read from the rows."""
+"""The kinds that processes follow. The owner of a node is always read from the rows."""
 
 
 def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:

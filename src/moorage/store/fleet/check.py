@@ -1,6 +1,6 @@
 """Checks the fleet's rows for consistency: compares columns with the bodies.
 
-What agents offer is compared with the ledger elsewhere, in `store/check.py`.
+`store/check.py` compares the offers of agents with the ledger.
 """
 
 from collections.abc import Iterator

@@ -20,7 +20,7 @@ Ages = Mapping[int, int]
 
 
 class HeardRow(NamedTuple):
-    """What one process knew at a time of the database."""
+    """The knowledge of one process at a time of the database."""
 
     process: str
     at: Instant

@@ -45,8 +45,8 @@ def facts_load(
 def _of_known_words(keys: Keys) -> Plan[Keys]:
     """Drop the classes and traits whose uses are needed and that do not exist.
 
-    Counting uses scans all providers under a lock that blocks all changes of providers. What does
-    not exist now is treated as missing for the whole batch.
+    Counting uses scans all providers under a lock that blocks all changes of providers. If a name
+    does not exist now, the whole batch treats it as missing.
     """
     classes, traits = yield [
         Query("resource_classes_load", (key_set(keys.class_uses),)),

@@ -22,7 +22,7 @@ class Usages:
 
 
 class ClassStock(NamedTuple):
-    """What all providers have of a resource class."""
+    """The sums of a resource class over all providers."""
 
     resource_class: str
     used: int
@@ -101,7 +101,7 @@ def consumers_window(
 
 
 class PlaceRow(NamedTuple):
-    """What a consumer holds on a provider.
+    """The allocations of a consumer on a provider.
 
     `since` is the provider's generation when the consumer got its first allocation there.
     """

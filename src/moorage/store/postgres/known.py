@@ -1,4 +1,4 @@
-"""What a process knows of a shared database: its newest revision, its server, its writers."""
+"""A process's knowledge of a shared database: its newest revision, its server, its writers."""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Who holds units of a pool, in words: names as people know them, and since when."""
+"""The holders of a pool's units, in words: names as people know them, and since when."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ NAMED = 3
 
 
 class Holding(Struct, frozen=True):
-    """What one holder has of a pool."""
+    """The units of one holder in a pool."""
 
     name: str
     """As people know the holder, see `wire.labels`."""

@@ -78,7 +78,7 @@ def simulate_pool(
     Args:
         name: of the pool; jitter depends on it.
         spec: of the pool; all settings apply except `queue_max`.
-        jobs: in any order. Those that arrive at the same time ask in the given order.
+        jobs: in any order. Jobs that arrive at the same time ask in the given order.
         seed: for jitter.
 
     Raises:
@@ -265,7 +265,7 @@ def _moment(at: int) -> Moment:
 
 
 class PastLease(NamedTuple):
-    """What is known of a lease or ticket of a pool; None: that did not happen yet."""
+    """The known times of a lease or ticket of a pool; None: the event has not happened yet."""
 
     asked_at: Instant
     granted_at: Instant | None

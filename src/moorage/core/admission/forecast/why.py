@@ -63,12 +63,12 @@ CODES = {
 
 
 class Evidence(Struct, frozen=True):
-    """What is known about a pool besides its facts."""
+    """Knowledge about a pool besides its facts."""
 
     held: tuple[float, ...] = ()
     """Durations of past leases in seconds, ascending."""
     holders: Holders = Holders()
-    """Who holds its units."""
+    """The holders of its units."""
     slotted: tuple[SlotHolder, ...] = ()
     """Of a pool with slots: leases that hold them, as in `holding`."""
     holding: tuple[Holder, ...] = ()
@@ -101,7 +101,7 @@ NOTHING = Evidence()
 
 
 class View(Struct, frozen=True):
-    """What is known about a pool, and the outlook computed from it."""
+    """Knowledge about a pool, and the outlook computed from it."""
 
     evidence: Evidence
     outlook: Outlook

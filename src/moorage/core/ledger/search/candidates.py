@@ -120,7 +120,7 @@ class RoundRobin:
         self._recent: list[tuple[Chunk, memoryview]] = []
         """The anchors that were visited since the last pause."""
         self._rested: list[_Visited] = []
-        """Those that were visited before that, since the last change."""
+        """The anchors that were visited before that pause, since the last change."""
 
     def run(self, start: Start) -> Iterator[None]:
         """Search; the caller may do other work, or stop, wherever this yields."""

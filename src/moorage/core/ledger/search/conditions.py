@@ -34,8 +34,8 @@ class Condition(NamedTuple):
 def conditions(term: GroupPart, in_tree: Place | None) -> list[Condition]:
     """Return the conditions on a provider that serves a term in its own tree, in order.
 
-    First those that say where it must be: who asks about a tree or an aggregate wants to know what
-    is lacking there.
+    Conditions on its place come first: a question about a tree or an aggregate is about what is
+    lacking there.
 
     `in_tree`: a place in the tree that the group demands, if it demands one that exists.
     """

@@ -2,7 +2,7 @@
 
 The conditions are those of the search, applied one after another instead of all at once. To find
 the parts that exclude each other, parts are left out one after another, and stay out as long as the
-rest does not fit either. What remains fits nowhere, and each of its parts is needed for that.
+rest does not fit either. The remaining parts fit nowhere together, but do without any one of them.
 
 Fleets have providers of many kinds: a condition on hosts says nothing about network cards. So only
 the relevant providers are judged: those that offer all classes of the part. Among those that miss

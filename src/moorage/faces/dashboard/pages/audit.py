@@ -1,4 +1,4 @@
-"""Who did what: the audit log."""
+"""The audit log: actions and their authors."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -37,7 +37,7 @@ NONE = 255
 
 
 class Condition(IntEnum):
-    """What a reader must know of a machine first; the worst one counts."""
+    """The most important fact about a machine for readers; the worst one counts."""
 
     NO_AGENT = 0
     FINE = 1
@@ -74,7 +74,7 @@ def share(part: float, whole: float) -> int:
 
 
 class ClassSum:
-    """What the tree of a machine has of one class. `held_back` are its reserved units.
+    """The amounts of one class in the tree of a machine. `held_back` are its reserved units.
 
     `allowed` is its capacity as if all of it were offered.
     """
@@ -139,7 +139,7 @@ def _machine(root: Provider, tree: list[ProviderRecord], wanted: str | None) -> 
 
 
 class _Alike(NamedTuple):
-    """What machines of one provider with the same offers have in common, computed once."""
+    """The common values of machines of one provider with the same offers, computed once."""
 
     first: Machine
     places: list[tuple[int, float]]
@@ -280,7 +280,7 @@ class Group(msgspec.Struct, array_like=True):
 
 
 class Columns(msgspec.Struct):
-    """What the script draws: machines in the order of their groups, a byte each in a column.
+    """The input of the script: machines in the order of their groups, a byte each in a column.
 
     `order` changes whenever machines or their names do: then the names are to be read again.
     """

@@ -17,7 +17,7 @@ from moorage.wire.operations import ledger as operations
 from moorage.wire.providers import Allocated, ConsumerPage, ConsumersAsked, ConsumerShown
 
 UNTYPED = "unknown"
-"""What Placement shows as the type of consumers without one."""
+"""Placement's word for the type of consumers without one."""
 
 
 async def page(request: Request[None, ConsumersAsked]) -> ConsumerPage:

@@ -112,7 +112,7 @@ class Gate:
     async def _bad(self, request: web.Request, text: str) -> web.StreamResponse:
         self._meters.refused.inc()
         response = await self._write(request, 400, text)
-        # What follows on this connection may be part of what was refused.
+        # The next bytes on this connection may belong to the refused request.
         response.force_close()
         return response
 

@@ -1,6 +1,6 @@
 """Decides a request that may make a node busy: its unit, Ironic, the answer.
 
-What needs a unit is sent by the steps of `provisioning/request_steps.py`.
+Requests that need a unit are sent by the steps of `provisioning/request_steps.py`.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ from moorage.integrations.provisioning.hosts import host_of
 from moorage.wire.admission import Lease, Waiting
 
 OVERDUE_SHARE: Final = 0.25
-"""What lasts longer than expected is taken to last for this share of it more."""
+"""Overdue work is expected to last longer by this share of its expected time."""
 
 LIMIT_SECONDS = 5.0
 LIMITS_MAX = 1_000

@@ -1,4 +1,4 @@
-"""Gets a host its unit while a client waits: shares, asks, and gives back what nobody uses."""
+"""Gets a host its unit while a client waits: shares, asks, and returns unused units."""
 
 import asyncio
 import logging
@@ -53,7 +53,7 @@ class HeldBackError(Exception):
 
 @dataclass(frozen=True)
 class Want:
-    """What a host needs for a verb. `force`: at once, over the limit if necessary.
+    """The units that a host needs for a verb. `force`: at once, over the limit if necessary.
 
     `expected`: how long the operator expects the work to last, in seconds; None: it is not said.
     """

@@ -1,4 +1,4 @@
-"""What a reporter knows of Ironic's nodes: what to report of each, and when it was read."""
+"""A reporter's knowledge of Ironic's nodes: the report of each, and when it was read."""
 
 from collections.abc import Iterable
 
@@ -97,7 +97,7 @@ class KnownNodes:
             self._remarks.note(text, f"{UNREPORTED}: {error}")
 
     def _mapped(self, uuid: str, node: Node) -> NodeReported | None:
-        """Return what to report of a node; None: nothing. What is wrong with it is remarked."""
+        """Return the report of a node, or None. Its errors become remarks."""
         self.unreadable.discard(uuid)
         try:
             report, remark = reported(node), remark_of(node)

@@ -1,4 +1,4 @@
-"""What a node of Ironic's is in the ledger: the rule of nova's driver, so that both say the same.
+"""Maps Ironic's nodes to the ledger by the rule of nova's driver, so that both say the same.
 
 Source: nova 34, `nova/virt/ironic/driver.py`, `update_provider_tree` and what it calls. Pure.
 """
@@ -15,7 +15,7 @@ FIELDS: Final = (
     *("uuid", "resource_class", "maintenance", "power_state", "provision_state"),
     *("instance_uuid", "traits"),
 )
-"""What is read of each node."""
+"""The fields that are read of each node."""
 
 AVAILABLE: Final = ("available", None)
 """The provision states in which a node is offered; the API before 1.2 has no name for it."""

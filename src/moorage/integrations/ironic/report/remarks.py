@@ -1,4 +1,4 @@
-"""What people should know of nodes: each remark is logged once, and only some at a time."""
+"""Remarks about nodes, for people: each is logged once, and only some at a time."""
 
 import logging
 

@@ -1,12 +1,12 @@
 """The reporter: one pass after the other, each from what Ironic says now.
 
 Every pass reads what has changed since the last one. At the start, every few minutes, and whenever
-it may own other nodes, a full reading goes on beside the passes, page by page. What has changed
-lately on nodes of other members is known, too, so that after a takeover it is reported at once. The
-rest is reported as the full reading finds it: what was known long ago may be gone.
+it may own other nodes, a full reading goes on beside the passes, page by page. Recent changes of
+other members' nodes are known, too, so that after a takeover they are reported at once. Other nodes
+are reported when the full reading finds them, because old knowledge may be wrong.
 
-A node that this process or the ledger knows, but a full reading does not have, is asked for by
-itself. Only if Ironic answers that there is no such node it is reported as absent.
+If this process or the ledger knows a node that a full reading does not have, the node is read
+alone. It is reported as absent only if Ironic answers that it does not exist.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class TooManyGoneError(IronicError):
 
 @dataclass
 class Progress:
-    """What the reporter has done, for people."""
+    """The actions of the reporter, for people."""
 
     known: int = 0
     own: int = 0
@@ -73,7 +73,7 @@ class Progress:
     """Own nodes that are not as Ironic describes one: nothing is reported of them, either."""
     total: Tally = field(default_factory=Tally)
     last: Tally = field(default_factory=Tally)
-    """What the last pass has sent."""
+    """The reports of the last pass."""
     full: bool = False
     """Whether a full reading has succeeded."""
     trouble: str | None = None

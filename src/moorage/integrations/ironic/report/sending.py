@@ -32,12 +32,12 @@ log = logging.getLogger("moorage.ironic")
 
 
 class StaleError(Exception):
-    """What was read is too old to be sent: other members may have reported since."""
+    """The reading is too old to be sent: other members may have reported since."""
 
 
 @dataclass
 class Tally:
-    """What came of reports: nodes by outcome, and refused ones by code."""
+    """The results of reports: nodes by outcome, and refused ones by code."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)

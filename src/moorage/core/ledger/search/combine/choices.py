@@ -1,4 +1,4 @@
-"""What a walk over the combinations of one anchor works on: seats, choices, sums, and its state."""
+"""The data of a walk over the combinations of one anchor: seats, choices, sums, and its state."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

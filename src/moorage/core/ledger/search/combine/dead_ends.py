@@ -1,4 +1,4 @@
-"""What remains to be done after some choices, in a form that forgets which providers are which.
+"""The parts left to serve after some choices, in a form that does not name providers.
 
 Two nodes of a walk whose remainders are equal can both be completed, or neither can. So a dead end
 is visited once, not once for every order of equal devices: the devices of a machine are usually
