@@ -29,7 +29,7 @@ from bench.questions import disjoint_claims
 from bench.target import ROOT
 from bench.wire import Outcome, Work, bounded, drive, sign_in
 from moorage.serve.files import Files
-from tests.e2e.support.server import serve
+from tests.e2e.support.server import MOORAGE, serve
 from tests.faces.v1.native import Native
 from tests.support.cluster import Cluster
 
@@ -219,7 +219,7 @@ def main() -> int:
             cluster.create("dashboard")
             database = cluster.url("dashboard")
         options = {"XDG_STATE_HOME": str(folder)}
-        server = stack.enter_context(serve(database, "--no-access-log", **options))
+        server = stack.enter_context(serve(database, "--no-access-log", moorage=MOORAGE, **options))
         token = Files(database if isinstance(database, str) else f"sqlite:///{database}").token
         sizes = (300, 500) if asked.tiny else ()
         scene = Scene(Native(server.url, token.with_suffix("")), *sizes)

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support import warm
+
 COMMAND = (sys.executable, "-m", "moorage")
 SECONDS = 30.0
 
@@ -16,16 +18,7 @@ def moorage(
 ) -> subprocess.CompletedProcess[str]:
     """Run `moorage` with these arguments until it exits; no `MOORAGE_*` variable is inherited."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=directory,
-        env={**inherited, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    return warm.run(arguments, SECONDS, directory, {**inherited, **environment})
 
 
 def write_private(path: Path, text: str) -> None:

@@ -1,8 +1,9 @@
 """Names in backticks that look like paths or classes exist: documents age with the code."""
 
-import ast
+import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,22 +34,33 @@ FOREIGN = {
 }
 
 
-def names() -> tuple[set[str], set[str]]:
-    """Return all classes (with functions and constants), and all modules of the project."""
-    defined: set[str] = set()
-    for tree in (PACKAGE, ROOT / "tests", ROOT / "bench"):
-        for path in tree.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                    defined.add(node.name)
-                elif isinstance(node, ast.AnnAssign | ast.Assign):
-                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                    defined.update(one.id for one in targets if isinstance(one, ast.Name))
-    files = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if ".venv" not in path.parts}
-    return defined, files
+DEFINITION = re.compile(
+    r"^ *(?:(?:async def|def|class) (?P<defined>\w+)"
+    r"|(?P<assigned>\w+)(?:(?:: [^=\n]+)? =|: [^=\n]+$))",
+    re.MULTILINE,
+)
+"""A class, a function, or a name with a value or a type, as `ruff format` writes them."""
 
 
-DEFINED, FILES = names()
+@cache
+def defined() -> set[str]:
+    """Return the names of all classes, functions and constants of the project."""
+    return {
+        found["defined"] or found["assigned"]
+        for tree in (PACKAGE, ROOT / "tests", ROOT / "bench")
+        for path in tree.rglob("*.py")
+        for found in DEFINITION.finditer(path.read_text())
+    }
+
+
+@cache
+def files() -> set[str]:
+    """Return all files and folders of the project, without environments and what git keeps."""
+    found: set[str] = set()
+    for folder, inside, names in os.walk(ROOT):
+        inside[:] = [name for name in inside if not name.startswith((".venv", ".git"))]
+        found |= {str(Path(folder, name).relative_to(ROOT)) for name in (*inside, *names)}
+    return found
 
 
 def is_file(text: str) -> bool:
@@ -56,14 +68,14 @@ def is_file(text: str) -> bool:
     wanted = text.rstrip("/").replace("<engine>", "sqlite").replace("<room>", "ledger")
     if "*" in wanted or "{" in wanted:
         return True
-    return any(file == wanted or file.endswith("/" + wanted) for file in FILES)
+    return any(file == wanted or file.endswith("/" + wanted) for file in files())
 
 
 def stale(text: str) -> Iterator[str]:
     """Yield the names in backticks that do not exist."""
     for found in CODE.findall(BLOCK.sub("", text)):
         missing_file = PATH.fullmatch(found) and not is_file(found)
-        missing_class = CLASS.fullmatch(found) and found not in DEFINED
+        missing_class = CLASS.fullmatch(found) and found not in defined()
         if (missing_file or missing_class) and found not in FOREIGN:
             yield found
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.server import Server, serve
-from tests.faces.boskos.boskos_server import BOSKOS_URL as SECOND_URL
 from tests.serve.probes import PROBES, SECOND_DOOR, SQL, Probe, json_request, lease
 from tests.serve.wire import Answer, answers, connect, read_to_end, request, talk
 
@@ -33,12 +32,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         made = json_request(b"PUT", b"/v1/pools/probes", {"limit": 1, "pacing": None})
         assert talk(running.url, made)[0].status in (200, 201)
         yield running
-
-
-def second_url(server: Server) -> str:
-    """Return the address for clients of Boskos."""
-    (found,) = (hit[1] for line in server.said if (hit := SECOND_URL.match(line)))
-    return str(found)
 
 
 def exchanged(url: str, probe: Probe) -> list[Answer]:
@@ -66,7 +59,7 @@ def test_probes(server: Server, probe: Probe) -> None:
 @pytest.mark.parametrize("probe", SECOND_DOOR, ids=[probe.name for probe in SECOND_DOOR])
 def test_probes_of_the_second_address(server: Server, probe: Probe) -> None:
     """The same holds at the address for clients of Boskos, which needs no token."""
-    assert statuses(second_url(server), probe) == probe.statuses
+    assert statuses(server.boskos_url, probe) == probe.statuses
 
 
 def test_no_answer_is_html(server: Server) -> None:
@@ -90,7 +83,7 @@ def test_answers_stay_out_of_caches(server: Server) -> None:
 def test_together_they_leave_nothing_behind(server: Server) -> None:
     """However often they are sent, memory does not grow and the ledger and the log stay clean."""
     rows = [(server.url, probe) for probe in PROBES]
-    rows += [(second_url(server), probe) for probe in SECOND_DOOR]
+    rows += [(server.boskos_url, probe) for probe in SECOND_DOOR]
 
     def round_of_all() -> int:
         with ThreadPoolExecutor(8) as threads:

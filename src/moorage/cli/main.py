@@ -14,7 +14,7 @@ from moorage import __version__
 from moorage.cli.names import HOMES, SECTIONS
 from moorage.cli.support.environment import misspelt
 from moorage.cli.support.options import example
-from moorage.cli.support.output import FAILED, USAGE, Failure, error_json, say
+from moorage.cli.support.output import FAILED, USAGE, Failure, error_json, forget_unwritten, say
 from moorage.client.commands import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
@@ -152,8 +152,10 @@ def main() -> None:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        # What could not be written is not tried again at the end of the interpreter.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_unwritten(sys.stdout)
         if error.errno != errno.EPIPE:  # a reader such as `head` had enough
             Failure(FAILED, f"cannot write the output: {error.strerror}").show()
         sys.exit(FAILED)
+    finally:
+        if sys.stderr is not None:
+            forget_unwritten(sys.stderr)

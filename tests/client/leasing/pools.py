@@ -58,8 +58,12 @@ def waited_for(client: Client, pool: str, ticket: str, by_a_program: bool) -> No
 
     To ask for the ticket would count as waiting, to ask for a list does not.
     """
-    while True:
+
+    def seen() -> bool | None:
         for found in client.admission.leases(pool=pool, state="waiting"):
             assert found.waiting is not None
             if found.id == ticket and (found.waiting.code != "absent") is by_a_program:
-                return
+                return True
+        return None
+
+    eventually(seen)

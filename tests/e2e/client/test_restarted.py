@@ -10,6 +10,7 @@ import pytest
 from moorage.client import Client
 from tests.client.leasing.pools import pool_made, serving, waited_for
 from tests.e2e.client.test_busy_holders import Program
+from tests.e2e.support.carried import eventually
 
 KEYED = """
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -46,9 +47,12 @@ def pool(client: Client) -> str:
 
 def tickets(client: Client, pool: str, count: int) -> list[str]:
     """Return the waiting tickets when there are this many, oldest first."""
-    while len(found := [*client.admission.leases(pool=pool, state="waiting")]) != count:
-        pass
-    return [ticket.id for ticket in found]
+
+    def found() -> list[str] | None:
+        ids = [ticket.id for ticket in client.admission.leases(pool=pool, state="waiting")]
+        return ids if len(ids) == count else None
+
+    return eventually(found)
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -63,15 +67,15 @@ def test_a_program_that_ends_while_it_waits(
     key = pool if named else None
     with ExitStack() as stack:
         with client.lease(pool):
-            first = Program(stack, KEYED.format(pool=pool, key=key))
+            first = Program(stack, pool, KEYED.format(pool=pool, key=key))
             (ticket,) = tickets(client, pool, 1)
-            second = Program(stack, KEYED.format(pool=pool, key=None))
+            second = Program(stack, pool, KEYED.format(pool=pool, key=None))
             tickets(client, pool, 2)
             first.process.send_signal(ENDS[end])
             first.process.wait()
             if key is not None:
                 waited_for(client, pool, ticket, False)
-            started = Program(stack, KEYED.format(pool=pool, key=key))
+            started = Program(stack, pool, KEYED.format(pool=pool, key=key))
             if key is None and end == "killed":
                 tickets(client, pool, 3)  # that of the dead one stays for its patience
             elif key is None:
@@ -89,12 +93,12 @@ def test_a_program_that_is_killed_while_it_holds_the_lease(client: Client, pool:
     with another key it waits (the control).
     """
     with ExitStack() as stack:
-        first = Program(stack, KEYED.format(pool=pool, key=pool))
+        first = Program(stack, pool, KEYED.format(pool=pool, key=pool))
         held = first.line()
         first.process.kill()
-        other = Program(stack, KEYED.format(pool=pool, key=f"{pool}/other"))
+        other = Program(stack, pool, KEYED.format(pool=pool, key=f"{pool}/other"))
         (ticket,) = tickets(client, pool, 1)
-        again = Program(stack, KEYED.format(pool=pool, key=pool))
+        again = Program(stack, pool, KEYED.format(pool=pool, key=pool))
         assert again.line() == held
         assert client.admission.lease(held.split()[0]).state == "granted"
         again.process.terminate()

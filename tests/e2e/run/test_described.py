@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ from moorage.wire.admission import Lease, LeaseWanted, NeedWanted
 from tests.cli.tables.double import on_terminal
 from tests.client import single
 from tests.client.run.test_labels import BUILDKITE, GITHUB, GITLAB, JENKINS, PROW, RUN
-from tests.e2e.run.test_shell import DOOR, Quay
+from tests.e2e.run.test_shell import Quay
 from tests.e2e.support.carried import SECONDS, Harbour, line, tell
-from tests.e2e.support.server import serve
 
 JOB = {"GITLAB_CI": "true", "CI_JOB_ID": "4711", "CI_JOB_URL": "https://git.example/-/jobs/4711"}
 HOST = socket.gethostname()
@@ -33,21 +31,6 @@ ESCAPE, OVERRIDE, INVISIBLE = (
     "a\u200cb\u200dc",
 )
 """An escape that clears the screen and one that fills the clipboard; reversed text; no width."""
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harbour, str]]:
-    """A server with its lease proxy."""
-    database = tmp_path_factory.mktemp("described") / "moorage.sqlite"
-    with serve(database, "--boskos-listen", "127.0.0.1:0", "--no-access-log") as server:
-        (proxy,) = DOOR.findall("".join(server.said))
-        yield Harbour(server, Path(f"{database}.token").read_text().strip()), proxy
-
-
-@pytest.fixture
-def port(opened: tuple[Harbour, str]) -> Harbour:
-    """The server."""
-    return opened[0]
 
 
 def held(port: Harbour, pool: str, *words: str, **variables: str) -> Lease:
@@ -138,9 +121,9 @@ def test_a_key_of_another_process(port: Harbour) -> None:
     assert [one.id for one in port.ended(pool)] == [lease.id]
 
 
-def test_the_functions_for_bash(opened: tuple[Harbour, str], tmp_path: Path) -> None:
+def test_the_functions_for_bash(port: Harbour, tmp_path: Path) -> None:
     """They send the same labels through the lease proxy, without the command; or none."""
-    quay = Quay(*opened, tmp_path)
+    quay = Quay(port, tmp_path)
     pool = quay.harbour.pool(limit=2)
     script = f"echo $$ $(lease__acquire --type={pool})"
     code, _, err = quay.shell(script, **JOB)

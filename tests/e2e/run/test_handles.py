@@ -4,7 +4,6 @@ import json
 import signal
 import stat
 import subprocess
-from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,14 +13,7 @@ import pytest
 
 from tests.client import single
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pool."""
-    with harbour(tmp_path_factory.mktemp("handles")) as found:
-        yield found
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, line
 
 
 @pytest.fixture

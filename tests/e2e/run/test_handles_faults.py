@@ -3,7 +3,7 @@
 import itertools
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -14,7 +14,7 @@ from moorage.client.main import main
 from moorage.client.run.handles import acquiring
 from moorage.client.run.handles.file import Handle, HandleEntry
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, line
 from tests.e2e.support.relay import Relay
 
 pytestmark = pytest.mark.thorough
@@ -37,13 +37,6 @@ AFTER = ("same", "acquire", "retry", "renew", "release")
 
 FAULTS = (("lost_requests", 1), ("lost_answers", 1), ("lost_answers", 2))
 """What is lost, and how many in a row."""
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pools."""
-    with harbour(tmp_path_factory.mktemp("lost")) as found:
-        yield found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from moorage.wire.admission import PoolWanted
 from tests.client import single
 from tests.client.single import ROOT
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, line
 
 BLOCK = re.compile(r"^```(bash|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -23,18 +22,10 @@ echo "$1 $MOORAGE_LEASE_POOL" >> "$LOG"
 """An installer whose second attempt succeeds."""
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server with the pool of the how-to."""
-    with harbour(tmp_path_factory.mktemp("howto")) as found:
-        wanted = PoolWanted(limit=50, hold=1200.0, pacing=None)
-        found.admission.pool_put("install/azure", wanted)
-        yield found
-
-
 @pytest.fixture
 def job(port: Harbour, tmp_path: Path) -> dict[str, str]:
-    """The environment of a job: the single file, an installer, a shared folder."""
+    """The environment of a job: the pool of the how-to, the single file, an installer, a folder."""
+    port.admission.pool_put("install/azure", PoolWanted(limit=50, hold=1200.0, pacing=None))
     (tmp_path / "moorage.pyz").symlink_to(single.built())
     installer = tmp_path / "openshift-install"
     installer.write_text(INSTALLER)

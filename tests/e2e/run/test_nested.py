@@ -1,22 +1,12 @@
 """A run inside a run: two that would wait for each other are refused at once."""
 
 import shlex
-from collections.abc import Iterator
-
-import pytest
 
 from tests.client import single
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.support.carried import SECONDS, Harbour, harbour, line
+from tests.e2e.support.carried import SECONDS, Harbour, line
 
 TELLS = 'echo "$MOORAGE_LEASE_ID|$MOORAGE_LEASE_POOL|$MOORAGE_LEASE_OUTER"'
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pools."""
-    with harbour(tmp_path_factory.mktemp("nested")) as found:
-        yield found
 
 
 def nested(*words: str, script: str = TELLS) -> list[str]:

@@ -1,20 +1,11 @@
 """Processes that a command has started end with it when the lease is lost, wherever they are."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.client import single
-from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, harbour, line
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pool."""
-    with harbour(tmp_path_factory.mktemp("orphans")) as found:
-        yield found
-
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, line
 
 HEEDLESS = f"""
     heedless=("{single.PYTHON}" -c '

@@ -22,13 +22,6 @@ from tests.support.seeds import SOAK
 OUTAGE_SECONDS = 300.0
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pool."""
-    with harbour(tmp_path_factory.mktemp("outages")) as found:
-        yield found
-
-
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[Harbour]:
     """A server for one test, which may kill it."""

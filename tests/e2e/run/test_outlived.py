@@ -4,7 +4,6 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,7 @@ import pytest
 
 from tests.client import single
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.run.test_shell import DOOR
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, line
-from tests.e2e.support.server import serve
 
 ACQUIRE = 'moorage lease acquire -p "$POOL"'
 WAYS = {
@@ -43,10 +40,10 @@ PROXIED = {
 """The same with the functions for lease proxies."""
 
 
-class Port:
-    """A server with a lease proxy, and a folder for the shells of one test."""
+class Dock:
+    """The shells of one test, in a folder, with variables that lead to the server and its proxy."""
 
-    def __init__(self, harbour: Harbour, proxy: str, folder: Path) -> None:
+    def __init__(self, harbour: Harbour, folder: Path) -> None:
         self.harbour = harbour
         self.folder = folder
         (folder / "bin").mkdir()
@@ -60,7 +57,7 @@ class Port:
             **harbour.where(),
             "PATH": f"{folder / 'bin'}:{single.BARE['PATH']}",
             "TMPDIR": str(folder),
-            "LEASE_PROXY_SERVER_URL": proxy,
+            "LEASE_PROXY_SERVER_URL": harbour.server.boskos_url,
         }
 
     def moorage(self, *words: str) -> str:
@@ -88,72 +85,63 @@ class Port:
         )
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harbour, str]]:
-    """A server with its lease proxy."""
-    database = tmp_path_factory.mktemp("outlived") / "moorage.sqlite"
-    with serve(database, "--boskos-listen", "127.0.0.1:0", "--no-access-log") as server:
-        (proxy,) = DOOR.findall("".join(server.said))
-        yield Harbour(server, Path(f"{database}.token").read_text().strip()), proxy
-
-
 @pytest.fixture
-def port(opened: tuple[Harbour, str], tmp_path: Path) -> Port:
-    """Shells at that server."""
-    return Port(*opened, tmp_path)
+def dock(port: Harbour, tmp_path: Path) -> Dock:
+    """Shells at the server."""
+    return Dock(port, tmp_path)
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_a_wait_ends_with_its_shell(port: Port, shell: str, number: signal.Signals) -> None:
+def test_a_wait_ends_with_its_shell(dock: Dock, shell: str, number: signal.Signals) -> None:
     """Only the shells get the signal: all tickets go, and the unit that becomes free stays free."""
-    pool = port.harbour.pool()
+    pool = dock.harbour.pool()
     scripts = {**WAYS, **(PROXIED if shell == "bash" else {})}
-    holding = port.harbour.started("run", "--pool", pool, "--", *WAITING)
+    holding = dock.harbour.started("run", "--pool", pool, "--", *WAITING)
     with ExitStack() as stack, holding as holder:
         line(holder)
         shells = [
-            stack.enter_context(port.started(shell, one, POOL=pool)) for one in scripts.values()
+            stack.enter_context(dock.started(shell, one, POOL=pool)) for one in scripts.values()
         ]
-        port.harbour.waiting(pool, len(scripts))
+        dock.harbour.waiting(pool, len(scripts))
         sessions = [single.session_of(one.pid) for one in shells]
         for one in shells:
             one.send_signal(number)
-        port.harbour.waiting(pool, 0)
+        dock.harbour.waiting(pool, 0)
         holder.communicate("\n", SECONDS)
         for name, one, session in zip(scripts, shells, sessions, strict=True):
             assert one.wait(SECONDS) == -number, name
             eventually(partial(all_gone, session))
-    assert port.harbour.leases(pool) == []
+    assert dock.harbour.leases(pool) == []
 
 
-def test_a_wait_without_a_shell(port: Port) -> None:
+def test_a_wait_without_a_shell(dock: Dock) -> None:
     """A control: with `--with 0` the wait goes on, and its lease is for those who have the file."""
-    pool = port.harbour.pool()
-    with port.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
+    pool = dock.harbour.pool()
+    with dock.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
         script = f"{ACQUIRE} --handle h --with 0 >&2; :"
-        with port.started("bash", script, POOL=pool) as shell:
-            port.harbour.waiting(pool)
+        with dock.started("bash", script, POOL=pool) as shell:
+            dock.harbour.waiting(pool)
             shell.kill()
         holder.communicate("\n", SECONDS)
-    (lease,) = eventually(lambda: [*port.harbour.leases(pool)] or None)
+    (lease,) = eventually(lambda: [*dock.harbour.leases(pool)] or None)
     assert lease.state == "granted"
 
 
-def test_a_retry_ends_with_its_shell(port: Port) -> None:
+def test_a_retry_ends_with_its_shell(dock: Dock) -> None:
     """The ticket that was to replace the lease goes."""
-    pool = port.harbour.pool()
-    port.moorage("lease", "acquire", "-p", pool, "--handle", "h")
-    port.harbour.admission.release(port.harbour.leases(pool)[0].id)
-    with port.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
+    pool = dock.harbour.pool()
+    dock.moorage("lease", "acquire", "-p", pool, "--handle", "h")
+    dock.harbour.admission.release(dock.harbour.leases(pool)[0].id)
+    with dock.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
-        with port.started("bash", "moorage lease retry --handle h; echo went on") as shell:
-            port.harbour.waiting(pool)
+        with dock.started("bash", "moorage lease retry --handle h; echo went on") as shell:
+            dock.harbour.waiting(pool)
             shell.kill()
-            port.harbour.waiting(pool, 0)
+            dock.harbour.waiting(pool, 0)
         holder.communicate("\n", SECONDS)
-    assert port.harbour.leases(pool) == []
+    assert dock.harbour.leases(pool) == []
 
 
 @pytest.mark.parametrize(
@@ -164,28 +152,28 @@ def test_a_retry_ends_with_its_shell(port: Port) -> None:
         "moorage lease acquire --json -p $POOL",
     ],
 )
-def test_a_handle_that_nobody_reads(port: Port, command: str) -> None:
+def test_a_handle_that_nobody_reads(dock: Dock, command: str) -> None:
     """It cannot be printed, so the lease is given back; the exit code is its own."""
-    pool = port.harbour.pool()
+    pool = dock.harbour.pool()
     for output in ("> /dev/full", ">&-", "| true", "| exec 0<&-"):
         script = f"set -o pipefail; {command} {output}"
-        with port.started("bash", script, POOL=pool) as shell:
+        with dock.started("bash", script, POOL=pool) as shell:
             assert shell.wait(SECONDS) == 10, output
-        assert port.harbour.leases(pool) == [], output
-        assert not (port.folder / "h").exists()
-        assert [*port.folder.glob("moorage-lease-*")] == []
+        assert dock.harbour.leases(pool) == [], output
+        assert not (dock.folder / "h").exists()
+        assert [*dock.folder.glob("moorage-lease-*")] == []
 
 
-def test_a_file_that_is_removed(port: Port) -> None:
+def test_a_file_that_is_removed(dock: Dock) -> None:
     """Removing the file, with or without `lease release`, ends the wait."""
-    pool, handle = port.harbour.pool(), port.folder / "h"
-    with port.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
+    pool, handle = dock.harbour.pool(), dock.folder / "h"
+    with dock.harbour.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
-        with port.started("bash", f"{ACQUIRE} --handle h", POOL=pool) as shell:
-            port.harbour.waiting(pool)
+        with dock.started("bash", f"{ACQUIRE} --handle h", POOL=pool) as shell:
+            dock.harbour.waiting(pool)
             handle.unlink()
             assert shell.wait(SECONDS) == 8
-        assert len(port.harbour.leases(pool)) == 1
+        assert len(dock.harbour.leases(pool)) == 1
         holder.communicate("\n", SECONDS)
 
 
@@ -200,20 +188,20 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
-def test_a_loop_ends_with_its_shell(port: Port, shell: str) -> None:
+def test_a_loop_ends_with_its_shell(dock: Dock, shell: str) -> None:
     """It renews nothing after its script was killed; one that works for nobody goes on."""
-    pool = port.harbour.pool(limit=len(LOOPS))
+    pool = dock.harbour.pool(limit=len(LOOPS))
     for name in map(str, range(len(LOOPS))):
-        port.moorage("lease", "acquire", "-p", pool, "--handle", name)
-    before = {one.id: one.expires_at for one in port.harbour.leases(pool)}
+        dock.moorage("lease", "acquire", "-p", pool, "--handle", name)
+    before = {one.id: one.expires_at for one in dock.harbour.leases(pool)}
 
     def all_are_renewed() -> bool | None:
-        leases = port.harbour.leases(pool)
+        leases = dock.harbour.leases(pool)
         return True if all(one.expires_at != before[one.id] for one in leases) else None
 
     with ExitStack() as stack:
         shells = [
-            stack.enter_context(port.started(shell, one, H=str(number)))
+            stack.enter_context(dock.started(shell, one, H=str(number)))
             for number, one in enumerate(LOOPS.values())
         ]
         eventually(all_are_renewed)
@@ -239,10 +227,10 @@ def looping(session: int) -> int:
     raise AssertionError("nothing renews")
 
 
-def test_a_loop_has_an_end(port: Port) -> None:
+def test_a_loop_has_an_end(dock: Dock) -> None:
     """After `--for` it stops, and says so; the lease stays as it is."""
-    pool = port.harbour.pool()
-    port.moorage("lease", "acquire", "-p", pool, "--handle", "h")
-    said = port.moorage("lease", "renew", "--loop", "--for", "1s", "--handle", "h")
+    pool = dock.harbour.pool()
+    dock.moorage("lease", "acquire", "-p", pool, "--handle", "h")
+    said = dock.moorage("lease", "renew", "--loop", "--for", "1s", "--handle", "h")
     assert "1s of renewing is over (--for)" in said
-    assert len(port.harbour.leases(pool)) == 1
+    assert len(dock.harbour.leases(pool)) == 1

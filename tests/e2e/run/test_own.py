@@ -3,13 +3,12 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.client import single
-from tests.e2e.support.carried import SECONDS, Harbour, harbour
+from tests.e2e.support.carried import SECONDS, Harbour
 
 PYTHON = """
 import sys
@@ -17,13 +16,6 @@ from moorage.client import Client
 with Client().lease(sys.argv[1], int(sys.argv[2])):
     print("inner")
 """
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pools."""
-    with harbour(tmp_path_factory.mktemp("own")) as found:
-        yield found
 
 
 def inner(way: str, pool: str, units: int, folder: Path) -> list[str]:

@@ -1,17 +1,6 @@
 """What `moorage run` does while its pool is paused, and what is known of those who gave up."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e.support.carried import Harbour, harbour
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pool."""
-    with harbour(tmp_path_factory.mktemp("paused")) as found:
-        yield found
+from tests.e2e.support.carried import Harbour, eventually
 
 
 def test_a_pause_stops_jobs_only_if_they_say_so(port: Harbour) -> None:
@@ -33,8 +22,7 @@ def test_a_pause_stops_jobs_only_if_they_say_so(port: Harbour) -> None:
     assert port.finished("run", "--pool", pool, "--wait", "300ms", *command).returncode == 124
     port.admission.pool_resume(pool)
     with port.started("run", "--pool", pool, "--", "cat"):
-        while not port.leases(pool):
-            pass
+        eventually(lambda: port.leases(pool) or None)
         full = port.finished(*run, "--unless-paused", *command)
         assert full.stdout == "started\n"
     away = ("--unreachable-after", "100ms", "--unless-paused")

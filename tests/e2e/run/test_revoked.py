@@ -1,22 +1,11 @@
 """`moorage run` learns from the server that its lease has ended, long before its next renewal."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from moorage.client.run.clock import elapsed
 from tests.e2e.run.test_run import TRAPPED, WAITING
-from tests.e2e.support.carried import SECONDS, Harbour, harbour, line
+from tests.e2e.support.carried import SECONDS, Harbour, line
 
 AT_ONCE = 10.0
 """Seconds that a busy machine may take; the next renewal comes after 200."""
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pool."""
-    with harbour(tmp_path_factory.mktemp("revoked")) as found:
-        yield found
 
 
 def test_a_revoked_holder_is_told_at_once(port: Harbour) -> None:

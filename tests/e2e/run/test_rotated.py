@@ -1,7 +1,7 @@
 """Tokens in files: what runs for long uses the one that its file has now."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from moorage.client import Client
 from moorage.client.transport import RefusedError, Transport
 from tests.client import single
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, line
 
 
 class Rotated:
@@ -60,13 +60,6 @@ def missing(file: Path, text: str) -> None:
     """Delete it, and write it."""
     file.unlink()
     file.write_text(text)
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pools."""
-    with harbour(tmp_path_factory.mktemp("rotated")) as found:
-        yield found
 
 
 @pytest.mark.parametrize(

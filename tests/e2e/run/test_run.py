@@ -3,27 +3,19 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from moorage.client.transport import RefusedError
 from tests.client.single import catching
-from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, harbour, line, tell
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, line, tell
 
 WAITING = ("bash", "-c", "echo up; read line; echo done")
 """A command that runs until it gets a line."""
 
 TRAPPED = catching("TERM", "print('term', flush=True)", "sys.exit(9)")
 """A command that reports SIGTERM, and ends by it."""
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pool."""
-    with harbour(tmp_path_factory.mktemp("run")) as found:
-        yield found
 
 
 def test_a_command_with_a_lease(port: Harbour) -> None:

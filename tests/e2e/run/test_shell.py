@@ -4,10 +4,8 @@ The shells have only bash and python3: no jq, no curl, no flock, no mktemp.
 """
 
 import os
-import re
 import socket
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,16 +15,13 @@ from moorage.wire.admission import Lease
 from tests.cli.command import write_private
 from tests.cli.test_commands import respond_once
 from tests.client import single
-from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone
-from tests.e2e.support.server import serve
-
-DOOR = re.compile(r"moorage: (http://\S+) is for clients of Boskos")
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, harbour
 
 
 class Quay:
     """A server with a lease proxy, and a folder for the shells of one test."""
 
-    def __init__(self, harbour: Harbour, proxy: str, folder: Path) -> None:
+    def __init__(self, harbour: Harbour, folder: Path, proxy: str | None = None) -> None:
         self.harbour = harbour
         self.folder = folder
         (folder / "bin").mkdir()
@@ -34,7 +29,7 @@ class Quay:
         (folder / "client.sh").write_text(single.finished("client.sh").stdout)
         self.variables = {
             "PATH": str(folder / "bin"),
-            "LEASE_PROXY_SERVER_URL": proxy,
+            "LEASE_PROXY_SERVER_URL": proxy or harbour.server.boskos_url,
             "LEASE_PROXY_CLIENT_SH": str(folder / "client.sh"),
             "SHARED_DIR": str(folder),
             "TMPDIR": str(folder),
@@ -63,22 +58,10 @@ class Quay:
         return [one for one in self.harbour.leases(pool) if one.state == "granted"]
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harbour, str]]:
-    """A server with its lease proxy."""
-    database = tmp_path_factory.mktemp("shell") / "moorage.sqlite"
-    config = database.with_name("boskos.yaml")
-    config.write_text("resources:\n- {type: slotted, state: free, names: [s1, s2, s3]}\n")
-    door = ("--boskos-listen", "127.0.0.1:0", "--boskos-config", str(config), "--no-access-log")
-    with serve(database, *door) as server:
-        (proxy,) = DOOR.findall("".join(server.said))
-        yield Harbour(server, Path(f"{database}.token").read_text().strip()), proxy
-
-
 @pytest.fixture
-def quay(opened: tuple[Harbour, str], tmp_path: Path) -> Quay:
-    """Shells at that proxy."""
-    return Quay(*opened, tmp_path)
+def quay(port: Harbour, tmp_path: Path) -> Quay:
+    """Shells at the proxy."""
+    return Quay(port, tmp_path)
 
 
 def test_the_flow_of_an_installation(quay: Quay) -> None:
@@ -250,11 +233,9 @@ def test_a_proxy_that_asks_for_a_password(tmp_path: Path) -> None:
     write_private(passwords, "ci:p@ss:w0rd\n")
     door = ("--boskos-listen", "127.0.0.1:0", "--boskos-config", str(config))
     secured = ("--boskos-password-file", str(passwords))
-    database = tmp_path / "moorage.sqlite"
-    with serve(database, *door, *secured) as server:
-        (proxy,) = DOOR.findall("".join(server.said))
-        harbour = Harbour(server, Path(f"{database}.token").read_text().strip())
-        quay = Quay(harbour, proxy.replace("://", "://ci:p%40ss:w0rd@"), tmp_path)
+    with harbour(tmp_path, *door, *secured) as found:
+        proxy = found.server.boskos_url
+        quay = Quay(found, tmp_path, proxy.replace("://", "://ci:p%40ss:w0rd@"))
         wrong = {"LEASE_PROXY_SERVER_URL": proxy.replace("://", "://ci:other@")}
         code, handle, err = quay.shell("lease__acquire --type=slotted", **wrong)
         assert (code, handle, "403" in err) == (1, "", True)

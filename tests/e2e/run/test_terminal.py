@@ -1,22 +1,12 @@
 """`moorage run` on a real terminal with a real lease: the command never runs without renewals."""
 
 import shlex
-from collections.abc import Iterator
-
-import pytest
 
 from tests.client.run.test_terminal import PAGER
 from tests.client.screen import Screen, parent, shell_command, state
 from tests.client.screen import eventually as so
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.support.carried import Harbour, eventually, harbour, line
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pools."""
-    with harbour(tmp_path_factory.mktemp("terminal")) as found:
-        yield found
+from tests.e2e.support.carried import Harbour, eventually, line
 
 
 def test_beside_a_pager_the_lease_is_renewed(port: Harbour) -> None:

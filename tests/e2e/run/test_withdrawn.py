@@ -1,20 +1,12 @@
 """Who waits learns that its ticket was withdrawn or revoked, by whom, and does not ask again."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.run.test_run import WAITING
-from tests.e2e.support.carried import SECONDS, Harbour, harbour, line
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
-    """A server for the tests of this file; each uses its own pools."""
-    with harbour(tmp_path_factory.mktemp("withdrawn")) as found:
-        yield found
+from tests.e2e.support.carried import SECONDS, Harbour, line
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,10 @@ class Harbour:
 
 
 @contextmanager
-def harbour(folder: Path) -> Iterator[Harbour]:
+def harbour(folder: Path, *options: str) -> Iterator[Harbour]:
     """Start a server with its database in a folder."""
     database = folder / "moorage.sqlite"
-    with serve(database, "--no-access-log") as server:
+    with serve(database, "--no-access-log", *options) as server:
         yield Harbour(server, Path(f"{database}.token").read_text().strip())
 
 

@@ -1,7 +1,6 @@
 """A server with the face of Boskos: real processes and sockets, responses as on the wire."""
 
 import json
-import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +11,8 @@ from urllib.parse import quote, urlsplit
 
 from tests.e2e.support.server import Server, serve
 
-BOSKOS_URL = re.compile(r"moorage: (http://\S+) is for clients of Boskos")
 SECONDS_MAX = 20.0
-TYPES = 60
+TYPES = 150
 """How many types with slots there are; each test uses its own."""
 
 TEXT = "text/plain; charset=utf-8"
@@ -41,8 +39,7 @@ class BoskosServer:
     def __init__(self, server: Server, *, strict: bool) -> None:
         self.server = server
         self.strict = strict
-        found = [hit for line in server.said if (hit := BOSKOS_URL.match(line))]
-        self.url = found[0][1]
+        self.url = server.boskos_url
         self._types = count()
 
     def new_type(self) -> Resources:

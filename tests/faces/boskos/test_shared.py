@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,15 +12,15 @@ from tests.support import cluster
 WAIT_SECONDS = 15.0
 
 
-@pytest.fixture(params=["safe", "strict"])
+@pytest.fixture(scope="module", params=["safe", "strict"])
 def pair(
-    request: pytest.FixtureRequest, tmp_path: Path
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[BoskosServer, BoskosServer]]:
-    """Yield two servers with the same configuration."""
-    url = cluster.fresh()
+    """Yield two servers with the same configuration; each test has its own type."""
+    url, folder = cluster.fresh(), tmp_path_factory.mktemp("pair")
     with (
-        serve_boskos(tmp_path, request.param, None, database=url) as one,
-        serve_boskos(tmp_path, request.param, None, database=url) as other,
+        serve_boskos(folder, request.param, None, database=url) as one,
+        serve_boskos(folder, request.param, None, database=url) as other,
     ):
         yield one, other
         for boskos in (one, other):

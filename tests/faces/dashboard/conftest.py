@@ -1,11 +1,10 @@
 """Servers that the tests of a module share: one for most, one on each engine for some."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
-from moorage.serve.files import Files
 from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
 from tests.support import cluster
@@ -19,19 +18,19 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Native]:
         yield Native(server.url, database)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def peers(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Native]]:
-    """Return callers of an empty ledger: of one server, or of two that share a database."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    """Return callers of one server, or of two that share a database; each test has own names."""
+    folder = tmp_path_factory.mktemp("peers")
     shared = request.param == "postgresql"
-    database = cluster.fresh() if shared else f"sqlite:///{tmp_path}/moorage.sqlite"
-    with serve(database, "--no-access-log") as one:
-        token = Files(database).token
+    database = cluster.fresh() if shared else f"sqlite:///{folder}/moorage.sqlite"
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(serve(database, "--no-access-log", XDG_STATE_HOME=str(folder)))
+            for _ in range(2 if shared else 1)
+        ]
+        (token,) = folder.rglob("*.token")
         path = token.with_name(token.name.removesuffix(".token"))
-        if not shared:
-            yield [Native(one.url, path)]
-            return
-        with serve(database, "--no-access-log") as other:
-            yield [Native(one.url, path), Native(other.url, path)]
+        yield [Native(server.url, path) for server in servers]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,12 @@ from tests.faces.v1.native import Native
 HTTPS = {"X_Forwarded_Proto": "https"}
 
 
-@pytest.fixture(params=[True, False], ids=["trusted", "not trusted"])
-def proxied(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Native, bool]]:
+@pytest.fixture(scope="module", params=[True, False], ids=["trusted", "not trusted"])
+def proxied(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Native, bool]]:
     """Return a caller of a server that trusts proxies on this host, or not."""
-    database = tmp_path / "moorage.sqlite"
+    database = tmp_path_factory.mktemp("proxied") / "moorage.sqlite"
     more = ["--trusted-proxies", "127.0.0.1"] if request.param else []
     with serve(database, "--no-access-log", *more) as server:
         yield Native(server.url, database), request.param

@@ -62,16 +62,15 @@ def test_tokens_of_machines_are_refused(native: Native, role: str) -> None:
 def test_a_revoked_token_ends_its_sessions_everywhere(peers: list[Native]) -> None:
     """Also on another process of the same database, at once."""
     here, there = peers[0], peers[-1]
-    token = here.token("reader")
+    token = here.token("reader", name="revoked")
     browser = Browser(here.url)
     assert browser.sign_in(token).status == 303
     other = Browser(there.url)
     here_port, there_port = here.url.rpartition(":")[2], there.url.rpartition(":")[2]
     other.cookies = {f"moorage-{there_port}": browser.cookies[f"moorage-{here_port}"]}
     assert other.get(OVERVIEW).status == browser.get(OVERVIEW).status == 200
-    (token_id,) = [
-        one["id"] for one in here.ask("GET", "/v1/tokens").body["tokens"] if one["name"] == "reader"
-    ]
+    tokens = here.ask("GET", "/v1/tokens").body["tokens"]
+    (token_id,) = [one["id"] for one in tokens if one["name"] == "revoked"]
     assert here.ask("DELETE", f"/v1/tokens/{token_id}").status == 204
     assert other.get(OVERVIEW).status == browser.get(OVERVIEW).status == 303
 

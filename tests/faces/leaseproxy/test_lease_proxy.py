@@ -35,13 +35,6 @@ def boskos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
         yield one
 
 
-@pytest.fixture(scope="module")
-def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
-    """Yield a server whose acquires wait for a long time."""
-    with serve_boskos(tmp_path_factory.mktemp("patient")) as one:
-        yield one
-
-
 def acquire(boskos: BoskosServer, kind: str, count: int = 1) -> list[str]:
     """Acquire available leases; return their names."""
     answer = boskos.call("POST", f"/lease/acquire?type={kind}&count={count}")
@@ -219,29 +212,30 @@ def test_more_units_than_a_type_can_have(boskos: BoskosServer) -> None:
     assert monotonic() - begun < 1.5
 
 
-def test_requests_get_all_units_at_once(patient: BoskosServer) -> None:
+def test_requests_get_all_units_at_once(safe_boskos: BoskosServer) -> None:
     """Each request gets all of its units at once, so two requests cannot block each other."""
-    kind, names = patient.new_type()
-    (first,) = acquire(patient, kind)
+    kind, names = safe_boskos.new_type()
+    (first,) = acquire(safe_boskos, kind)
     found: list[list[str]] = []
     threads = [
-        threading.Thread(target=lambda: found.append(acquire(patient, kind, 2))) for _ in range(2)
+        threading.Thread(target=lambda: found.append(acquire(safe_boskos, kind, 2)))
+        for _ in range(2)
     ]
     for thread in threads:
         thread.start()
-    until_waiting(patient, kind, 1)
+    until_waiting(safe_boskos, kind, 1)
     while not found:
         threads[0].join(0.01)
         threads[1].join(0.01)
     assert sorted(found[0]) == sorted(set(names) - {first})
-    release(patient, first)
-    assert waiting_count(patient, kind) == 1
-    release(patient, *found[0])
+    release(safe_boskos, first)
+    assert waiting_count(safe_boskos, kind) == 1
+    release(safe_boskos, *found[0])
     for thread in threads:
         thread.join(WAIT_SECONDS)
     assert len(found) == 2
-    release(patient, *found[1])
-    assert free_count(patient, kind) == 3
+    release(safe_boskos, *found[1])
+    assert free_count(safe_boskos, kind) == 3
 
 
 def start_acquire(boskos: BoskosServer, kind: str, count: int) -> socket.socket:
@@ -251,20 +245,20 @@ def start_acquire(boskos: BoskosServer, kind: str, count: int) -> socket.socket:
     return connection
 
 
-def test_a_disconnected_client_is_withdrawn(patient: BoskosServer) -> None:
+def test_a_disconnected_client_is_withdrawn(safe_boskos: BoskosServer) -> None:
     """A closed connection leaves the line at once, and the requests behind it are served."""
-    kind, _ = patient.new_type()
-    (first,) = acquire(patient, kind)
-    gone = start_acquire(patient, kind, 3)
-    until_waiting(patient, kind, 1)
-    behind = start_acquire(patient, kind, 1)
-    until_waiting(patient, kind, 2)
+    kind, _ = safe_boskos.new_type()
+    (first,) = acquire(safe_boskos, kind)
+    gone = start_acquire(safe_boskos, kind, 3)
+    until_waiting(safe_boskos, kind, 1)
+    behind = start_acquire(safe_boskos, kind, 1)
+    until_waiting(safe_boskos, kind, 2)
     gone.close()
     with behind:
         behind.shutdown(socket.SHUT_WR)
-        until_waiting(patient, kind, 0)
-    release(patient, first)
-    until_free(patient, kind, 3)
+        until_waiting(safe_boskos, kind, 0)
+    release(safe_boskos, first)
+    until_free(safe_boskos, kind, 3)
 
 
 def until_free(boskos: BoskosServer, kind: str, count: int) -> None:
@@ -283,51 +277,51 @@ connection.recv(1)
 """
 
 
-def test_a_killed_client_is_withdrawn(patient: BoskosServer) -> None:
+def test_a_killed_client_is_withdrawn(safe_boskos: BoskosServer) -> None:
     """A waiting client that is killed leaves the line; nothing is granted to it later."""
-    kind, _ = patient.new_type()
-    names = acquire(patient, kind, 3)
-    port = patient.url.rpartition(":")[2]
+    kind, _ = safe_boskos.new_type()
+    names = acquire(safe_boskos, kind, 3)
+    port = safe_boskos.url.rpartition(":")[2]
     raw = http_request("POST", f"/lease/acquire?type={kind}&count=2", b"").decode()
     words = [sys.executable, "-c", CLIENT, port, raw.encode("unicode_escape").decode()]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as client:
         assert client.stdout is not None and client.stdout.readline() == b"sent\n"
-        until_waiting(patient, kind, 1)
+        until_waiting(safe_boskos, kind, 1)
         client.send_signal(signal.SIGKILL)
-    until_waiting(patient, kind, 0)
-    release(patient, *names)
-    assert free_count(patient, kind) == 3
+    until_waiting(safe_boskos, kind, 0)
+    release(safe_boskos, *names)
+    assert free_count(safe_boskos, kind) == 3
 
 
-def test_a_pool_without_slots(patient: BoskosServer) -> None:
+def test_a_pool_without_slots(safe_boskos: BoskosServer) -> None:
     """The names of units are the lease's id with a number, and are released one by one."""
-    patient.native("PUT", "/v1/pools/units", {"limit": 3})
-    names = acquire(patient, "units", 3)
+    safe_boskos.native("PUT", "/v1/pools/units", {"limit": 3})
+    names = acquire(safe_boskos, "units", 3)
     lease = names[0].rpartition(".")[0]
     assert names == [f"{lease}.{n}" for n in range(3)]
 
     def occupied() -> int:
-        count: int = patient.native("GET", "/v1/pools/units")["occupied"]
+        count: int = safe_boskos.native("GET", "/v1/pools/units")["occupied"]
         return count
 
     for _ in range(2):
-        assert release(patient, names[1]).status == 204
+        assert release(safe_boskos, names[1]).status == 204
         assert occupied() == 2
-    assert release(patient, f"{lease}.3").status == 500
-    assert release(patient, f"{lease}.01").status == 500
-    assert release(patient, names[0], names[2]).status == 204
+    assert release(safe_boskos, f"{lease}.3").status == 500
+    assert release(safe_boskos, f"{lease}.01").status == 500
+    assert release(safe_boskos, names[0], names[2]).status == 204
     assert occupied() == 0
-    assert release(patient, *names).status == 204
-    assert acquire(patient, "units", 3) != names
+    assert release(safe_boskos, *names).status == 204
+    assert acquire(safe_boskos, "units", 3) != names
 
 
-def test_the_native_api_sees_it(patient: BoskosServer) -> None:
+def test_the_native_api_sees_it(safe_boskos: BoskosServer) -> None:
     """Units of the proxy are a native lease without a TTL, which may be revoked."""
-    kind, names = patient.new_type()
-    acquire(patient, kind, 2)
+    kind, names = safe_boskos.new_type()
+    acquire(safe_boskos, kind, 2)
     end = monotonic() + WAIT_SECONDS
     while True:  # until it is known that the names were read
-        (lease,) = patient.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
+        (lease,) = safe_boskos.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
         if lease["expires_at"] is None:
             break
         assert monotonic() < end, lease
@@ -337,9 +331,9 @@ def test_the_native_api_sees_it(patient: BoskosServer) -> None:
         None,
         None,
     )
-    patient.native("POST", f"/v1/leases/{lease['id']}/revoke", {})
-    assert free_count(patient, kind) == 3
-    assert release(patient, *names).status == 204
+    safe_boskos.native("POST", f"/v1/leases/{lease['id']}/revoke", {})
+    assert free_count(safe_boskos, kind) == 3
+    assert release(safe_boskos, *names).status == 204
 
 
 def test_a_stopping_server_answers_waiting_requests(tmp_path: Path) -> None:

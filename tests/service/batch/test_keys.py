@@ -47,6 +47,7 @@ from moorage.store.open import open_engine
 from tests.service.drawn_cases import Drawing, Maker
 from tests.service.running import ManualClock
 from tests.support import cluster
+from tests.support.seeds import seeds
 
 T = TypeVar("T")
 
@@ -54,6 +55,8 @@ BATCHES = 120
 SEEDS = 6
 BATCHES_ON_POSTGRES = 60
 SEEDS_OF_CONTROL = 24
+FOUND_BY = {(LeasesConfirm, "heard"): 7, (LeaseRetry, "asked"): 1, (LeaseUndelivered, "leases"): 1}
+"""The seeds that find an omitted part, where it is not the first one; tried before the others."""
 
 STRICTLY = ((AcquireStrict, "ends"), (TakeNamed, "slots"))
 """Cases and parts of keys that occur only where Boskos' behavior is followed to the letter."""
@@ -286,13 +289,25 @@ async def _play(
         await engine.close()
 
 
-def test_each_case_loads_what_it_reads(tmp_path: Path) -> None:
-    """On SQLite; every kind of case occurs, and not only with refusals."""
+def _played(folder: Path, seeds: Sequence[int]) -> set[type]:
+    """Play these seeds on SQLite; return the kinds of cases of which one was not refused."""
     accepted: set[type] = set()
-    for seed in range(SEEDS):
+    for seed in seeds:
         drawing = Drawing(seed, strict=bool(seed % 2))
-        accepted |= asyncio.run(_play(f"sqlite:///{tmp_path}/{seed}.sqlite", drawing))
-    assert accepted == _kinds(UseCase)
+        accepted |= asyncio.run(_play(f"sqlite:///{folder}/{seed}.sqlite", drawing))
+    return accepted
+
+
+@seeds(SEEDS, chunk=2)
+def test_each_case_loads_what_it_reads(tmp_path: Path, seeds: Sequence[int]) -> None:
+    """On SQLite, in both ways of compatibility with Boskos."""
+    assert len(_played(tmp_path, seeds)) > len(_kinds(UseCase)) * 3 // 4
+
+
+@pytest.mark.thorough
+def test_every_kind_of_case_occurs(tmp_path: Path) -> None:
+    """The control: and not only with refusals."""
+    assert _played(tmp_path, range(SEEDS)) == _kinds(UseCase)
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["safe", "strict"])
@@ -326,7 +341,7 @@ def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
 def test_an_omitted_part_of_the_keys_is_found(tmp_path: Path, kind: type, part: str) -> None:
     """The control: the comparison fails as soon as a case omits a part of its keys."""
     strict = (kind, part) in STRICTLY
-    for seed in range(SEEDS_OF_CONTROL):
+    for seed in sorted(range(SEEDS_OF_CONTROL), key=lambda one: one != FOUND_BY.get((kind, part))):
         drawing, url = Drawing(seed, strict=strict), f"sqlite:///{tmp_path}/{seed}.sqlite"
         try:
             asyncio.run(_play(url, drawing, (kind, part)))

@@ -79,6 +79,14 @@ def say(*cells: str, err: bool = False) -> None:
     click.echo("\t".join(map(printable, cells)), err=err)
 
 
+def forget_unwritten(stream: IO[str]) -> None:
+    """Drop what a stream cannot write: the interpreter would try again, and exit with 120."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def show_line(line: str) -> None:
     """Print one line of a terminal, with its colours; its texts are printable."""
     click.echo(line, color=True)

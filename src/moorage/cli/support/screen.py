@@ -15,6 +15,8 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from moorage.cli.support.output import forget_unwritten
+
 BEGIN = "\x1b[?1049h\x1b[?25l\x1b[2J"
 """Draw on the screen for whole-screen programs, without a cursor, and clear it."""
 
@@ -64,8 +66,10 @@ class Screen:
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
         """Restore the terminal; if SIGTERM has arrived, end by it."""
-        with suppress(OSError, termios.error):  # the terminal may be gone
+        try:
             self._end()
+        except (OSError, termios.error):  # the terminal is gone
+            forget_unwritten(sys.stdout)
         signal.set_wakeup_fd(-1)
         for one, handler in self._handlers.items():
             signal.signal(one, handler)

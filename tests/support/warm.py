@@ -1,0 +1,176 @@
+"""Real processes of `moorage` that start quickly: forked from one that has imported the code.
+
+Most of the processor time of a short command, or of a server's start, are imports. So each process
+of tests has one *warm* process (`warm_process.py`), which has everything imported, and forks for
+each command. What it forks is a process like any other: with its own descriptors, folder,
+environment, signals and exit code. Only the start of the interpreter is left out; tests of it, of
+terminals and of the single file start the interpreter themselves.
+"""
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Forked:
+    """A process that the warm process has forked, with the methods of `subprocess.Popen`.
+
+    `pid` is its number, `returncode` its exit code: negative, the signal that ended it; None while
+    it runs.
+    """
+
+    def __init__(self, status: int) -> None:
+        """Read the number of the process from its status pipe, which is closed when it is over."""
+        self._status = status
+        self._lock = threading.Lock()
+        self.pid = int.from_bytes(os.read(status, 4), "big")
+        self.returncode: int | None = None
+        assert self.pid, "the warm process is gone"
+
+    def fileno(self) -> int:
+        """Return the descriptor that becomes readable when the process has ended."""
+        return self._status
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        with self._lock:
+            if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+                code = os.read(self._status, 4)
+                os.close(self._status)
+                self.returncode = int.from_bytes(code, "big", signed=True) if code else -9
+            return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code when it has ended. Raises subprocess.TimeoutExpired."""
+        if self.poll() is None:
+            select.select([self._status], [], [], timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired("moorage", timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+class _Warm:
+    """This process's end of the warm process, which is started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._control: socket.socket | None = None
+
+    def control(self) -> socket.socket:
+        """Return the socket on which it takes orders."""
+        with self._lock:
+            if self._control is None:
+                ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                with its:
+                    process = subprocess.Popen(
+                        [sys.executable, "-m", "tests.support.warm_process", str(its.fileno())],
+                        cwd=ROOT,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        pass_fds=[its.fileno()],
+                    )
+                self._control = ours
+                atexit.register(self._end, process)
+            return self._control
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if self._control is not None:
+            self._control.close()
+        process.wait()
+
+
+_warm = _Warm()
+
+
+def fork(
+    arguments: Sequence[str],
+    stdout: int,
+    stderr: int,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    session: bool = False,
+) -> Forked:
+    """Start `moorage` with these arguments and nothing on its standard input.
+
+    Args:
+        arguments: the command line, without the program.
+        stdout: the descriptor of its standard output; the caller closes it.
+        stderr: the descriptor of its standard error; the caller closes it.
+        directory: where it runs; by default where this process does.
+        environment: all its variables; by default those of this process.
+        session: whether it leads a session of its own.
+    """
+    control = _warm.control()
+    variables = dict(os.environ if environment is None else environment)
+    order = [[*arguments], str(directory or Path.cwd()), variables, session]
+    ours, its = os.pipe()
+    try:
+        socket.send_fds(control, [json.dumps(order).encode()], [stdout, stderr, its])
+    finally:
+        os.close(its)
+    return Forked(ours)
+
+
+def run(
+    arguments: Sequence[str],
+    seconds: float,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run `moorage` with these arguments until it exits, like `subprocess.run` with its output.
+
+    Raises:
+        subprocess.TimeoutExpired: it was ended, because it took longer than `seconds`.
+    """
+    (out, its_out), (err, its_err) = os.pipe(), os.pipe()
+    try:
+        process = fork(arguments, its_out, its_err, directory, environment)
+    finally:
+        os.close(its_out)
+        os.close(its_err)
+    said: dict[int, bytes] = {out: b"", err: b""}
+    still = [*said]
+    deadline = monotonic() + seconds
+    try:
+        while still:
+            ready = select.select(still, [], [], max(deadline - monotonic(), 0))[0]
+            if not ready:
+                raise subprocess.TimeoutExpired(["moorage", *arguments], seconds, *said.values())
+            for one in ready:
+                read = os.read(one, 65_536)
+                said[one] += read
+                if not read:
+                    still.remove(one)
+        code = process.wait(max(deadline - monotonic(), 0))
+    finally:
+        process.kill()
+        process.wait()
+        os.close(out)
+        os.close(err)
+    return subprocess.CompletedProcess([*arguments], code, said[out].decode(), said[err].decode())
