@@ -16,7 +16,7 @@ DEFAULT_GROUP = "default"
 
 
 class Policy(StrEnum):
-    """What operators want."""
+    """The policy of operators."""
 
     IN_SERVICE = "in_service"
     NO_PROVISION = "no_provision"
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 class Readiness(StrEnum):
-    """What the reports say of the machine since it booted."""
+    """The state of the machine by its reports since it booted."""
 
     UNREGISTERED = "unregistered"
     PREPARING = "preparing"
@@ -125,7 +125,7 @@ class Failure(Struct, frozen=True):
 
 
 class MachineFacts(Struct, frozen=True):
-    """What runs on the machine, for people."""
+    """The hostname and software of the machine, for people."""
 
     hostname: str
     kernel: str = ""

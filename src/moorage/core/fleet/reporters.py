@@ -9,7 +9,7 @@ from moorage.core.clock import Instant
 
 
 class Pass(Struct, frozen=True):
-    """What a reporter says of its last pass over its nodes. Nothing is decided by it.
+    """A reporter's summary of its last pass over its nodes. No decision depends on it.
 
     `at` is alive time. `refused` is the number of refused nodes by code.
     """
@@ -59,7 +59,7 @@ class ReporterGroup(Struct, frozen=True):
 
 
 class DeletedGroup(Struct, frozen=True):
-    """What is known of a group of reporters that was deleted at `deleted_at`, in service time.
+    """The traces of a group of reporters that was deleted at `deleted_at`, in service time.
 
     Until it is `cleared`, some of its pins and marks on providers are left. The next group of this
     name continues its `tokens` and `pins_generation`; the `instances` of its members may not join.

@@ -5,7 +5,7 @@ import re
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 LABEL_TEXT = "a DNS label: a-z, 0-9 and '-', at most 63"
-"""What a label is, for people."""
+"""The description of a label, for people."""
 
 
 def is_label(name: str) -> bool:

@@ -26,7 +26,7 @@ __all__ = ["Actor", "Audit", "AuditRow", "audit_entry", "audit_row"]
 
 
 class Actor(Struct, frozen=True):
-    """Who acts: a name, the id of the presented token if it is one of Moorage's, and a role."""
+    """The author of an action: a name, the id of a token of Moorage if it presented one, a role."""
 
     who: str
     token_id: str | None

@@ -95,7 +95,7 @@ class LeaseAcquire(LeaseCase):
     request: LeaseRequest
     wait: int = 0
     forced_by: Actor | None = None
-    """Who forces the grant, which leaves an audit row; None: it is not forced."""
+    """The author of a forced grant, which leaves an audit row; None: it is not forced."""
     others: Others = field(default=nobody, kw_only=True)
     elsewhere: Elsewhere = field(default=nowhere, kw_only=True)
     until: Instant = field(init=False, repr=False)
@@ -330,7 +330,7 @@ class LeaseRetry(LeaseCase):
     proof: Proof
     key: str
     caller: Actor
-    """Who retries; retrying a forced lease leaves another audit row."""
+    """The author of the retry; retrying a forced lease leaves another audit row."""
     requeue: bool = False
     version: int | None = None
     """The version that the record must have; None: any."""

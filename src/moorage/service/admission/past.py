@@ -62,7 +62,7 @@ class Scene(Struct, frozen=True):
 
 
 class RehearsalView(Struct, frozen=True):
-    """What has happened, and what each scene would have made of the same jobs."""
+    """The past, and the outcome of the same jobs in each scene."""
 
     as_of: Cursor
     covered: int

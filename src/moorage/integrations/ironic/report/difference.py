@@ -1,4 +1,4 @@
-"""What a report of all nodes would change: the nodes of Ironic compared with the ledger.
+"""The changes that a report of all nodes would make: the nodes of Ironic compared with the ledger.
 
 The server decides the same once more, see decision 0030; here nothing is written, and no group is
 joined.
@@ -23,7 +23,7 @@ FIELDS = (*FIGURES, "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 @dataclass(frozen=True)
 class Difference:
-    """What a report would do to one node: an outcome of the server; `fields` are changed.
+    """The effect of a report on one node: an outcome of the server; `fields` are changed.
 
     Of a node that is unreadable nothing would be reported; `fields` say why.
     """

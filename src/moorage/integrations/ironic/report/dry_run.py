@@ -1,4 +1,4 @@
-"""What a reporter would do at its start, without doing it."""
+"""The dry run of a reporter's start."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ GROUP_NOT_FOUND = "group_not_found"
 
 @dataclass(frozen=True)
 class Foretold:
-    """What reports of all nodes would do, by all members of a group together."""
+    """The effect of reports of all nodes, by all members of a group together."""
 
     differences: list[Difference]
     unclassed: int

@@ -27,7 +27,7 @@ class KnownNodes:
 
     def __init__(self) -> None:
         self.reports: dict[str, NodeReported | None] = {}
-        """What to report of each; None: nothing."""
+        """The report of each; None: nothing."""
         self.changed_at: dict[str, float] = {}
         """When the reading of changes ended that each node was last in."""
         self.gone: set[str] = set()

@@ -35,7 +35,7 @@ class GroupMember:
 
 @dataclass(frozen=True)
 class PassEnded:
-    """What operators see of the last pass: when it ended, by the monotonic clock, and its nodes."""
+    """The last pass, for operators: when it ended, by the monotonic clock, and its nodes."""
 
     at: float
     nodes: int

@@ -1,4 +1,4 @@
-"""What has changed in Ironic since the last look.
+"""Reads the changes in Ironic since the last reading.
 
 Ironic's list has no filter by time. But it can be sorted by `updated_at`, the latest first, so a
 look reads until it meets what it has seen already. Ironic changes `updated_at` with every change of
