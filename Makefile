@@ -30,9 +30,9 @@ KUBECTL := .kubectl/kubectl
 NGINX := .nginx/nginx
 OLDEST_PYTHON := .oldest-python/python3.9
 SOURCES := src tests bench demo contrib docs/site
-# `make test` has three workers for two cores, because they often wait for a server or a TTL.
+# `make test` has four workers for two cores, because they often wait for a server or a TTL.
 # `make soak` and `make compare` have one worker per core.
-WORKERS ?= 3
+WORKERS ?= 4
 BUSY_WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance

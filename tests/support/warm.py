@@ -201,7 +201,7 @@ class AsyncForked(asyncio.subprocess.Process):
         """Return the exit code when it has ended."""
         if self._process.poll() is None:
             loop, ended = asyncio.get_running_loop(), asyncio.Event()
-            status = os.dup(self._process.fileno())  # whoever reads the exit code closes the other
+            status = os.dup(self._process.fileno())  # reading the exit code closes the other
             loop.add_reader(status, ended.set)
             try:
                 await ended.wait()

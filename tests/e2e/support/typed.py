@@ -68,7 +68,7 @@ def clone(folder: Path, stamps: Sequence[str]) -> None:
 
 def surroundings() -> dict[str, str]:
     """Return an environment without settings of ours, the client's or make's, but a free port."""
-    ours = ("MOORAGE_", "OS_", "MAKE", "MFLAGS", "COLUMNS", "PYTHON")
+    ours = ("MOORAGE_", "OS_", "MAKE", "MFLAGS", "ARGS", "COLUMNS", "PYTHON")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**clean, "MOORAGE_LISTEN": f"127.0.0.1:{free_port()}"}
 
