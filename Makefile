@@ -41,9 +41,9 @@ CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 E2E := docs osc-placement nova compare browser generators alerts proxies baremetal reporters metal3 oldest-python installations
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
-# What `make quick` runs: not what starts a server for each test, or a PostgreSQL.
+# What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
 QUICK := tests/core tests/store tests/faces --ignore=tests/faces/dashboard --ignore=tests/faces/boskos --ignore=tests/faces/leaseproxy \
-	-m 'not played_in_part' -k 'not postgres and not machine'
+	-m 'not played_in_part' -k 'not postgres and not machine and not naive and not round_robin and not upkeep'
 # Two at a time, and all tests of an orchestrator in one process, which starts it once.
 ORCHESTRATED := $(PYTEST) --confcutdir tests/orchestrators -p no:cacheprovider -q tests/orchestrators
 # Runs a command with a PostgreSQL in a folder.
