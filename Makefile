@@ -103,7 +103,7 @@ thorough: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run what `make test` le
 	$(MAKE) --no-print-directory --keep-going -j 2 --output-sync=target conformance-postgresql conformance-agents || failed=1; \
 	exit $$failed
 
-e2e: ## Run the functional tests of real clients, then compare answers with OpenStack Placement
+e2e: environments ## Run the functional tests of real clients, then compare answers with OpenStack Placement
 	@scripts/themes --beside "$(E2E_BESIDE)" $(E2E)
 
 osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp

@@ -18,7 +18,7 @@ good:
 late:
 \t@echo before; sleep 60 & echo $$! > child; sleep 60
 other:
-\t@sleep 60 & echo $$! > other; sleep 60
+\t@echo from the other; sleep 60 & echo $$! > other; sleep 60
 bad:
 \t@false
 """
@@ -106,11 +106,12 @@ def test_a_theme_beside_the_others(tmp_path: Path) -> None:
 
 
 def test_who_ends_it_ends_both(tmp_path: Path) -> None:
-    """A signal ends the theme that runs, and the one beside it."""
+    """A signal ends the theme that runs, and the one beside it, whose output is not lost."""
     project(tmp_path)
     words = ["scripts/themes", "--beside", "other", "late"]
-    with subprocess.Popen(words, cwd=tmp_path) as running:
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
         children = [child(tmp_path / name) for name in ("child", "other")]
         running.terminate()
-        assert running.wait(60) == 130
+        assert "from the other" in running.communicate(timeout=60)[0]
+        assert running.returncode == 130
     eventually(lambda: None if any(map(is_alive, children)) else True)

@@ -1,14 +1,16 @@
 """Real processes of `moorage` that start quickly: forked from one that has imported the code.
 
 Most of the processor time of a short command, or of a server's start, are imports. So each process
-of tests has one *warm* process (`warm_process.py`), which has everything imported, and forks for
-each command. What it forks is a process like any other: with its own descriptors, folder,
-environment, signals and exit code. Only the start of the interpreter is left out; tests of it, of
-terminals and of the single file start the interpreter themselves.
+of tests has *warm* processes (`warm_process.py`), which have everything imported, and fork for each
+command. The fork is a process like any other: with its own descriptors, folder, environment,
+signals and exit code. Only the start of the interpreter is left out, and with it the variables that
+it reads (`PYTHON*`, `LC_*`); tests of it, of terminals and of the single file start the interpreter
+themselves.
 """
 
 import asyncio
 import atexit
+import itertools
 import json
 import os
 import select
@@ -18,15 +20,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 
+ORDER_BYTES_MAX = 1 << 17
+"""The longest command line with its environment."""
+
 
 class Forked:
-    """A process that the warm process has forked, with the methods of `subprocess.Popen`.
+    """A process that a warm process has forked, with the methods of `subprocess.Popen`.
 
     `pid` is its number, `returncode` its exit code: negative, the signal that ended it; None while
     it runs.
@@ -36,9 +42,10 @@ class Forked:
         """Read the number of the process from its status pipe, which is closed when it is over."""
         self._status = status
         self._lock = threading.Lock()
-        self.pid = int.from_bytes(os.read(status, 4), "big")
         self.returncode: int | None = None
-        assert self.pid, "the warm process is gone"
+        told = os.read(status, 5)
+        assert told[:1] == b"p", "it could not be started: see the errors of this process"
+        self.pid = int.from_bytes(told[1:], "big")
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when the process has ended."""
@@ -47,16 +54,19 @@ class Forked:
     def poll(self) -> int | None:
         """Return the exit code, or None while it runs."""
         with self._lock:
-            if self.returncode is None and select.select([self._status], [], [], 0)[0]:
-                code = os.read(self._status, 4)
+            if self.returncode is None and _readable(self._status, 0):
+                told = os.read(self._status, 5)
                 os.close(self._status)
-                self.returncode = int.from_bytes(code, "big", signed=True) if code else -9
+                if not told:  # the warm process has ended, and nobody else would end this one
+                    with suppress(ProcessLookupError):
+                        os.kill(self.pid, signal.SIGKILL)
+                self.returncode = int.from_bytes(told[1:], "big", signed=True) if told else -9
             return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit code when it has ended. Raises subprocess.TimeoutExpired."""
         if self.poll() is None:
-            select.select([self._status], [], [], timeout)
+            _readable(self._status, timeout)
         code = self.poll()
         if code is None:
             raise subprocess.TimeoutExpired("moorage", timeout or 0.0)
@@ -65,7 +75,8 @@ class Forked:
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ends right now
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Ask it to end."""
@@ -74,6 +85,13 @@ class Forked:
     def kill(self) -> None:
         """End it."""
         self.send_signal(signal.SIGKILL)
+
+
+def _readable(descriptor: int, seconds: float | None) -> bool:
+    """Return whether there is something to read within this time; `select` knows only 1,024."""
+    ready = select.poll()
+    ready.register(descriptor, select.POLLIN)
+    return bool(ready.poll(None if seconds is None else seconds * 1_000))
 
 
 class _Warm:
@@ -106,7 +124,9 @@ class _Warm:
         process.wait()
 
 
-_warm = _Warm()
+_for_commands = _Warm()
+_for_servers = itertools.cycle((_for_commands, _Warm()))
+"""Two in turn: servers that share a database have different seeds of hashes, as real ones have."""
 
 
 def fork(
@@ -128,12 +148,15 @@ def fork(
         environment: all its variables; by default those of this process.
         session: whether it leads a session of its own.
     """
-    control = _warm.control()
+    control = (next(_for_servers) if session else _for_commands).control()
     variables = dict(os.environ if environment is None else environment)
-    order = [[*arguments], str(directory or Path.cwd()), variables, session]
+    directory = directory or Path.cwd()
+    assert directory.is_dir(), directory
+    order = json.dumps([[*arguments], str(directory), variables, session]).encode()
+    assert len(order) < ORDER_BYTES_MAX, "too long a command line, or environment"
     ours, its = os.pipe()
     try:
-        socket.send_fds(control, [json.dumps(order).encode()], [stdout, stderr, its])
+        socket.send_fds(control, [order], [stdout, stderr, its])
     finally:
         os.close(its)
     return Forked(ours)
@@ -157,18 +180,22 @@ def run(
         os.close(its_out)
         os.close(its_err)
     said: dict[int, bytes] = {out: b"", err: b""}
-    still = [*said]
+    still = select.poll()
+    for one in said:
+        still.register(one)
+    left = len(said)
     deadline = monotonic() + seconds
     try:
-        while still:
-            ready = select.select(still, [], [], max(deadline - monotonic(), 0))[0]
+        while left:
+            ready = still.poll(max(deadline - monotonic(), 0) * 1_000)
             if not ready:
                 raise subprocess.TimeoutExpired(["moorage", *arguments], seconds, *said.values())
-            for one in ready:
+            for one, _ in ready:
                 read = os.read(one, 65_536)
                 said[one] += read
                 if not read:
-                    still.remove(one)
+                    still.unregister(one)
+                    left -= 1
         code = process.wait(max(deadline - monotonic(), 0))
     finally:
         process.kill()
@@ -234,15 +261,18 @@ async def fork_async(
     arguments: Sequence[str], environment: Mapping[str, str], *, errors: bool = True
 ) -> AsyncForked:
     """Start `moorage` with its output piped, and its errors, unless they are those of the test."""
-    output, its_output = os.pipe()
-    piped, its_errors = os.pipe() if errors else (None, os.dup(2))
-    try:
-        process = await asyncio.to_thread(
-            fork, arguments, its_output, its_errors, environment=environment
-        )
-    finally:
-        os.close(its_output)
-        os.close(its_errors)
+
+    def forked() -> tuple[Forked, int, int | None]:
+        output, its_output = os.pipe()
+        piped, its_errors = os.pipe() if errors else (None, os.dup(2))
+        try:
+            process = fork(arguments, its_output, its_errors, environment=environment)
+        finally:
+            os.close(its_output)
+            os.close(its_errors)
+        return process, output, piped
+
+    process, output, piped = await asyncio.to_thread(forked)
     return await AsyncForked(process).connect(output, piped)
 
 

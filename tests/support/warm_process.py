@@ -7,17 +7,17 @@ import json
 import os
 import pkgutil
 import select
+import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
 import moorage
 from moorage.__main__ import main
-
-MOST = 1 << 17
-"""Bytes of a command line with its environment."""
+from tests.support.warm import ORDER_BYTES_MAX
 
 
 def _import_all() -> None:
@@ -36,11 +36,11 @@ def _take_orders(control: socket.socket) -> None:
             if one != control.fileno():
                 pid, status = running.pop(one)
                 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                _tell(status, code.to_bytes(4, "big", signed=True))
+                _tell(status, b"c", code)
                 os.close(status)
                 os.close(one)
                 continue
-            order, given, _, _ = socket.recv_fds(control, MOST, 3)
+            order, given, _, _ = socket.recv_fds(control, ORDER_BYTES_MAX, 3)
             if not order:
                 os._exit(0)
             pid = os.fork()
@@ -52,27 +52,30 @@ def _take_orders(control: socket.socket) -> None:
             os.close(stdout)
             os.close(stderr)
             running[os.pidfd_open(pid)] = (pid, status)
-            _tell(status, pid.to_bytes(4, "big"))
 
 
-def _tell(status: int, word: bytes) -> None:
-    """Write into a status pipe, whose reader may be gone."""
+def _tell(status: int, what: bytes, number: int) -> None:
+    """Write a pid (p) or an exit code (c) into a status pipe, whose reader may be gone."""
     with suppress(BrokenPipeError):
-        os.write(status, word)
+        os.write(status, what + number.to_bytes(4, "big", signed=True))
 
 
 def _become(order: bytes, given: Sequence[int]) -> None:
-    """Make this forked process the one that was ordered."""
+    """Make this forked process the one that was ordered, and tell its number."""
     arguments, directory, variables, session = json.loads(order)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if session:
         os.setsid()
-    os.dup2(given[0], 1)
-    os.dup2(given[1], 2)
-    os.closerange(3, max(given) + 64)
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(variables)
+    time.tzset()
     sys.argv[1:] = arguments
+    stdout, stderr, status = given
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    _tell(status, b"p", os.getpid())
+    os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
 
 
 def _end(end: SystemExit) -> None:
@@ -89,6 +92,9 @@ def _end(end: SystemExit) -> None:
 
 
 if __name__ == "__main__":
+    # Ctrl-C is for the tests, which end what they have started, and then this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.close(os.pidfd_open(os.getpid()))  # fail before anything is forked where there is none
     _import_all()
     gc.freeze()  # so that no collection copies the memory that is shared with the warm process
     _take_orders(socket.socket(fileno=int(sys.argv[1])))

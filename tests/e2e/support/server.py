@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -143,7 +144,8 @@ class Server:
         """
         self._guard.close()
         if self.process.poll() is None:
-            os.killpg(self.process.pid, how)
+            with suppress(ProcessLookupError):  # it ends right now
+                os.killpg(self.process.pid, how)
         try:
             code = self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

@@ -47,7 +47,7 @@ from moorage.store.open import open_engine
 from tests.service.drawn_cases import Drawing, Maker
 from tests.service.running import ManualClock
 from tests.support import cluster
-from tests.support.seeds import seeds
+from tests.support.seeds import one_seed, seeds
 
 T = TypeVar("T")
 
@@ -302,6 +302,12 @@ def _played(folder: Path, seeds: Sequence[int]) -> set[type]:
 def test_each_case_loads_what_it_reads(tmp_path: Path, seeds: Sequence[int]) -> None:
     """On SQLite, in both ways of compatibility with Boskos."""
     assert len(_played(tmp_path, seeds)) > len(_kinds(UseCase)) * 3 // 4
+
+
+@one_seed
+def test_one_seed(tmp_path: Path, seed: int) -> None:
+    """The seed of MOORAGE_SEED."""
+    _played(tmp_path, [seed])
 
 
 @pytest.mark.thorough

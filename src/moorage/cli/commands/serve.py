@@ -28,9 +28,10 @@ def serve(config_file: str | None, **options: Any) -> None:
     """
     settings = load(options, config_file).settings
     gc.disable()  # a tenth of a second of collections, which find no garbage among modules
-    from moorage.serve.lifecycle import StartError, run  # deferred: it loads everything
-
-    gc.enable()
+    try:
+        from moorage.serve.lifecycle import StartError, run  # deferred: it loads everything
+    finally:
+        gc.enable()
     try:
         code = run(settings)
     except (StartError, ConfigError) as error:
