@@ -3,8 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.support.server import serve
 from tests.e2e.support.typed import ROOT, Step, play, steps_of
+
+pytestmark = pytest.mark.thorough
 
 PAGE = ROOT / "docs/howto/operator-tasks.md"
 AGE = re.compile(r"(?<= )\d+s(?= )")
