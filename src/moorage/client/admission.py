@@ -21,13 +21,8 @@ from moorage.wire.admission import (
 from moorage.wire.operations import admin, leases, pools
 from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.pool_reports import (
-    PoolContents,
-    PoolHistory,
-    PoolReport,
-    Rehearsal,
-    RehearsalWanted,
-)
+from moorage.wire.past import PoolHistory, Rehearsal, RehearsalWanted
+from moorage.wire.pool_reports import PoolContents, PoolReport
 
 CLEARING_SECONDS = 60.0
 """How much longer than usual the end of all leases of an owner may take."""

@@ -21,7 +21,8 @@ from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.changes import Changes
 from moorage.wire.enums import State
 from moorage.wire.fleet import AgentPage, GroupPage
-from moorage.wire.pool_reports import HistoryPoint, OutcomeLine, PoolHistory, PoolReport
+from moorage.wire.past import HistoryPoint, PoolHistory
+from moorage.wire.pool_reports import OutcomeLine, PoolReport
 from moorage.wire.providers import ConsumerPage, ProviderPage
 from moorage.wire.reporting import GhostPage, NodePage, PinPage, ReporterGroupPage
 from moorage.wire.slots import Slot, SlotDrain, SlotPage

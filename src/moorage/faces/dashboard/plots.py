@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from moorage.wire.pool_reports import HistoryPoint
+from moorage.wire.past import HistoryPoint
 
 WIDTH, HEIGHT = 960, 180
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 10, 22

@@ -6,7 +6,7 @@ failed, and when it may try again, `resting.py` whether nothing works on it mean
 what holds it, `rules.py` which units it needs, `cluster.py` which cluster it is of. `mirror.py`
 follows all hosts; `governor.py` passes over them with `reconcile.py`, and starts them;
 `requests.py` sends its requests to Kubernetes. `explain.py` decides what people see of why hosts
-wait: `notes.py` writes it on each host, `events.py` creates events about it;
+wait: `notes.py` writes it on each host, `events.py` decides on events and creates them;
 `admission_decision.py` says which writes pause a host, which `admission_webhook.py` serves;
 `manifests/` has the documents for a cluster, which `install.py` puts together; `uninstall.py`
 leaves no host paused by us, `holding.py` holds hosts for people, and `operator_limit.py` reads the

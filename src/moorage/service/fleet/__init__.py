@@ -2,8 +2,9 @@
 
 Start with `service.py`, the operations that faces may call. `agent_cases.py` has the use case
 behind every change of an agent, which the ledger follows in the same batch, and those of agents;
-`policy_cases.py` has those of operators. `directory.py` has all agents in memory, and counts of
-them; `queries.py` reads rows, `not_offered.py` finds agents that offer less than a query needs.
+`policy_cases.py` has those of operators; `agent_audit.py` says what the audit trail keeps.
+`directory.py` has all agents in memory, and counts of them; `queries.py` reads rows,
+`not_offered.py` finds agents that offer less than a query needs.
 `liveness_loop.py` remembers when agents were heard of, exchanges that with other processes and
 finds silent agents, whose changes are in `liveness_cases.py`. `reporters.py` has the operations of
 groups of reporters, `reporter_cases.py` their changes, of which `group_clearing.py` makes deletions

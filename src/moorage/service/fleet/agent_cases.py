@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from moorage.core.fleet import liveness, registering, reports, roots
 from moorage.core.fleet.facts import Changes as FleetChanges
@@ -25,6 +25,7 @@ from moorage.service.batch.extra_loads import MachinesNeeded, TreesNeeded
 from moorage.service.batch.machine_offer import machine_offer
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.fleet.agent_audit import audited
 
 NOTHING_LOADED: Mapping[ProviderId, Provider] = MappingProxyType({})
 
@@ -146,22 +147,6 @@ def followed(
         trial.take_back()
 
 
-def shown(agent: Agent | None) -> dict[str, Any] | None:
-    """Return what the audit trail keeps of an agent."""
-    if agent is None:
-        return None
-    return {
-        "group": agent.group,
-        "labels": dict(agent.labels),
-        "policy": agent.policy.value,
-        "state": agent.state.value,
-        "reason": agent.policy_reason,
-        "until": agent.policy_until,
-        "root": agent.root,
-        "given_root": agent.given_root,
-    }
-
-
 @dataclass(slots=True)
 class AgentPut(AgentCase):
     """Create an agent, or change its group, labels or policy. Answer: the agent."""
@@ -192,7 +177,7 @@ class AgentPut(AgentCase):
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
         action = "agent.create" if before is None else "agent.change"
-        entry = (action, self.agent, shown(before), shown(after))
+        entry = (action, self.agent, audited(before), audited(after))
         self.rows = [audit_entry(when.stamp, self.by, *entry)]
 
 
@@ -212,7 +197,7 @@ class AgentRoot(AgentCase):
         return roots.give(world.fleet, when.stamp, self.agent, self.root)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
-        entry = ("agent.root", self.agent, shown(before), shown(after))
+        entry = ("agent.root", self.agent, audited(before), audited(after))
         self.rows = [audit_entry(when.stamp, self.by, *entry)]
 
 
@@ -241,7 +226,7 @@ class AgentEnroll(AgentCase):
         )
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
-        entry = ("agent.enroll", self.agent, None, shown(after))
+        entry = ("agent.enroll", self.agent, None, audited(after))
         self.rows = [audit_entry(when.stamp, self.by, *entry)]
 
 

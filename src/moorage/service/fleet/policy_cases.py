@@ -17,7 +17,8 @@ from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.fleet.agent_cases import AgentCase, followed, ledger_keys, shown
+from moorage.service.fleet.agent_audit import audited
+from moorage.service.fleet.agent_cases import AgentCase, followed, ledger_keys
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class AgentPolicy(AgentCase):
         return policy.decommission(*asked, used=used, force=self.force)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
-        entry = (f"agent.{self.action.value}", self.agent, shown(before), shown(after))
+        entry = (f"agent.{self.action.value}", self.agent, audited(before), audited(after))
         self.rows = [audit_entry(when.stamp, self.by, *entry)]
 
 
@@ -96,7 +97,7 @@ class DrainOver(AgentCase):
         return policy.drain_over(find(world.fleet, self.agent), when.wall)
 
     def note(self, before: Agent | None, after: Agent, when: When) -> None:
-        entry = ("agent.resume", self.agent, shown(before), shown(after))
+        entry = ("agent.resume", self.agent, audited(before), audited(after))
         self.rows = [audit_entry(when.stamp, self.by, *entry)]
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import admission, pages, pool_reports, slots
+    from moorage.wire import admission, pages, past, pool_reports, slots
 else:
-    admission, pages, pool_reports, slots = map(
-        Types, ("admission", "pages", "pool_reports", "slots")
+    admission, pages, past, pool_reports, slots = map(
+        Types, ("admission", "pages", "past", "pool_reports", "slots")
     )
 
 LIST_SLOTS = Operation(
@@ -50,12 +50,12 @@ GET_POOL_CONTENTS = Operation(
 )
 GET_POOL_HISTORY = Operation(
     Access("GET /v1/pools/{name+}:history", "reader", projects=True),
-    Content(parameters=pool_reports.HistoryAsked, answer=pool_reports.PoolHistory),
+    Content(parameters=past.HistoryAsked, answer=past.PoolHistory),
     "Return occupied units and waiting tickets of a pool over time.",
 )
 REHEARSE_POOL = Operation(
     Access("POST /v1/pools/{name+}:rehearse", "reader", projects=True),
-    Content(body=pool_reports.RehearsalWanted, answer=pool_reports.Rehearsal),
+    Content(body=past.RehearsalWanted, answer=past.Rehearsal),
     "Replay the past jobs of a pool with other limits and pacings; changes nothing.",
 )
 LIST_POOLS = Operation(

@@ -4,7 +4,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi
-from moorage.integrations.metal3.explain import EXPLAIN_SECONDS, RECENT, Explainer, events_of
+from moorage.integrations.metal3.events import RECENT, events_of
+from moorage.integrations.metal3.explain import EXPLAIN_SECONDS, Explainer
 from moorage.integrations.metal3.governor import utc_now
 from moorage.integrations.metal3.hosts import uid_of
 from moorage.integrations.metal3.requests import HostRequests

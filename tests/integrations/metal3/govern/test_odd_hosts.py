@@ -14,7 +14,7 @@ from moorage.client.transport import Transport
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, is_object
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.metal3 import failures, hosts, notes
-from moorage.integrations.metal3.explain import events_of
+from moorage.integrations.metal3.events import events_of
 from moorage.integrations.metal3.governor import Governor
 from moorage.integrations.metal3.hosts import OWN, PAUSED, WAITING, Verb
 from moorage.integrations.metal3.reconcile import host_of_object

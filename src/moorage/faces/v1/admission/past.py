@@ -16,7 +16,7 @@ from moorage.service.admission.pool_cases import pacing_of
 from moorage.service.pages import check_limit
 from moorage.service.values import microseconds, time_of
 from moorage.wire.operations import pools as operations
-from moorage.wire.pool_reports import (
+from moorage.wire.past import (
     HistoryAsked,
     HistoryPoint,
     PoolHistory,
