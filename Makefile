@@ -31,8 +31,9 @@ NGINX := .nginx/nginx
 OLDEST_PYTHON := .oldest-python/python3.9
 SOURCES := src tests bench demo contrib docs/site
 # `make test` has four workers for two cores, because they often wait for a server or a TTL.
-# `make soak` and `make compare` have one worker per core.
+# `make thorough` has three, whose tests wait less and need more memory; others have one for each core.
 WORKERS ?= 4
+THOROUGH_WORKERS ?= 3
 BUSY_WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
@@ -99,7 +100,7 @@ quick: $(VENV)/dev.stamp ## Run what tells most in little time: rules, stores on
 
 thorough: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run what `make test` leaves out: the other seeds, the suite on PostgreSQL and with agents
 	@failed=0; \
-	MOORAGE_SEEDS=rest $(PYTEST) -q -n 3 --dist worksteal $(ARGS) || failed=1; \
+	MOORAGE_SEEDS=rest $(PYTEST) -q -n $(THOROUGH_WORKERS) --dist worksteal $(ARGS) || failed=1; \
 	$(MAKE) --no-print-directory --keep-going -j 2 --output-sync=target conformance-postgresql conformance-agents || failed=1; \
 	exit $$failed
 

@@ -1,5 +1,6 @@
 """Names in backticks that look like paths or classes exist: documents age with the code."""
 
+import ast
 import os
 import re
 from collections.abc import Iterator
@@ -34,23 +35,19 @@ FOREIGN = {
 }
 
 
-DEFINITION = re.compile(
-    r"^ *(?:(?:async def|def|class) (?P<defined>\w+)"
-    r"|(?P<assigned>\w+)(?:(?:: [^=\n]+)? =|: [^=\n]+$))",
-    re.MULTILINE,
-)
-"""A class, a function, or a name with a value or a type, as `ruff format` writes them."""
-
-
 @cache
 def defined() -> set[str]:
     """Return the names of all classes, functions and constants of the project."""
-    return {
-        found["defined"] or found["assigned"]
-        for tree in (PACKAGE, ROOT / "tests", ROOT / "bench")
-        for path in tree.rglob("*.py")
-        for found in DEFINITION.finditer(path.read_text())
-    }
+    names: set[str] = set()
+    for tree in (PACKAGE, ROOT / "tests", ROOT / "bench"):
+        for path in tree.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    names.add(node.name)
+                elif isinstance(node, ast.AnnAssign | ast.Assign):
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    names.update(one.id for one in targets if isinstance(one, ast.Name))
+    return names
 
 
 @cache

@@ -71,12 +71,17 @@ def themes(folder: Path, *words: str, **variables: str) -> subprocess.CompletedP
     )
 
 
+def endings(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return how each theme has ended, in the order of their lines, without times."""
+    said = [line for line in done.stdout.splitlines() if line.startswith("theme: ")]
+    return [re.sub(r" after .*", "", line) for line in said]
+
+
 def test_a_late_theme_fails(tmp_path: Path) -> None:
     """Also one that would never end; what runs after it still runs, and can be interrupted."""
     done = themes(tmp_path, "late", "bad", "good")
-    said = [line for line in done.stdout.splitlines() if line.startswith("theme: ")]
     assert done.returncode == 1
-    assert [re.sub(r" after .*", "", line) for line in said] == [
+    assert endings(done) == [
         "theme: late was stopped, over its budget,",
         "theme: bad failed",
         "theme: good passed",
@@ -93,9 +98,8 @@ def test_a_late_theme_fails(tmp_path: Path) -> None:
 def test_a_theme_beside_the_others(tmp_path: Path) -> None:
     """It has its budget, its failure counts, and its output is in one piece, at the end."""
     done = themes(tmp_path, "--beside", "late", "good", "bad")
-    said = [line for line in done.stdout.splitlines() if line.startswith("theme: ")]
     assert done.returncode == 1
-    assert [re.sub(r" after .*", "", line) for line in said] == [
+    assert endings(done) == [
         "theme: good passed",
         "theme: bad failed",
         "theme: late was stopped, over its budget,",

@@ -177,8 +177,8 @@ def serve(
     Args:
         database: the SQLite file, made if it is not there, or the address of a database.
         options: more of the command line, such as `--auth`, `noauth2`, `--testing`.
-        moorage: the command itself; by default the warm process forks the server, which takes
-            a third of the time.
+        moorage: the command itself; by default a warm process forks the server, see
+            `tests/support/warm.py`.
         environment: more variables for the process.
     """
     address = database if isinstance(database, str) else f"sqlite:///{database}"
