@@ -17,7 +17,7 @@ from moorage.client.agent.identity import agent_of, boot_of, uuid_of
 from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.run.clock import elapsed
 from moorage.client.run.exit_codes import CONFLICT, FAILED, NOT_GRANTED, UNREACHABLE
-from moorage.client.run.lease.api import WAIT_SECONDS_MAX
+from moorage.client.run.lease.acquire import POLL_SECONDS_MAX
 from moorage.client.run.parse import UsageError, duration_of
 from moorage.client.run.progress import Progress
 from moorage.client.transport import NOT_FOUND, UNROUTED, RefusedError, UnreachableError
@@ -94,7 +94,7 @@ def await_start(
     backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
     while True:
         asked = clock()
-        verdict = _verdict(ask, min(WAIT_SECONDS_MAX, max(0.0, until - asked)))
+        verdict = _verdict(ask, min(POLL_SECONDS_MAX, max(0.0, until - asked)))
         left = until - clock()
         if verdict.final or left <= 0:
             return verdict

@@ -8,7 +8,7 @@ from moorage.client.transport import RefusedError, UnreachableError
 from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.provisioning import unit_release
 from moorage.integrations.provisioning.hosts import ADOPTED, Host, host_of, key_part
-from moorage.integrations.provisioning.pools import UNKNOWN
+from moorage.integrations.provisioning.pools import UNKNOWN, hold_refusal
 from moorage.integrations.provisioning.unit_release import NotSentError, RequestOutcome
 from moorage.integrations.provisioning.work_steps import (
     CHANGED,
@@ -24,9 +24,6 @@ from moorage.wire.defaults import PRIORITY_MAX
 
 REUSED = "key_reused"
 """Code of a refusal: the live lease with this key has other needs, labels or another patience."""
-
-HOLDS = "pool_has_hold"
-"""Code of a refusal by this module: a unit of the pool would be free while its host works."""
 
 REPORTED = "outcome_told"
 """Code of a refusal: another outcome was reported before."""
@@ -149,14 +146,7 @@ class HostLeases:
         lease = await self._asked(host, verb, needs, wait, patience, force=force, beside=beside)
         if lease.hold is not None and not force:
             await self.give_back(lease, requeue=False)
-            pools = " and ".join(sorted(needs))
-            raise RefusedError(
-                409,
-                HOLDS,
-                f"leases of {pools} end by themselves while hosts still work: run"
-                " `moorage pool change NAME --hold none`",
-                "",
-            )
+            raise hold_refusal(needs)
         return lease
 
     async def _asked(

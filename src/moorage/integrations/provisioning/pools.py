@@ -12,6 +12,9 @@ from moorage.wire.admission import Pool
 UNKNOWN = "pool_not_found"
 """Code of a refusal: there is no such pool."""
 
+HOLDS = "pool_has_hold"
+"""Code of our own refusal: a unit of the pool would be free while its host works."""
+
 WRONG_TOKENS = {"invalid": "the token is not that of a governor", "forbidden": ""}
 """The meaning of refusals for the token, by code; empty: the refusal says it. `invalid` is the
 refusal to list keys of all owners."""
@@ -43,6 +46,17 @@ async def check(api: LeaseApi, names: Collection[str]) -> list[Pool]:
             f"{why or str(refusal).rstrip('.')}: run"
             f" `moorage token create --name NAME --role governor {scope}`"
         ) from None
+
+
+def hold_refusal(names: Collection[str]) -> RefusedError:
+    """Return the refusal for a lease that got a hold, because a pool has been changed since."""
+    return RefusedError(
+        409,
+        HOLDS,
+        f"leases of {' and '.join(sorted(names))} end by themselves while hosts still work: run"
+        " `moorage pool change NAME --hold none`",
+        "",
+    )
 
 
 async def _checked(api: LeaseApi, name: str) -> Pool:

@@ -10,10 +10,13 @@ from typing import NamedTuple, TypeVar
 from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError
 from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import spoken
-from moorage.client.run.lease.api import WAIT_SECONDS_MAX, Leases
+from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import IdempotencyKeys
 from moorage.client.run.lease.lease_clock import LeaseTerm
 from moorage.client.transport import MoorageError, RefusedError, UnreachableError
+
+POLL_SECONDS_MAX = 20.0
+"""The longest poll: many proxies close a silent connection after 30 seconds."""
 
 PAUSE_SECONDS = 0.25
 """The first pause before a retry; each further one is twice as long."""
@@ -60,7 +63,7 @@ class Patience(NamedTuple):
 
     wait: float
     unreachable_after: float
-    poll: float = WAIT_SECONDS_MAX
+    poll: float = POLL_SECONDS_MAX
     jitter: float = 0.0
 
 

@@ -15,9 +15,6 @@ from moorage.wire.operations.operation import Operation
 ANSWER_SECONDS = 10.0
 """How long to wait for an answer, in addition to the wait that was requested of the server."""
 
-WAIT_SECONDS_MAX = 20.0
-"""The longest poll: many proxies close a silent connection after 30 seconds."""
-
 BAD_REQUEST = 400
 
 

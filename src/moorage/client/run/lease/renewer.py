@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from moorage.client.run.api_types import Lease, StrangeAnswerError
 from moorage.client.run.clock import elapsed
-from moorage.client.run.lease.acquire import Grant
-from moorage.client.run.lease.api import ANSWER_SECONDS, WAIT_SECONDS_MAX, Leases
+from moorage.client.run.lease.acquire import POLL_SECONDS_MAX, Grant
+from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
 from moorage.client.run.lease.lease_clock import RENEWALS, LeaseTerm
 from moorage.client.transport import RefusedError, UnreachableError
 
@@ -179,7 +179,7 @@ class Renewer:
         while not self._closed.is_set() and not (self.lost or self.over):
             sent = elapsed()
             try:
-                lease = self._leases.await_end(self._lease.id, WAIT_SECONDS_MAX)
+                lease = self._leases.await_end(self._lease.id, POLL_SECONDS_MAX)
             except RefusedError as refusal:
                 if refusal.code in ("lease_ended", "lease_not_found"):
                     self._ended(str(refusal), sent)
@@ -194,7 +194,7 @@ class Renewer:
                     self._ended_as(lease)
                     self._wake()
                     return
-                hasty = hasty + 1 if elapsed() - sent < WAIT_SECONDS_MAX / 2 else 0
+                hasty = hasty + 1 if elapsed() - sent < POLL_SECONDS_MAX / 2 else 0
                 if hasty >= HASTY_MAX:
                     return
                 if not hasty:
