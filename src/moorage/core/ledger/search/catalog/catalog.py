@@ -5,6 +5,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import repeat
 from typing import Any
 
 from moorage.core.ids import ProviderId
@@ -23,7 +24,7 @@ from moorage.core.ledger.search.catalog.chunk import (
     CHUNK_ROWS,
     SPARE_PART,
     Chunk,
-    Entry,
+    Entries,
     Place,
     uuid_at,
 )
@@ -160,30 +161,65 @@ class Catalog:
         """
         self._version += 1
         arriving: dict[ProviderId, list[Described]] = {}
-        traits: Counter[frozenset[str]] = Counter()
         for one in providers:
             arriving.setdefault(one[0].root, []).append(one)
-            traits[one[2].traits] += 1
-            if SHARING_TRAIT in one[2].traits:
-                self.sharing.setdefault(one[0].uuid)
+        traits = Counter([tags.traits for _, _, tags in providers])
         for names, count in traits.items():
             for name in names:
                 self._trait_uses[name] += count
-        entries: dict[Chunk, list[Entry]] = {}
+        if any(SHARING_TRAIT in names for names in traits):
+            for provider, _, tags in providers:
+                if SHARING_TRAIT in tags.traits:
+                    self.sharing.setdefault(provider.uuid)
+        entries: dict[Chunk, Entries] = {}
+        lone: list[Described] = []
         for root, members in arriving.items():
-            if len(members) > 1:
-                members.sort(key=lambda one: one[0].uuid != root)
-            chunk = self._chunk_of(root, [one[0] for one in members])
-            mine = entries.setdefault(chunk, [])
-            for provider, inventories, tags in members:
-                row = chunk.take()
-                self.places[provider.uuid] = (chunk, row)
-                self._link(provider)
-                held = self._shelf.packed(inventories)
-                record = ProviderRecord(provider, held, tags, self._version)
-                mine.append((row, self.places[root][1], record))
+            if len(members) == 1 and members[0][0].uuid == root:
+                lone += members
+                continue
+            self._fill_lone(lone, entries)
+            lone = []
+            self._fill_tree(root, members, entries)
+        self._fill_lone(lone, entries)
         for chunk, those in entries.items():
             chunk.fill(those)
+
+    def _fill_lone(self, roots: list[Described], entries: dict[Chunk, Entries]) -> None:
+        """Give rows to new trees of one provider each, as many at a time as fit into a chunk."""
+        at = 0
+        while at < len(roots):
+            chunk = self._chunk_for(1)
+            some = roots[at : at + chunk.trees_fit]
+            at += len(some)
+            rows = chunk.take_many(len(some))
+            self.places.update(zip([one[0].uuid for one in some], zip(repeat(chunk), rows)))
+            self._names.update([(one[0].name, one[0].uuid) for one in some])
+            mine = entries.setdefault(chunk, Entries())
+            mine.rows += rows
+            mine.roots += rows
+            mine.records += self._recorded(some)
+
+    def _fill_tree(
+        self, root: ProviderId, members: list[Described], entries: dict[Chunk, Entries]
+    ) -> None:
+        """Give rows to new providers of one tree, the root first."""
+        members.sort(key=lambda one: one[0].uuid != root)
+        chunk = self._chunk_of(root, [one[0] for one in members])
+        mine = entries.setdefault(chunk, Entries())
+        for provider, _, _ in members:
+            row = chunk.take()
+            self.places[provider.uuid] = (chunk, row)
+            self._link(provider)
+            mine.rows.append(row)
+            mine.roots.append(self.places[root][1])
+        mine.records += self._recorded(members)
+
+    def _recorded(self, providers: list[Described]) -> list[ProviderRecord]:
+        packed, version = self._shelf.packed, self._version
+        return [
+            ProviderRecord(provider, packed(inventories), tags, version)
+            for provider, inventories, tags in providers
+        ]
 
     def learn(self, classes: dict[str, CustomName], traits: dict[str, CustomName]) -> None:
         """Add custom classes and traits."""
@@ -410,12 +446,14 @@ class Loader:
     def take(self, providers: list[Described]) -> None:
         """Add some providers."""
         known = self._catalog.places
-        here = {provider.uuid for provider, _, _ in providers}
-        ready: list[Described] = []
-        for one in providers:
-            is_early = one[0].root not in here and one[0].root not in known
-            (self._early if is_early else ready).append(one)
-        self._catalog.fill(ready)
+        if any(one[0].parent is not None for one in providers):
+            here = {provider.uuid for provider, _, _ in providers}
+            ready: list[Described] = []
+            for one in providers:
+                is_early = one[0].root not in here and one[0].root not in known
+                (self._early if is_early else ready).append(one)
+            providers = ready
+        self._catalog.fill(providers)
 
     def finish(self, classes: dict[str, CustomName], traits: dict[str, CustomName]) -> None:
         """Add the providers that were read too early, and the custom classes and traits.

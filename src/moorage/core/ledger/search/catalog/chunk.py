@@ -33,8 +33,15 @@ _ROWS = list(range(CHUNK_ROWS))
 """The row numbers; chunks share these objects."""
 
 
-Entry = tuple[int, int, ProviderRecord]
-"""A row, the row of the root of its tree, and its record."""
+class Entries:
+    """Taken rows to be filled, the rows of the roots of their trees, and their records."""
+
+    __slots__ = ("records", "roots", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.roots: list[int] = []
+        self.records: list[ProviderRecord] = []
 
 
 class Chunk:
@@ -84,6 +91,11 @@ class Chunk:
         """May a new tree with this many providers be put here?"""
         return providers + self._step // SPARE_PART <= len(self._vacant)
 
+    @property
+    def trees_fit(self) -> int:
+        """How many new trees of one provider may be put here; none if negative."""
+        return len(self._vacant) - self._step // SPARE_PART
+
     def record(self, row: int) -> ProviderRecord:
         """Return the record of a row, which must not be empty."""
         record = self.records[row]
@@ -96,6 +108,13 @@ class Chunk:
         if not self._vacant:
             self._grow(self.size + self._step)
         return heappop(self._vacant)
+
+    def take_many(self, count: int) -> list[int]:
+        """Return this many empty rows, ascending, which must exist and be filled at once."""
+        self._vacant.sort()  # a sorted list is a heap
+        rows = self._vacant[:count]
+        del self._vacant[:count]
+        return rows
 
     def enter(self, row: int, root: int, provider: Provider, version: int) -> None:
         """Fill an empty row with a provider that has no inventory and no tags yet."""
@@ -137,24 +156,28 @@ class Chunk:
             self._mark(row, old.tags, tags)
         self.records[row] = ProviderRecord(provider or old.provider, held, tags, version)
 
-    def fill(self, entries: list[Entry]) -> None:
+    def fill(self, entries: Entries) -> None:
         """Fill many taken rows with complete records, roots first."""
         traits: dict[frozenset[str], list[int]] = {}
         aggregates: dict[frozenset[AggregateId], list[int]] = {}
         # Keyed by the id of the offers: providers of one kind share the object.
         alike: dict[int, tuple[list[int], list[Inventories]]] = {}
-        for row, _, record in entries:
+        for row, record in zip(entries.rows, entries.records, strict=True):
             self.records[row] = record
             traits.setdefault(record.tags.traits, []).append(row)
             aggregates.setdefault(record.tags.aggregates, []).append(row)
             held = _packed(record.inventories)
-            rows, all_held = alike.setdefault(id(held.offers), ([], []))
+            kind = id(held.offers)
+            if kind not in alike:
+                alike[kind] = [], []
+            rows, all_held = alike[kind]
             rows.append(row)
             all_held.append(held)
-        self.here[[row for row, _, _ in entries]] = True
-        self._summaries.rows.rows[self.number] += len(entries)
-        self.trees.join_alone([row for row, root, _ in entries if row == root])
-        for row, root, _ in entries:
+        self.here[entries.rows] = True
+        self._summaries.rows.rows[self.number] += len(entries.rows)
+        pairs = list(zip(entries.rows, entries.roots, strict=True))
+        self.trees.join_alone([row for row, root in pairs if row == root])
+        for row, root in pairs:
             if row != root:
                 self.trees.join(row, root)
         for names, those in traits.items():
