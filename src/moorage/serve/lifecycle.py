@@ -42,6 +42,7 @@ from moorage.service.access.roles import Role
 from moorage.service.app import Service
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
+from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.store.api import StoreError
 from moorage.store.open import open_engine
 from moorage.store.ownership import UntrustedError
@@ -140,8 +141,9 @@ async def _run(settings: Settings) -> int:
         try:
             files = Files(settings.database)
             with without_collector():
+                engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
                 service = await Service.start(
-                    open_engine(database_address(settings), epoch_file=settings.epoch_file),
+                    engine,
                     SystemClock(),
                     on_fatal=_die,
                     queue_max=settings.queue_max,
@@ -157,6 +159,7 @@ async def _run(settings: Settings) -> int:
                         changes_bytes_max=settings.changes_bytes_max,
                         ended_leases_bytes_max=settings.ended_leases_bytes_max,
                     ),
+                    saved=None if files.catalog is None else SavedCatalog(engine, files.catalog),
                 )
         except (Error, StoreError) as error:
             raise StartError(str(error)) from None

@@ -17,6 +17,7 @@ from moorage.service.fair_turns import FairTurns
 from moorage.service.feed.followers import RoomFollowers
 from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
+from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
@@ -49,12 +50,18 @@ class Service:
     admission: Admission
     fleet: Fleet
     reporters: Reporters
+    saved: SavedCatalog | None
+    """Where the catalog is saved for the next start; None: nowhere."""
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
     token_ends: TokenEnds = field(init=False)
 
     def __post_init__(self) -> None:
         self.token_ends = TokenEnds(self.engine, self.access, self.admission, self.clock)
         self.chores.add(self.token_ends.look)
+        self.chores.start()
+        self.reporters.clearing.start()
+        if self.saved is not None:
+            self.saved.start(self.index.seen)
 
     @classmethod
     async def start(
@@ -71,13 +78,14 @@ class Service:
         ttl_range: TtlRange = TTL_RANGE,
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
+        saved: SavedCatalog | None = None,
     ) -> "Service":
         """Load the index and accept requests, with standard names. Raises StoreError, `Error`."""
         turns = FairTurns()
         service_clock = ServiceClock(clock, alone=not engine.shared)
         followers = RoomFollowers()
         feed = PeerChanges(engine, followers, lambda at: service_clock.present(at, at))
-        index = Index(engine, feed, standard_classes, standard_traits, turns)
+        index = Index(engine, feed, standard_classes, standard_traits, turns, saved)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
         batches = Batches(clock, service_clock, standard_classes, standard_traits)
@@ -90,13 +98,11 @@ class Service:
         await admission.start()
         await fleet.start()
         reporters = Reporters(engine, transactor, index, service_clock, clock, turns)
-        reporters.clearing.start()
         feed.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock, admission, retention)
         access = AccessTokens(engine, transactor, clock, token_cache_max)
         chores.add(access.note_uses, access.sessions.forget)
-        chores.start()
         return cls(
             engine=engine,
             clock=clock,
@@ -107,12 +113,13 @@ class Service:
             access=access,
             audit=audit,
             operations=Operations(
-                engine, feed, index, transactor, audit, turns, clock, backup_directory
+                engine, feed, index, transactor, audit, turns, clock, backup_directory, saved
             ),
             watch=Watch(engine, feed.bell),
             admission=admission,
             fleet=fleet,
             reporters=reporters,
+            saved=saved,
             chores=chores,
             turns=turns,
             searches=searches,
@@ -132,4 +139,6 @@ class Service:
         await self.chores.stop()
         await self.transactor.stop()
         await self.feed.stop()
+        if self.saved is not None:
+            await self.saved.stop()
         await self.engine.close()

@@ -20,8 +20,8 @@ NO_GROUP = ""
 A_STEP = 256
 """Inventories that are summed up, or keys that are sorted, in one piece."""
 
-Snapshot = list[list[ProviderRecord | None]]
-"""The records of a catalog as of one moment; they are immutable."""
+Snapshot = list[Iterable[ProviderRecord | None]]
+"""The records of each chunk of a catalog as of one moment; they are immutable."""
 
 
 class Filled(NamedTuple):
@@ -83,7 +83,7 @@ def _keep(
 
 def snapshot(catalog: Catalog) -> Snapshot:
     """Return all records as of now, in one piece: only references are copied."""
-    return [chunk.records.copy() for chunk in catalog.chunks]
+    return [chunk.held() for chunk in catalog.chunks]
 
 
 def summed(

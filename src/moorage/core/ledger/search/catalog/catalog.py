@@ -5,8 +5,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import repeat
 from typing import Any
+
+import numpy as np
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.compact_inventories import InventoryPacker
@@ -28,6 +29,7 @@ from moorage.core.ledger.search.catalog.chunk import (
     Place,
     uuid_at,
 )
+from moorage.core.ledger.search.catalog.packed_chunk import PackedRecords, SharedValues
 from moorage.core.ledger.search.catalog.summaries import Summaries
 from moorage.core.ledger.search.catalog.summaries_check import unsound
 
@@ -192,7 +194,8 @@ class Catalog:
             some = roots[at : at + chunk.trees_fit]
             at += len(some)
             rows = chunk.take_many(len(some))
-            self.places.update(zip([one[0].uuid for one in some], zip(repeat(chunk), rows)))
+            places = [(chunk, row) for row in rows]
+            self.places.update(zip([one[0].uuid for one in some], places, strict=True))
             self._names.update([(one[0].name, one[0].uuid) for one in some])
             mine = entries.setdefault(chunk, Entries())
             mine.rows += rows
@@ -220,6 +223,38 @@ class Catalog:
             ProviderRecord(provider, packed(inventories), tags, version)
             for provider, inventories, tags in providers
         ]
+
+    def restore(self, content: bytes, shared: SharedValues) -> None:
+        """Add the providers of a chunk that `packed_chunk.packed` has stored, as a new chunk.
+
+        Raises ValueError, LookupError: it has not stored these bytes.
+        """
+        self._version += 1
+        records = PackedRecords(content, shared, self._version)
+        chunk = Chunk(records.size, len(self.chunks), self.summaries, self._shelf)
+        chunk.restore(records)
+        self.chunks.append(chunk)
+        if chunk.has_room_for_tree(1):
+            self._roomy.append(chunk)
+        rows = records.places.row.tolist()
+        expected = len(self.places) + len(rows)
+        places = [(chunk, row) for row in rows]
+        self.places.update(zip(records.uuids, places, strict=True))
+        self._names.update(zip(records.names, records.uuids, strict=True))
+        if not len(self.places) == len(self._names) == expected:
+            raise ValueError("a provider or a name is stored twice")
+        if records.below:
+            uuid_of = dict(zip(rows, records.uuids, strict=True))
+            for row, (parent, _) in records.below.items():
+                self._children.setdefault(uuid_of[parent], {})[uuid_of[row]] = None
+        counts = np.bincount(records.places.traits, minlength=len(records.traits)).tolist()
+        for names, count in zip(records.traits, counts, strict=True):
+            for name in names:
+                self._trait_uses[name] += count
+
+    def shared_values(self) -> SharedValues:
+        """Return what the chunks that are restored together have in common."""
+        return SharedValues(self._shelf)
 
     def learn(self, classes: dict[str, CustomName], traits: dict[str, CustomName]) -> None:
         """Add custom classes and traits."""
