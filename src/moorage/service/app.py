@@ -22,6 +22,7 @@ from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.queries import LedgerQueries
+from moorage.service.ledger.stock_metrics import Stock
 from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
@@ -100,7 +101,7 @@ class Service:
         reporters = Reporters(engine, transactor, index, service_clock, clock, turns)
         feed.start()
         audit = Audit(engine, transactor, clock)
-        chores = Chores(engine, transactor, clock, admission, retention)
+        chores = Chores(engine, transactor, clock, admission, Stock(index, turns), retention)
         access = AccessTokens(engine, transactor, clock, token_cache_max)
         chores.add(access.note_uses, access.sessions.forget)
         return cls(

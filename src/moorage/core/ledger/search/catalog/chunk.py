@@ -1,5 +1,6 @@
 """Some thousand providers of whole trees: records, and columns of the same data for searches."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
@@ -102,6 +103,15 @@ class Chunk:
     def held(self) -> Iterable[ProviderRecord | None]:
         """Return the records by row as of now: references are copied, no records are made."""
         return self.records.copy() if self._packed is None else self._packed
+
+    def kinds(self) -> list[tuple[tuple[InventoryFigures, ...], int]]:
+        """Return the combinations of offers, each with the number of its providers."""
+        if self._packed is not None:
+            return self._packed.counted_kinds()
+        found = [_packed(each.inventories).offers for each in self.records if each is not None]
+        # Counted by id: providers of one kind share the object, and hashing takes longer.
+        known = {id(offers): offers for offers in found}
+        return [(known[key], count) for key, count in Counter(map(id, found)).items()]
 
     @property
     def is_packed(self) -> bool:

@@ -212,12 +212,16 @@ class PackedRecords:
         self._version = version
         self._later = content.later
         self._check(len(self.names))
-        counts = np.bincount(self.places.kind, minlength=len(self.kinds)).tolist()
         self.used = [
             np.frombuffer(amounts, dtype=np.int64).reshape(count, len(offers))
-            for amounts, count, offers in zip(content.used, counts, self.kinds, strict=True)
+            for amounts, (offers, count) in zip(content.used, self.counted_kinds(), strict=True)
         ]
         """By kind: the used amounts of its providers, a row for each."""
+
+    def counted_kinds(self) -> list[tuple[tuple[InventoryFigures, ...], int]]:
+        """Return the combinations of offers, each with the number of its providers."""
+        counts = np.bincount(self.places.kind, minlength=len(self.kinds)).tolist()
+        return list(zip(self.kinds, counts, strict=True))
 
     def _check(self, names: int) -> None:
         places = self.places
