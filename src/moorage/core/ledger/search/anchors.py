@@ -381,6 +381,11 @@ class Search:
             if aggregate in masks
         ]
 
+    def all_single(self, chunk: Chunk) -> bool:
+        """Has every anchor of a chunk a `single` candidate?"""
+        alone = not (chunk.trees.is_forest or self._guests or self._merged.altered)
+        return alone and len(self._query.groups) == 1
+
     def single(self, chunk: Chunk, anchor: int) -> Pick | None:
         """Return the only candidate of an anchor, if the sieve has checked everything.
 

@@ -36,7 +36,7 @@ FRAGMENTS_MAX = 100_000
 """Cached fragments after which the cache begins again: about 70 MB. Without it, a summary takes a
 microsecond or two."""
 
-SORTED_ITEMS = 512
+SORTED_ITEMS = 1_024
 """Summaries that are sorted at a time: about a millisecond."""
 
 
@@ -204,11 +204,7 @@ def requests_writer(
 
     def write(picks: Sequence[Pick]) -> bytes:
         if version >= MAPPINGS_SINCE:
-            texts = [
-                f'{{"allocations":{{{layout.members(each)}}},'
-                f'"mappings":{{{layout.mappings(each)}}}}}'
-                for each in picks
-            ]
+            texts = list(map(layout.mapped, picks))
         elif version >= BY_PROVIDER_SINCE:
             texts = [f'{{"allocations":{{{layout.members(each)}}}}}' for each in picks]
         else:
@@ -247,10 +243,21 @@ class _Layout:
             self._groups.append((group.suffix, at, at + size))
             at += size
         self._whole = self._sum((1 << len(self._wanted)) - 1)
+        opened = [f'"{suffix}":["' for suffix, _, _ in self._groups]
+        first = f'":{{"resources":{self._whole}}}}},"mappings":{{{opened[0]}'
+        rest = [f'"],{each}' for each in opened[1:]]
+        self._around = ['{"allocations":{"', first, *rest, '"]}}']
+        """The text around the UUIDs of a candidate that one provider serves alone."""
 
     def _give(self, term: int, resources: dict[str, int]) -> None:
         self._giving.append((term, 1 << len(self._wanted)))
         self._wanted.append(resources)
+
+    def mapped(self, pick: Pick) -> str:
+        """Return a candidate with its mappings."""
+        if pick.count(pick[0]) == len(pick):
+            return pick[0].join(self._around)
+        return f'{{"allocations":{{{self.members(pick)}}},"mappings":{{{self.mappings(pick)}}}}}'
 
     def members(self, pick: Pick) -> str:
         """Return the members of `allocations`."""
