@@ -191,7 +191,7 @@ def connect(
         Unusable: it cannot be opened, or it is no database.
     """
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs, statementcachesize=512)
         try:
             _configure(connection, writes, synchronous)
         except BaseException:
@@ -219,6 +219,7 @@ def _configure(connection: apsw.Connection, writes: bool, synchronous: str) -> N
     # SQLite would ignore errors of a checkpoint on close; `log_end` does one and reports them.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     if writes:
