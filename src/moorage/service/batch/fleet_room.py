@@ -21,8 +21,6 @@ from moorage.store.fleet import load, save
 class FleetRoom:
     """The agents and groups of one batch."""
 
-    large = False
-
     def __init__(self, world: World, keys: Keys | None, ledger: LedgerRoom) -> None:
         self._world = world
         self._keys = keys
@@ -59,13 +57,10 @@ class FleetRoom:
         if changes.fleet is not None:
             self._apply(changes.fleet)
         if changes.ledger is not None:
-            self._created(changes.ledger.providers)
+            if self.facts.roots:  # only what creates providers asks for roots, and claims do not
+                self._created(changes.ledger.providers)
             if changes.ledger.overwritten:
                 self._overwritten(changes.ledger.overwritten)
-
-    def after(self) -> Plan[None]:
-        """Do nothing: what the fleet does in the ledger is part of its decisions."""
-        yield from ()
 
     def part(self) -> save.FleetPart:
         """Return what is to be saved."""
@@ -77,8 +72,6 @@ class FleetRoom:
 
     def _created(self, providers: Mapping[ProviderId, Provider | None]) -> None:
         """Close machines whose root somebody has deleted and now creates again."""
-        if not self.facts.roots:
-            return  # only what creates providers asks for roots, and claims do not
         ledger = self._ledger.facts
         roots = {
             uuid: self.facts.roots[uuid]

@@ -4,7 +4,7 @@ Rooms act on one another only through what is handed to them here: leases claim 
 through a `LedgerShare`, and agents follow what clients write to their classes.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ledger.facts import Facts
@@ -22,11 +22,6 @@ from moorage.store.batch import RoomChanges
 class Room(Protocol):
     """One room's part of one batch, from load to save."""
 
-    @property
-    def large(self) -> bool:
-        """Whether its work belongs into a thread."""
-        ...
-
     def load(self) -> Plan[None]:
         """Lock and load what the requests of the batch name.
 
@@ -36,14 +31,6 @@ class Room(Protocol):
 
     def begin(self, when: When) -> None:
         """Set the time of the batch, before the first decision."""
-        ...
-
-    def decided(self, changes: Changes) -> None:
-        """Apply a decision, so that later ones see it. Raises Restart."""
-        ...
-
-    def after(self) -> Plan[None]:
-        """React to all decisions of the batch, of any room. Raises Restart."""
         ...
 
     def part(self) -> RoomChanges:
@@ -71,18 +58,30 @@ class Rooms:
             more = FleetKeys(agents=set(extra.agents), roots=set(extra.roots))
             keys.update(Keys(fleet=more))
         self.fleet = FleetRoom(self.world, keys.fleet, self.ledger)
-        self.all.append(self.fleet)
+        """Without keys, it only finds out whether it needs some."""
+        if keys.fleet is not None:
+            self.all.append(self.fleet)
 
     @property
     def large(self) -> bool:
-        """Whether the batch is to be decided in a thread."""
-        return any(room.large for room in self.all)
+        """Whether the batch is to be loaded, decided and saved in a thread."""
+        return self.ledger.large
+
+    def load(self) -> Plan[None]:
+        """Lock and load what the requests of the batch name."""
+        for room in self.all:
+            yield from room.load()
+
+    def begin(self, when: When) -> None:
+        """Set the time of the batch, before the first decision."""
+        for room in self.all:
+            room.begin(when)
 
     def decided(self, changes: Changes) -> None:
-        """Apply a decision in all rooms. Raises Restart."""
-        for room in self.all:
-            room.decided(changes)
-
-    def leftovers(self) -> list[dict[Any, Any]]:
-        """Return the large dicts to be freed slowly."""
-        return self.ledger.leftovers
+        """Apply a decision, so that later ones see it. Raises Restart."""
+        if changes.ledger is not None:
+            self.ledger.apply(changes.ledger)
+        if self.admission is not None:
+            self.admission.decided(changes)
+        if changes.fleet is not None or changes.ledger is not None:
+            self.fleet.decided(changes)
