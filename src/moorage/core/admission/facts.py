@@ -139,11 +139,12 @@ class Changes(Struct):
                 self.heard[lease] = until
             else:
                 self.leases[lease] = structs.replace(changed, heard_until=until)
-        self.postponed |= other.postponed
-        self.arrivals = self.arrivals if other.arrivals is None else other.arrivals
-        self.unfinished |= other.unfinished
-        self.polled |= other.polled
-        self.at_once += other.at_once
+        self.postponed.update(other.postponed)
+        if other.arrivals is not None:
+            self.arrivals = other.arrivals
+        self.unfinished.update(other.unfinished)
+        self.polled.update(other.polled)
+        self.at_once.extend(other.at_once)
 
     def unlogged(self) -> "Changes":
         """Return the changes that have no change rows."""
