@@ -6,8 +6,9 @@ applies them to the facts, so a later decision of the batch sees earlier ones; a
 changes nothing.
 """
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -25,6 +26,8 @@ from moorage.core.ledger.model import (
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_none_used = partial(defaultdict[str, int], int)
 
 
 @dataclass(slots=True)
@@ -134,9 +137,9 @@ class Facts:
     consumers: dict[ConsumerId, Consumer] = field(default_factory=dict)
     classes: dict[str, CustomName] = field(default_factory=dict)
     traits: dict[str, CustomName] = field(default_factory=dict)
-    class_uses: Counter[str] = field(default_factory=Counter)
+    class_uses: dict[str, int] = field(default_factory=_none_used)
     """Number of uses; if there are very many, some number that this batch cannot reduce to 0."""
-    trait_uses: Counter[str] = field(default_factory=Counter)
+    trait_uses: dict[str, int] = field(default_factory=_none_used)
     managed_classes: set[str] = field(default_factory=set)
     """Of those whose uses are known, the ones that providers of agents have."""
 

@@ -107,9 +107,9 @@ class Batches:
         empty = Facts(self._classes, self._traits)
         rooms = Rooms(empty, _union(items), extra, self.misfits)
         asked = self._service_clock.monotonic()
-        await transaction.run(rooms.load(), aside=rooms.large)
+        await transaction.run(rooms.load(), aside=rooms.ledger.large)
         when, late = self._times(rooms, asked, transaction.now)
-        if rooms.large:  # nothing else uses its facts
+        if rooms.ledger.large:  # nothing else uses its facts
             await asyncio.to_thread(_decide_all, items, rooms, when)
         else:
             _decide_all(items, rooms, when)
@@ -120,7 +120,7 @@ class Batches:
         for item in items:
             if item.refusal is None:
                 _conclude(item, rooms, when)
-        if rooms.large:
+        if rooms.ledger.large:
             await forget(*rooms.ledger.leftovers)
         return made
 
@@ -143,18 +143,21 @@ class Batches:
     async def _save(
         self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction, *, late: bool
     ) -> Made:
+        ledger = rooms.ledger.changes
         admission = None if rooms.admission is None else rooms.admission.changes
-        made = Made(Changes(rooms.ledger.changes, admission, rooms.fleet.changes), when)
+        fleet = None if rooms.fleet is None else rooms.fleet.changes
+        made = Made(Changes(ledger, admission, fleet), when)
         now = when.stamp
         for item in items:
             if item.refusal is None:
                 for row in item.work.audit(now):
                     made.rows.append(row._replace(id=audit_id_new()))
-        if not (rooms.ledger.changes or admission or rooms.fleet.changes or made.rows or late):
+        if not (ledger or admission or fleet or made.rows or late):
             return made
         parts = [room.part() for room in rooms.all]
         raised = await transaction.run(
-            batch_store.batch_save(parts, made.rows, now, rooms.world.timeline), aside=rooms.large
+            batch_store.batch_save(parts, made.rows, now, rooms.world.timeline),
+            aside=rooms.ledger.large,
         )
         made.written = True
         if raised is not None:

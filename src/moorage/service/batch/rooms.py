@@ -11,10 +11,10 @@ from moorage.core.ledger.facts import Facts
 from moorage.core.service_time import When
 from moorage.service.batch.admission_room import AdmissionRoom
 from moorage.service.batch.extra_loads import ExtraLoads
-from moorage.service.batch.fleet_room import FleetRoom
+from moorage.service.batch.fleet_room import FleetRoom, check_unmanaged
 from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.misfits import Misfits
-from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.batch.world import NO_ADMISSION, NO_FLEET, Changes, Keys, World
 from moorage.store.api import Plan
 from moorage.store.batch import RoomChanges
 
@@ -46,7 +46,7 @@ class Rooms:
     """
 
     def __init__(self, empty: Facts, keys: Keys, extra: ExtraLoads, misfits: Misfits) -> None:
-        self.world = World(empty)
+        self.world = World(empty, NO_ADMISSION, NO_FLEET)
         keys.ledger.update(extra.keys)
         self.ledger = LedgerRoom(self.world, keys.ledger)
         self.admission: AdmissionRoom | None = None
@@ -57,15 +57,10 @@ class Rooms:
         if extra.agents or extra.roots:
             more = FleetKeys(agents=set(extra.agents), roots=set(extra.roots))
             keys.update(Keys(fleet=more))
-        self.fleet = FleetRoom(self.world, keys.fleet, self.ledger)
-        """Without keys, it only finds out whether it needs some."""
+        self.fleet: FleetRoom | None = None
         if keys.fleet is not None:
+            self.fleet = FleetRoom(self.world, keys.fleet, self.ledger)
             self.all.append(self.fleet)
-
-    @property
-    def large(self) -> bool:
-        """Whether the batch is to be loaded, decided and saved in a thread."""
-        return self.ledger.large
 
     def load(self) -> Plan[None]:
         """Lock and load what the requests of the batch name."""
@@ -83,5 +78,7 @@ class Rooms:
             self.ledger.apply(changes.ledger)
         if self.admission is not None:
             self.admission.decided(changes)
-        if changes.fleet is not None or changes.ledger is not None:
+        if self.fleet is not None:
             self.fleet.decided(changes)
+        elif changes.ledger is not None and changes.ledger.overwritten:
+            check_unmanaged(self.ledger.facts, changes.ledger.overwritten)

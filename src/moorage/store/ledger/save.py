@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider
+from moorage.core.ledger.model import Allocations, Consumer, CustomName, Inventory, Provider
 from moorage.store.api import Row, Statement, Write
 from moorage.store.encoding import encode
 from moorage.store.ledger.changes import change_rows
@@ -83,35 +83,29 @@ class LedgerPart:
         return change_rows(self.changes)
 
 
-def _some(*writes: tuple[str, list[Row]], guarded: bool = False) -> list[Write]:
-    """Return the statements that have rows: most batches need few of them."""
-    return [Write(block, rows, guarded) for block, rows in writes if rows]
+def _some(*writes: tuple[str, list[Row], bool]) -> list[Write]:
+    """Return the statements (block, rows, guarded) that have rows: most batches need few."""
+    return [Write(*write) for write in writes if write[1]]
 
 
 def _word_writes(before: LoadedValues, changes: Changes) -> list[Write]:
     """Deletes come first: a name may be deleted and created again within one batch."""
     renamed: list[Row] = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
     classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
+    old_classes = [(name,) for name, word in classes if word is None or name in before.classes]
+    old_traits = [(name,) for name, word in traits if word is None or name in before.traits]
     return _some(
-        ("allocation_rename_class", renamed),
-        ("inventory_rename_class", renamed),
-        (
-            "resource_class_delete",
-            [(name,) for name, word in classes if word is None or name in before.classes],
-        ),
-        (
-            "resource_class_insert",
-            [(name, word.created_at, word.updated_at) for name, word in classes if word],
-        ),
-        (
-            "trait_delete",
-            [(name,) for name, word in traits if word is None or name in before.traits],
-        ),
-        (
-            "trait_insert",
-            [(name, word.created_at, word.updated_at) for name, word in traits if word],
-        ),
+        ("allocation_rename_class", renamed, False),
+        ("inventory_rename_class", renamed, False),
+        ("resource_class_delete", old_classes, False),
+        ("resource_class_insert", [_word_row(word) for _, word in classes if word], False),
+        ("trait_delete", old_traits, False),
+        ("trait_insert", [_word_row(word) for _, word in traits if word], False),
     )
+
+
+def _word_row(word: CustomName) -> Row:
+    return (word.name, word.created_at, word.updated_at)
 
 
 def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
@@ -137,24 +131,17 @@ def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
             used.append(row)
         else:
             touched.append((after.generation, after.updated_at, uuid, old.generation))
-    return [
-        *_some(("provider_delete", gone), guarded=True),
-        *_some(
-            ("tags_delete_by_provider", [(row[0],) for row in gone]),
-            # Two providers that swap names would violate the unique index half-way.
-            ("provider_name_free", renamed if len(renamed) > 1 else []),
-        ),
-        *_some(
-            ("provider_update", moved),
-            ("provider_touch", touched),
-            ("provider_use", used),
-            guarded=True,
-        ),
-        *_some(
-            ("provider_insert", new),
-            ("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)]),
-        ),
-    ]
+    return _some(
+        ("provider_delete", gone, True),
+        ("tags_delete_by_provider", [(row[0],) for row in gone], False),
+        # Two providers that swap names would violate the unique index half-way.
+        ("provider_name_free", renamed if len(renamed) > 1 else [], False),
+        ("provider_update", moved, True),
+        ("provider_touch", touched, True),
+        ("provider_use", used, True),
+        ("provider_insert", new, False),
+        ("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)], False),
+    )
 
 
 def _offered(before: LoadedValues, changes: Changes) -> dict[ProviderId, str]:
@@ -185,7 +172,7 @@ def _stays(old: Provider, new: Provider) -> bool:
 def _tag_writes(changes: Changes) -> list[Write]:
     gone = {uuid for uuid, provider in changes.providers.items() if provider is None}
     rows = [tags_row(uuid, changes.tags[uuid]) for uuid in sorted(changes.tags) if uuid not in gone]
-    return _some(("tags_upsert", rows))
+    return _some(("tags_upsert", rows, False))
 
 
 def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
@@ -213,9 +200,10 @@ def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
                 if provider in new_places or provider not in has
             ]
         came += [(provider, uuid, changes.places[provider, uuid]) for provider in new_places]
-    return [
-        *_some(("consumer_delete", gone), ("consumer_update", updated), guarded=True),
-        *_some(("consumer_insert", new)),
-        *_some(("holder_delete", sorted(left)), guarded=True),
-        *_some(("holder_insert", sorted(came))),
-    ]
+    return _some(
+        ("consumer_delete", gone, True),
+        ("consumer_update", updated, True),
+        ("consumer_insert", new, False),
+        ("holder_delete", sorted(left), True),
+        ("holder_insert", sorted(came), False),
+    )

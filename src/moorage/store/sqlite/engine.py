@@ -26,7 +26,6 @@ from moorage.store.api import (
     Done,
     Fatal,
     Plan,
-    Query,
     Row,
     Statement,
     Stream,
@@ -385,23 +384,23 @@ def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
         return []
     cursor = connection.execute(text, tuple(statement.params))
     try:
-        return _rows(connection, statement, cursor)
+        if isinstance(statement, Stream):
+            _stream(connection, statement, cursor)
+            return []
+        # Not `fetchall`: in a thread, others must be able to run between any two rows.
+        return [row for row in cursor]  # noqa: C416 - list() would not let them
     except BaseException:
         # After an interrupt, a rollback is possible only if no statement is still active.
         cursor.close(True)
         raise
 
 
-def _rows(connection: apsw.Connection, statement: Query | Stream, cursor: apsw.Cursor) -> list[Row]:
-    if isinstance(statement, Stream):
-        # A scan reads each page once; a large cache would only fill up memory for good.
-        size = connection.pragma("cache_size")
-        connection.pragma("cache_size", SCAN_CACHE)
-        try:
-            while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
-                statement.take(rows)
-        finally:
-            connection.pragma("cache_size", size)
-        return []
-    # Not `fetchall`: in a thread, others must be able to run between any two rows.
-    return [row for row in cursor]  # noqa: C416 - list() would not let them
+def _stream(connection: apsw.Connection, statement: Stream, cursor: apsw.Cursor) -> None:
+    # A scan reads each page once; a large cache would only fill up memory for good.
+    size = connection.pragma("cache_size")
+    connection.pragma("cache_size", SCAN_CACHE)
+    try:
+        while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
+            statement.take(rows)
+    finally:
+        connection.pragma("cache_size", size)
