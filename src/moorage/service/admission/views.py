@@ -29,7 +29,8 @@ class LeaseView(Struct, frozen=True):
     @property
     def granted_at(self) -> Instant | None:
         """When it was granted; None: never."""
-        return _later(self.lease.granted_at, self._back)
+        at = self.lease.granted_at
+        return None if at is None else Instant(at + self._back)
 
     @property
     def expires_at(self) -> Instant | None:
@@ -38,20 +39,24 @@ class LeaseView(Struct, frozen=True):
         None: a ticket, an ended lease, or one that needs neither.
         """
         if self.confirmed:
-            return None if self.lease.ttl is None else _later(self.granted_at, self.lease.ttl)
-        if self.lease.state != "granted":
+            ttl, granted_at = self.lease.ttl, self.granted_at
+            return None if ttl is None or granted_at is None else Instant(granted_at + ttl)
+        until = self.lease.heard_until
+        if until is None or self.lease.state != "granted":
             return None
-        return _later(self.lease.heard_until, self.when.wall - self.when.moment.alive)
+        return Instant(until + self.when.wall - self.when.moment.alive)
 
     @property
     def hold_until(self) -> Instant | None:
         """When its hold ends; None: it has none, or is a ticket."""
-        return _later(self.lease.hold_until, self._back)
+        at = self.lease.hold_until
+        return None if at is None else Instant(at + self._back)
 
     @property
     def ended_at(self) -> Instant | None:
         """When it ended; None: it has not."""
-        return _later(self.lease.ended_at, self._back)
+        at = self.lease.ended_at
+        return None if at is None else Instant(at + self._back)
 
     @property
     def unheard(self) -> bool:
@@ -138,7 +143,3 @@ class ContentsView(Struct, frozen=True):
     tickets: list[LeaseView]
     granted: Sum
     waiting: Sum
-
-
-def _later(at: Instant | None, by: int) -> Instant | None:
-    return None if at is None else Instant(at + by)
