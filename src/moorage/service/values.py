@@ -31,7 +31,7 @@ def instant_of(what: str, time: datetime) -> Instant:
 
 def time_or_none(instant: Instant | None) -> datetime | None:
     """As `time_of`; None stays None."""
-    return None if instant is None else time_of(instant)
+    return None if instant is None else _EPOCH + timedelta(microseconds=instant)
 
 
 def seconds_of(duration: int | None) -> float | None:

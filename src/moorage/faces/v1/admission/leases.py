@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Need, is_unconfirmed
+from moorage.core.admission.model import Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
@@ -212,7 +212,7 @@ async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
     if view is None:
         return wire.Verified(current=False, lease=None, expires_at=None)
     return wire.Verified(
-        current=True, lease=view.lease.id, expires_at=time_or_none(view.expires_at)
+        current=True, lease=view.lease.id, expires_at=time_or_none(view.times().expires_at)
     )
 
 
@@ -428,44 +428,40 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
 
     `mine`: include its token and its record (for its owner and operators only).
     """
-    lease = view.lease
+    lease, times = view.lease, view.times()
     return wire.Lease(
         id=lease.id,
         key=lease.key,
         owner=lease.owner,
         state=lease.state,
-        needs=[_need_shown(need) for need in lease.needs],
+        needs=[
+            wire.NeedWanted(pool=need.pool, units=need.units, labels=dict(labels_of(need.wanted)))
+            for need in lease.needs
+        ],
         slots={pool: list(names) for pool, names in lease.slots.items()},
         labels=lease.labels,
         priority=lease.priority,
         forced=lease.forced,
         ttl=seconds_of(lease.ttl),
         hold=seconds_of(lease.hold),
-        asked_at=time_of(view.asked_at),
-        granted_at=time_or_none(view.granted_at),
-        expires_at=time_or_none(view.expires_at),
-        hold_until=time_or_none(view.hold_until),
-        ended_at=time_or_none(view.ended_at),
+        asked_at=time_of(times.asked_at),
+        granted_at=time_or_none(times.granted_at),
+        expires_at=time_or_none(times.expires_at),
+        hold_until=time_or_none(times.hold_until),
+        ended_at=time_or_none(times.ended_at),
         cause=lease.cause,
         detail=lease.detail,
         outcome=lease.outcome,
         unheard=view.unheard,
         token=str(lease.token) if mine and lease.token is not None else None,
-        record=_record_shown(lease.record) if mine else None,
+        record=_record_shown(lease.record) if mine and lease.record else None,
         record_version=lease.record_version,
-        record_age=seconds_of(view.record_age),
+        record_age=seconds_of(record_age(lease, view.when.moment.at)),
         waiting=None if view.standing is None else _standing_shown(view.standing),
     )
 
 
-def _need_shown(need: Need) -> wire.NeedWanted:
-    labels = dict(labels_of(need.wanted))
-    return wire.NeedWanted(pool=need.pool, units=need.units, labels=labels)
-
-
-def _record_shown(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
+def _record_shown(text: str) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.json.decode(text)
     return record
 
