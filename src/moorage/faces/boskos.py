@@ -26,7 +26,6 @@ from moorage.faces.golang.query import query_values
 from moorage.faces.golang.responses import (
     JSON,
     Response,
-    answer_send,
     json_list,
     json_numbers,
     json_object,
@@ -36,6 +35,7 @@ from moorage.faces.golang.responses import (
     quoted,
     raw_bytes,
     refusal,
+    response_send,
     storable,
     text_answer,
 )
@@ -337,7 +337,7 @@ class BoskosFace:
         delivery = Delivery(scope, self._confirmations, sole=True)
         answer = await self._answer(scope, receive, delivery)
         delivery.sends()
-        await answer_send(answer, scope["method"], send)
+        await response_send(answer, scope, send)
 
     async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response:
         method, path = scope["method"], scope["path"]

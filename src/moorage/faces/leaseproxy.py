@@ -19,13 +19,13 @@ from moorage.faces.golang.query import query_values
 from moorage.faces.golang.responses import (
     JSON,
     Response,
-    answer_send,
     json_list,
     json_object,
     json_string,
     quoted,
     raw_bytes,
     refusal,
+    response_send,
     storable,
 )
 from moorage.faces.golang.routing import without_handler
@@ -94,7 +94,7 @@ class LeaseProxyFace:
         answer = await self._answer(scope, receive, delivery)
         if answer is not None:
             delivery.sends()
-            await answer_send(answer, scope["method"], send)
+            await response_send(answer, scope, send)
 
     async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response | None:
         answer = without_handler(scope, self._passwords)

@@ -36,6 +36,13 @@ DELIVERY = "moorage.delivery"
 """In a request's scope: a function that watches whether the client reads the answer. Call it just
 before that is sent, with what is to be called with true, false, or None if this stays unknown."""
 
+WHOLE = "moorage.whole"
+"""In a request's scope: its connection also takes a message of this type, a complete answer: its
+`status`, `headers` and `body`. So an answer goes through each layer once, see `answer_send`."""
+
+ANSWERED = "moorage.answered"
+"""In a request's scope: the message that has begun its answer, with `status` and `headers`."""
+
 WAITED = "moorage.waited"
 """Set in a request's scope once it waits intentionally, for units or for changes."""
 
@@ -56,6 +63,9 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+Headers = list[tuple[bytes, bytes]]
+"""Lower-case names and values, as ASGI has them."""
 
 PromptAnswer = Callable[[str, str], tuple[Message, Message] | None]
 """Returns the start and the body of an answer that needs only memory; None: the application must
@@ -172,6 +182,15 @@ class Limits(Struct, frozen=True):
     """Bytes in a query string; setting `query_bytes_max`."""
     query_parameters_max: int = QUERY_PARAMETERS_MAX
     """Parameters in a query string; setting `query_parameters_max`."""
+
+
+async def answer_send(scope: Scope, send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send a complete answer. `headers` has its content-length, unless it has no content."""
+    if WHOLE in scope:
+        await send({"type": WHOLE, "status": status, "headers": headers, "body": body})
+        return
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def request_id_new() -> str:

@@ -1,12 +1,12 @@
 """The input and output of handlers."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import ProviderId
@@ -31,8 +31,7 @@ NEVER: Final = Instant(0)
 """Stands for a missing time: the list is empty, or there was no update."""
 
 
-@dataclass(slots=True)
-class Response:
+class Response(Struct):
     """The answer of a handler. `body` None: an empty answer without a content type.
 
     A long body is encoded while it is sent.
@@ -47,8 +46,7 @@ class Response:
     location: str | None = None
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """A request that has passed all checks before the handler.
 
     `version` is the minor microversion, `path` the variables of the address in order, `prefix` the

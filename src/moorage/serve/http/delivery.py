@@ -139,13 +139,8 @@ class DeliveringProtocol(HoldingProtocol):
         self._watches.append(watch)
         cycle.lingers = not cycle.keep_alive
 
-    def on_response_complete(self) -> None:
-        """Watch what becomes of the answer, and continue with the next request."""
-        if self._watches:
-            self._answer_written()
-        super().on_response_complete()
-
     def _answer_written(self) -> None:
+        """Watch what becomes of an answer that was given to the connection."""
         for watch in self._watches:
             if not watch.is_written:
                 watch.written()
