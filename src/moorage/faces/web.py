@@ -52,6 +52,9 @@ CALLER = "moorage.caller"
 ROUTINE = "moorage.routine"
 """Set in the scope of a request that the access log omits if it succeeds: a sign of life."""
 
+REQUEST_ID = b"x-openstack-request-id"
+"""The header of an answer with the id of its request."""
+
 RETRY_AFTER = (b"retry-after", b"1")
 """The header of a 503 or 429: the seconds that a client should wait before it retries."""
 
@@ -77,17 +80,10 @@ Prompt = Callable[[Scope, bytes], PromptAnswer | None]
 """Returns what may answer a request with this body from memory; None: the application must."""
 
 
-def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
-    """Return a function that waits until the caller disconnects.
-
-    A call of that function marks the request as one that waits intentionally, see `WAITED`.
-    """
-
-    async def waited() -> None:
-        scope[WAITED] = True
-        await gone(receive)
-
-    return waited
+async def left(scope: Scope, receive: Receive) -> None:
+    """Wait intentionally until the caller disconnects, see `WAITED`."""
+    scope[WAITED] = True
+    await gone(receive)
 
 
 async def gone(receive: Receive) -> None:

@@ -11,6 +11,7 @@ from moorage.faces.web import (
     ABORT,
     ANSWERED,
     CALLER,
+    REQUEST_ID,
     ROUTINE,
     WAITED,
     Message,
@@ -29,7 +30,6 @@ from moorage.serve.mount import Mount
 Face = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PLACEMENT = "placement"
-REQUEST_ID = b"x-openstack-request-id"
 
 
 class Application:

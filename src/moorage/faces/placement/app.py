@@ -22,6 +22,7 @@ from moorage.faces.placement.routes import Route, address_split, routes, table_o
 from moorage.faces.query_strings.refusals import ProblemError
 from moorage.faces.web import (
     CALLER,
+    REQUEST_ID,
     Authenticator,
     Caller,
     Limits,
@@ -142,10 +143,10 @@ class PlacementFace:
                 headers.extend(cors.decoration(origin, state.headers))
         if isinstance(body, bytes):
             headers.append((b"content-length", str(len(body)).encode()))
-            headers.append((b"x-openstack-request-id", state.request_id.encode()))
+            headers.append((REQUEST_ID, state.request_id.encode()))
             await answer_send(scope, send, status, headers, body)
             return
-        headers.append((b"x-openstack-request-id", state.request_id.encode()))
+        headers.append((REQUEST_ID, state.request_id.encode()))
         start = {"type": "http.response.start", "status": status, "headers": headers}
         with closing(body):
             await long_send(start, body, scope, receive, send, self._service.turns.spared)
@@ -188,19 +189,17 @@ class PlacementFace:
             raise ProblemError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
         state.route = route
         if route.rule and caller is not None:
-            self._check_policy(route, caller, scope)
+            project = self._project(scope) if route.rule == USAGES else None
+            if not allows(self._policy, route.rule, caller, project):
+                raise ProblemError(
+                    HTTPStatus.FORBIDDEN,
+                    f"Policy does not allow placement:{route.rule} to be performed.",
+                )
         return route, version
 
-    def _check_policy(self, route: Route, caller: Caller, scope: Scope) -> None:
-        project = None
-        if route.rule == USAGES:
-            pairs = query_parse(scope["query_string"], self._limits)
-            project = dict(pairs).get("project_id")
-        if not allows(self._policy, route.rule, caller, project):
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
-                f"Policy does not allow placement:{route.rule} to be performed.",
-            )
+    def _project(self, scope: Scope) -> str | None:
+        """Return the project that a query names. Raises RefusalError: the query is invalid."""
+        return dict(query_parse(scope["query_string"], self._limits)).get("project_id")
 
 
 def _problem(state: RequestState, error: Exception) -> ProblemError:

@@ -65,11 +65,7 @@ class Request(Struct):
 
     async def decode(self, kind: type[T]) -> T:
         """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
-        return await self.read(partial(body_decode, self.body, kind))
-
-    async def read(self, work: Callable[[], T]) -> T:
-        """Run `work` for the body, in a thread if the body is long."""
-        return await decoded(self.body, work)
+        return await decoded(self.body, partial(body_decode, self.body, kind))
 
     async def decode_both(self, kind: type[T]) -> tuple[T, Any]:
         """Return the body as one of `schemas`' types, and as sent. Raises as `decode`."""
@@ -78,7 +74,7 @@ class Request(Struct):
             sent = body_value(self.body)
             return body_check(sent, kind, len(self.body)), sent
 
-        return await self.read(both)
+        return await decoded(self.body, both)
 
     def written(self, pieces: Iterator[bytes], size: int) -> Steps[Body]:
         """Encode an answer, or the beginning of a long one.

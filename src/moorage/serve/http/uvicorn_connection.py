@@ -22,6 +22,7 @@ from moorage.faces.web import ANSWERED, WHOLE, Headers, Scope
 from moorage.serve.http.memory_budget import ByteBudget
 
 _LINE_END = b"\r\n"
+_NO_CONTENT = int(HTTPStatus.NO_CONTENT)
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
 
 
@@ -244,7 +245,7 @@ def response_bytes(
         keep_alive: whether the connection stays open.
     """
     pieces = [STATUS_LINE[status], _default_lines(tuple(defaults))]
-    is_measured = status == HTTPStatus.NO_CONTENT and not body
+    is_measured = status == _NO_CONTENT and not body
     for name, value in headers:
         if name == b"content-length":
             if int(value) != len(body):
