@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage import __version__
+from moorage import __version__, starting
 from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
 from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.options import Option
@@ -52,6 +52,7 @@ def carry_out(
     name: str, words: Mapping[str, Any], command: Sequence[str], us: Sequence[str]
 ) -> int:
     """Execute one of `commands.COMMANDS`; return the exit code."""
+    starting.end()
     notices = Progress()
     try:
         if name == "run":
