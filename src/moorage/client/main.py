@@ -17,7 +17,6 @@ from moorage.client.run.options import Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Progress
 from moorage.client.run.run import run
-from moorage.client.run.shell import client_text, trap_text
 from moorage.client.run.variables import nearly
 
 USAGE = 2
@@ -60,8 +59,14 @@ def carry_out(
         if name == "version":
             sys.stdout.write(_version_text(words["json"]))
         elif name == "client.sh":
+            from moorage.client.run.shell import (
+                client_text,  # deferred: jobs need no code of a shell
+            )
+
             sys.stdout.write(client_text())
         elif name == "trap":
+            from moorage.client.run.shell import trap_text  # deferred: as above
+
             if not words["handle"]:
                 raise UsageError("no handle: set the file of the leases with --handle")
             sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
