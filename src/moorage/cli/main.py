@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from moorage import __version__
+from moorage import __version__, starting
 from moorage.cli.names import HOMES, SECTIONS
 from moorage.cli.support.environment import misspelt
 from moorage.cli.support.options import example
@@ -78,6 +78,14 @@ class _Cli(click.Group):
         ctx.meta[JSON_ASKED] = "--json" in ours
         with _errors_as_asked(ctx):
             return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See click. It imports the command; what follows is its work."""
+        found = super().resolve_command(ctx, args)
+        starting.end()
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""

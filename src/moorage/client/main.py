@@ -10,14 +10,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage import __version__
+from moorage import __version__, starting
 from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
 from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.options import Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Progress
 from moorage.client.run.run import run
-from moorage.client.run.shell import client_text, trap_text
 from moorage.client.run.variables import nearly
 
 USAGE = 2
@@ -52,6 +51,7 @@ def carry_out(
     name: str, words: Mapping[str, Any], command: Sequence[str], us: Sequence[str]
 ) -> int:
     """Execute one of `commands.COMMANDS`; return the exit code."""
+    starting.end()
     notices = Progress()
     try:
         if name == "run":
@@ -59,8 +59,14 @@ def carry_out(
         if name == "version":
             sys.stdout.write(_version_text(words["json"]))
         elif name == "client.sh":
+            from moorage.client.run.shell import (
+                client_text,  # deferred: jobs need no code of a shell
+            )
+
             sys.stdout.write(client_text())
         elif name == "trap":
+            from moorage.client.run.shell import trap_text  # deferred: as above
+
             if not words["handle"]:
                 raise UsageError("no handle: set the file of the leases with --handle")
             sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
