@@ -2,8 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Self, TypeVar, cast
 
 import psycopg
@@ -349,13 +349,17 @@ class Link:
         with translated("listen"):
             await self._connection.execute(cast(Any, f"LISTEN {channel}"), prepare=False)
 
-    async def heard(self, seconds_max: float) -> bool:
-        """Wait for a notification, at most this long; return whether there was one. Raises Lost."""
+    async def heard(self, seconds_max: float, counts: Callable[[str], bool]) -> bool:
+        """Wait for a notification, at most this long; return whether there was one. Raises Lost.
+
+        `counts`: whether one counts that the server's session with a pid has sent.
+        """
         with translated("listen"):
-            found = [
-                one async for one in self._connection.notifies(timeout=seconds_max, stop_after=1)
-            ]
-        return bool(found)
+            async with aclosing(self._connection.notifies(timeout=seconds_max)) as found:
+                async for one in found:
+                    if counts(str(one.pid)):
+                        return True
+        return False
 
     async def close(self) -> None:
         """Close the connection; uncommitted changes are lost."""

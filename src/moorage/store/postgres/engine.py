@@ -169,7 +169,7 @@ class PostgresEngine:
         raise Unavailable("read: the server keeps changing")
 
     async def woken(self, seconds_max: float) -> None:
-        """Wait until some process may have committed something, at most this long.
+        """Wait until another process may have committed something, at most this long.
 
         Only a hint: behind some poolers no notification ever arrives. Raises Unavailable.
         """
@@ -185,10 +185,14 @@ class PostgresEngine:
             self._listener = link
             return  # earlier notifications are lost, so something may have changed
         try:
-            await self._listener.heard(seconds_max)
+            await self._listener.heard(seconds_max, self._is_peer)
         except Lost:
             await self._listener.close()
             raise
+
+    def _is_peer(self, pid: str) -> bool:
+        """Return whether the session of this pid is not the one that writes for this process."""
+        return self._writer is None or pid not in self._writer.served_by[:1]
 
     async def backup(self, path: str) -> None:
         """Raise Unusable: PostgreSQL has its own tools for backups."""
