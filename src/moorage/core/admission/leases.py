@@ -38,7 +38,6 @@ from moorage.core.admission.requests import (
     check_duration,
     check_proof,
     check_request,
-    check_units,
     check_version,
     hold_of,
     in_order,
@@ -325,7 +324,7 @@ def enter(
     """
     check_request(draft.facts, request)
     bounds.check_asker(pools_of(draft.facts, request.needs), request)
-    check_units(draft.facts, request, draft.moment.at)
+    bounds.check_units(draft.facts, request, draft.moment.at)
     if not request.forced:
         for name in units_by_pool(request.needs):
             bounds.check_queue(draft, draft.pool(name), request, before)

@@ -8,10 +8,7 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
-from moorage.core.admission.slots import free
-from moorage.core.admission.units import units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
-from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.labels import check_labels
@@ -26,7 +23,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.texts import check_plain
-from moorage.core.wishes import labels_of, labels_text, suits
+from moorage.core.wishes import labels_of
 from moorage.wire.defaults import PATIENCE_SECONDS
 
 PATIENCE = round(PATIENCE_SECONDS * SECOND)
@@ -143,50 +140,6 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
         raise Error(Code.INVALID, f"{name} must be {bound} {DURATION_SECONDS_MAX} s.")
 
 
-def check_units(facts: Facts, request: LeaseRequest, at: Instant) -> None:
-    """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
-
-    A forced one is bound only by the number of free slots. A limit that follows members may grow,
-    and a slot that is drained but kept may be resumed: requests wait for both.
-    """
-    for pool in pools_of(facts, request.needs):
-        units, most = units_by_pool(request.needs)[pool.name], pool.spec.limit
-        if most is None:
-            most = units_of(pool, _there(facts, pool))
-        if request.forced:
-            check_slots(facts, pool, request.needs, at)
-        elif (lacking := _lacking(facts, pool, request.needs)) is not None:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(lacking.units, 'slot')} with"
-                f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
-                f" {_there(facts, pool, lacking.wanted)}.",
-            )
-        elif units > most and pool.spec.per_member is None:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
-                f" has only {most}.",
-            )
-        elif pool.spec.quota is not None and units > pool.spec.quota:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
-                f" may have only {pool.spec.quota}.",
-            )
-
-
-def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
-    """Return the need for which a pool has too few slots with the labels, in whatever state."""
-    own = (need for need in needs if need.pool == pool.name and need.wanted)
-    return next((n for n in own if n.units > _there(facts, pool, n.wanted)), None)
-
-
-def _there(facts: Facts, pool: Pool, wanted: str = "") -> int:
-    """Return how many slots with these labels a pool has, occupied and drained ones included."""
-    return sum(suits(slot.labels, wanted) for slot in facts.slots.get(pool.name, {}).values())
-
-
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
     """Return needs in the order of `Lease.needs`."""
     return tuple(sorted(needs, key=lambda need: (need.pool, need.state)))
@@ -260,21 +213,6 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
             need.pool == pool.name and (need.state, need.dest) != (FREE, LEASED) for need in needs
         ):
             raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
-
-
-def check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
-    """Raise UNITS_ABOVE_LIMIT if a pool has slots, but too few free ones for a forced request."""
-    if pool.spec.limit is not None:
-        return
-    slots = facts.slots.get(pool.name, {}).values()
-    for need in needs:
-        idle = sum(suits(slot.labels, need.wanted) for slot in free(slots, at, need.state))
-        if need.pool == pool.name and need.units > idle:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(need.units, 'slot')} of pool '{pool.name}' in the"
-                f" state '{need.state}', but only {idle} {are(idle)} not in use.",
-            )
 
 
 def lease_of(facts: Facts, lease: LeaseId) -> Lease:

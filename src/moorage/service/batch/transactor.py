@@ -24,8 +24,8 @@ from moorage.service.batch.request_queue import RequestQueue
 from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
 from moorage.service.errors import DamagedError
 from moorage.service.fair_turns import FairTurns, advanced
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.followers import Follower, notify
-from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.searches import Searches
 from moorage.store.api import Conflict, Damaged, Engine, Fatal, Held, StoreError, Unavailable
@@ -73,7 +73,7 @@ class Transactor:
         self,
         engine: Engine,
         feed: PeerChanges,
-        index: Index,
+        index: CatalogIndex,
         batches: Batches,
         turns: FairTurns,
         searches: Searches,
