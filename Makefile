@@ -67,7 +67,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations docs compare audit environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -163,12 +163,17 @@ docs: $(VENV)/dev.stamp $(SITE_VENV)/stamp ## Build the site of the documentatio
 	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) BUILT=$(abspath $(SITE)/html) $(PYTEST) -q -n 0 tests/site $(ARGS)
 	@echo "docs: open $(SITE)/html/index.html"
 
-check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
+check: $(VENV)/dev.stamp ## Check style, types, imports, the structure of the code, and what operations cost
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q tests/floorplan tests/docs
+	$(BIN)/python -m tests.budgets
+
+# How many functions an operation calls does not depend on the load of the machine.
+budgets: $(VENV)/dev.stamp ## Count what one operation costs, and lower its budgets (ARGS="--raise")
+	$(BIN)/python -m tests.budgets --write $(ARGS)
 
 # Both engines, and SQLite with an agent for each provider, two at a time; make prints the output of each when it has ended.
 conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run the functional suite of OpenStack Placement against Moorage, on both engines

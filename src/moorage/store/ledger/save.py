@@ -5,13 +5,13 @@ of their keys. A renamed class must be alone in its batch: every stored inventor
 the class is renamed, including those that are not in the facts.
 """
 
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Iterator, KeysView
 from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider
+from moorage.core.ledger.model import Allocations, Consumer, CustomName, Inventory, Provider
 from moorage.store.api import Row, Statement, Write
 from moorage.store.encoding import encode
 from moorage.store.ledger.changes import change_rows
@@ -59,12 +59,17 @@ class LedgerPart:
 
     def writes(self) -> list[Statement]:
         """Return the statements that save the rows."""
-        return [
-            *_word_writes(self.before, self.changes),
-            *_provider_writes(self.before, self.changes),
-            *_tag_writes(self.changes),
-            *_consumer_writes(self.before, self.changes),
-        ]
+        changes = self.changes
+        writes: list[Statement] = []
+        if changes.classes or changes.traits or changes.renamed_classes:
+            writes += _word_writes(self.before, changes)
+        if changes.providers or changes.inventories:
+            writes += _provider_writes(self.before, changes)
+        if changes.tags:
+            writes += _tag_writes(changes)
+        if changes.consumers:
+            writes += _consumer_writes(self.before, changes)
+        return writes
 
     def stamp(self, epoch: int, revision: int) -> None:
         """Do nothing: no row of the ledger contains the revision."""
@@ -78,36 +83,29 @@ class LedgerPart:
         return change_rows(self.changes)
 
 
-def _some(writes: Iterable[Write]) -> list[Write]:
-    return [write for write in writes if write.rows]
+def _some(*writes: tuple[str, list[Row], bool]) -> list[Write]:
+    """Return the statements (block, rows, guarded) that have rows: most batches need few."""
+    return [Write(*write) for write in writes if write[1]]
 
 
 def _word_writes(before: LoadedValues, changes: Changes) -> list[Write]:
     """Deletes come first: a name may be deleted and created again within one batch."""
-    renamed = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
+    renamed: list[Row] = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
     classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
+    old_classes = [(name,) for name, word in classes if word is None or name in before.classes]
+    old_traits = [(name,) for name, word in traits if word is None or name in before.traits]
     return _some(
-        [
-            Write("allocation_rename_class", renamed),
-            Write("inventory_rename_class", renamed),
-            Write(
-                "resource_class_delete",
-                [(name,) for name, word in classes if word is None or name in before.classes],
-            ),
-            Write(
-                "resource_class_insert",
-                [(name, word.created_at, word.updated_at) for name, word in classes if word],
-            ),
-            Write(
-                "trait_delete",
-                [(name,) for name, word in traits if word is None or name in before.traits],
-            ),
-            Write(
-                "trait_insert",
-                [(name, word.created_at, word.updated_at) for name, word in traits if word],
-            ),
-        ]
+        ("allocation_rename_class", renamed, False),
+        ("inventory_rename_class", renamed, False),
+        ("resource_class_delete", old_classes, False),
+        ("resource_class_insert", [_word_row(word) for _, word in classes if word], False),
+        ("trait_delete", old_traits, False),
+        ("trait_insert", [_word_row(word) for _, word in traits if word], False),
     )
+
+
+def _word_row(word: CustomName) -> Row:
+    return (word.name, word.created_at, word.updated_at)
 
 
 def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
@@ -134,17 +132,15 @@ def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
         else:
             touched.append((after.generation, after.updated_at, uuid, old.generation))
     return _some(
-        [
-            Write("provider_delete", gone, guarded=True),
-            Write("tags_delete_by_provider", [(row[0],) for row in gone]),
-            # Two providers that swap names would violate the unique index half-way.
-            Write("provider_name_free", renamed if len(renamed) > 1 else []),
-            Write("provider_update", moved, guarded=True),
-            Write("provider_touch", touched, guarded=True),
-            Write("provider_use", used, guarded=True),
-            Write("provider_insert", new),
-            Write("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)]),
-        ]
+        ("provider_delete", gone, True),
+        ("tags_delete_by_provider", [(row[0],) for row in gone], False),
+        # Two providers that swap names would violate the unique index half-way.
+        ("provider_name_free", renamed if len(renamed) > 1 else [], False),
+        ("provider_update", moved, True),
+        ("provider_touch", touched, True),
+        ("provider_use", used, True),
+        ("provider_insert", new, False),
+        ("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)], False),
     )
 
 
@@ -176,7 +172,7 @@ def _stays(old: Provider, new: Provider) -> bool:
 def _tag_writes(changes: Changes) -> list[Write]:
     gone = {uuid for uuid, provider in changes.providers.items() if provider is None}
     rows = [tags_row(uuid, changes.tags[uuid]) for uuid in sorted(changes.tags) if uuid not in gone]
-    return _some([Write("tags_upsert", rows)])
+    return _some(("tags_upsert", rows, False))
 
 
 def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
@@ -197,16 +193,17 @@ def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
         has = after.allocations.keys() if after is not None else _NOWHERE
         # A consumer that left and came back in this batch has a new place.
         new_places = {provider for provider in has if (provider, uuid) in changes.places}
-        left += [
-            (provider, uuid) for provider in had if provider in new_places or provider not in has
-        ]
+        if had:
+            left += [
+                (provider, uuid)
+                for provider in had
+                if provider in new_places or provider not in has
+            ]
         came += [(provider, uuid, changes.places[provider, uuid]) for provider in new_places]
     return _some(
-        [
-            Write("consumer_delete", gone, guarded=True),
-            Write("consumer_update", updated, guarded=True),
-            Write("consumer_insert", new),
-            Write("holder_delete", sorted(left), guarded=True),
-            Write("holder_insert", sorted(came)),
-        ]
+        ("consumer_delete", gone, True),
+        ("consumer_update", updated, True),
+        ("consumer_insert", new, False),
+        ("holder_delete", sorted(left), True),
+        ("holder_insert", sorted(came), False),
     )
