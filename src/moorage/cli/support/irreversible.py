@@ -57,5 +57,5 @@ def _ask(name: str, yes: bool, as_json: bool, what: str) -> None:
         raise Failure(
             USAGE,
             f"`moorage {name}` cannot be undone, and cannot ask for confirmation without a"
-            f" terminal or with --json: use --yes",
+            " terminal or with --json: add --yes",
         )
