@@ -11,6 +11,7 @@ from zlib import compress, decompress
 
 import numpy as np
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.core.clock import Instant
@@ -239,43 +240,63 @@ class PackedRecords:
     def __iter__(self) -> Iterator[ProviderRecord | None]:
         found: list[ProviderRecord | None] = [None] * self.size
         later = _later.decode(decompress(self._later))
-        rows = self.places.row.tolist()
-        uuid_of = dict(zip(rows, self.uuids, strict=True))
+        rows, version = self.places.row.tolist(), self._version
         columns = np.frombuffer(later.moments, dtype=np.int64)
         moments = _Moments(*columns.reshape(len(_Moments._fields), len(rows)))
-        held = [
+        all_held = [
             _inventories(offers, figures)
             for offers, figures in zip(self.kinds, later.figures, strict=True)
         ]
-        all_tags = self._tags(rows, moments.tagged_at.tolist(), later.reported)
-        numbers = moments.generation, moments.created_at, moments.updated_at, self.places.kind
-        for row, uuid, name, tags, generation, created_at, updated_at, kind in zip(
-            *(rows, self.uuids, self.names, all_tags, *(each.tolist() for each in numbers)),
+        for row, provider, kind, tags in zip(
+            rows,
+            self._providers(rows, moments, later),
+            self.places.kind.tolist(),
+            self._tags(rows, moments.tagged_at.tolist(), later.reported),
             strict=True,
         ):
-            parent, root = None, uuid
-            if row in self.below:
-                above, top = self.below[row]
-                parent, root = uuid_of[above], uuid_of[top]
-            # Saves memory, as in rows.
-            times = created_at, created_at if updated_at == created_at else updated_at
-            more = later.agents.get(row), later.withheld.get(row)
-            provider = Provider(uuid, name, generation, parent, root, *times, *more)
-            found[row] = ProviderRecord(provider, next(held[kind]), tags, self._version)
+            found[row] = ProviderRecord(provider, next(all_held[kind]), tags, version)
         return iter(found)
+
+    def _providers(self, rows: list[int], moments: _Moments, later: _Later) -> list[Provider]:
+        generations, times = moments.generation.tolist(), moments.created_at.tolist()
+        providers = [
+            # One object for equal times, as in rows.
+            Provider(uuid, name, number, None, uuid, began, began if began == changed else changed)
+            for uuid, name, number, began, changed in zip(
+                *(self.uuids, self.names, generations, times, moments.updated_at.tolist()),
+                strict=True,
+            )
+        ]
+        special = self.below.keys() | later.agents.keys() | later.withheld.keys()
+        if special:
+            at = {row: number for number, row in enumerate(rows)}
+            for row in special:
+                above, top = self.below.get(row, (None, row))
+                providers[at[row]] = replace(
+                    providers[at[row]],
+                    parent=None if above is None else self.uuids[at[above]],
+                    root=self.uuids[at[top]],
+                    agent=later.agents.get(row),
+                    withheld=later.withheld.get(row),
+                )
+        return providers
 
     def _tags(
         self, rows: list[int], times: list[Instant], reported: dict[int, tuple[Reported, ...]]
-    ) -> Iterator[Tags]:
-        """Yield the tags of each used row; equal ones are one object."""
-        made: dict[tuple[Any, ...], Tags] = {}
+    ) -> list[Tags]:
+        """Return the tags of each used row; equal ones are one object."""
         sets = self.places.traits.tolist(), self.places.aggregates.tolist()
-        for row, at, traits, aggregates in zip(rows, times, *sets, strict=True):
-            key = traits, aggregates, at, reported.get(row, ())
-            tags = made.get(key)
-            if tags is None:
-                tags = made[key] = Tags(self.traits[traits], self.aggregates[aggregates], *key[2:])
-            yield tags
+        keys = list(zip(*sets, times, strict=True))
+        made = {
+            (traits, aggregates, at): Tags(self.traits[traits], self.aggregates[aggregates], at)
+            for traits, aggregates, at in set(keys)
+        }
+        found = [made[key] for key in keys]
+        if reported:
+            for number, row in enumerate(rows):
+                if row in reported:
+                    found[number] = replace(found[number], reported=reported[row])
+        return found
 
 
 def _inventories(offers: tuple[InventoryFigures, ...], figures: bytes) -> Iterator[Inventories]:
