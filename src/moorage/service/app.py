@@ -62,7 +62,7 @@ class Service:
         self.chores.start()
         self.reporters.clearing.start()
         if self.saved is not None:
-            self.saved.start(self.index.seen)
+            self.saved.start(self.index)
 
     @classmethod
     async def start(

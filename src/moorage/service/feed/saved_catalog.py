@@ -7,12 +7,13 @@ is doubtful, it is ignored and the rows are read: they alone are the truth.
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Event
 from time import perf_counter
+from typing import Protocol
 
 from moorage.core.clock import Instant
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.packed_catalog import Restorer, View
 from moorage.service.background import Loop
 from moorage.service.feed.catalog_copies import Copy, Driver
@@ -36,8 +37,15 @@ PACE = 9.0
 
 log = logging.getLogger("moorage.index")
 
-Seen = Callable[[], Awaitable[tuple[View, Position] | None]]
-"""Returns the catalog as of a revision, and the revision; None: there is no whole one."""
+
+class Source(Protocol):
+    """The catalog that is saved: the index."""
+
+    catalog: Catalog
+
+    async def seen(self) -> tuple[View, Position] | None:
+        """Return the catalog as of a revision, and this revision; None: it is not whole."""
+        ...
 
 
 def rows_max(providers: int) -> int:
@@ -61,7 +69,7 @@ class SavedCatalog:
         self.origin: Origin | None = None
         """Of the file, once it was used or written; None: it is not known to be right."""
         self._began_at = Instant(0)
-        self._seen: Seen | None = None
+        self._source: Source | None = None
         self._loop = Loop(log, "the catalog was not saved", PAUSE_SECONDS_MIN)
         self._hurry = Event()
         self._distrusted = False
@@ -92,9 +100,9 @@ class SavedCatalog:
         self.origin = origin
         return True
 
-    def start(self, seen: Seen) -> None:
+    def start(self, source: Source) -> None:
         """Save the catalog from time to time, in the background."""
-        self._seen = seen
+        self._source = source
         self._loop.start(self._look)
 
     async def stop(self) -> None:
@@ -112,7 +120,7 @@ class SavedCatalog:
         """Remove the file, and save nothing any more: the catalog is not what the rows are."""
         self._distrusted = True
         self.origin = None
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(self.path)
 
     async def _look(self) -> float:
@@ -121,27 +129,29 @@ class SavedCatalog:
 
     async def _save(self) -> bool:
         """Save the catalog if it is large and much has changed; return whether it was tried."""
-        assert self._seen is not None
-        seen = await self._seen()
-        if seen is None or self._distrusted:
+        assert self._source is not None
+        providers = len(self._source.catalog)
+        if self._distrusted or providers < self._providers_min or await self._is_fresh(providers):
             return False
-        view, position = seen
-        if view.providers < self._providers_min or position.at is None:
+        seen = await self._source.seen()
+        if seen is None:
             return False
-        saved = self.origin
-        if saved is not None and saved.epoch == position.epoch:
-            most = rows_max(view.providers)
-            found = await self._engine.read_aside(
-                changelog.continuation_load(saved.revision, most // 2 + 1)
-            )
-            if found.at == saved.at and found.rows <= most // 2:
-                return False
-        at = position.at
-        origin = Origin.of(self._began_at, position.epoch, position.revision, at, view.providers)
+        view, (epoch, revision, at) = seen
+        if at is None:  # nothing would tell this revision from that of another history
+            return False
+        origin = Origin.of(self._began_at, epoch, revision, at, view.providers)
         self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, origin, view))
         # Also after a cancellation: the thread cannot be stopped.
         await asyncio.shield(self._writing)
         return True
+
+    async def _is_fresh(self, providers: int) -> bool:
+        """Have only a few change rows followed the file?"""
+        saved, few = self.origin, rows_max(providers) // 2
+        if saved is None:
+            return False
+        now = await self._engine.read_aside(changelog.continuation_load(saved.revision, few + 1))
+        return (now.epoch, now.at) == (saved.epoch, saved.at) and now.rows <= few
 
     def _write(self, origin: Origin, view: View) -> None:
         try:
