@@ -381,10 +381,9 @@ class Search:
             if aggregate in masks
         ]
 
-    def all_single(self, chunk: Chunk) -> bool:
-        """Has every anchor of a chunk a `single` candidate?"""
-        alone = not (chunk.trees.is_forest or self._guests or self._merged.altered)
-        return alone and len(self._query.groups) == 1
+    def takes_lone(self) -> bool:
+        """Has every anchor that is a tree by itself a `single` candidate?"""
+        return len(self._query.groups) == 1 and not (self._guests or self._merged.altered)
 
     def single(self, chunk: Chunk, anchor: int) -> Pick | None:
         """Return the only candidate of an anchor, if the sieve has checked everything.

@@ -177,13 +177,15 @@ class RoundRobin:
         """Take one candidate of each anchor in some rows of a chunk."""
         budget = self._budget
         rows, at = self._rows(chunk, span), 0
+        together = self._search.takes_lone()
         while at < len(rows):
             row = rows[at]
             place = Start(number, row)
             if len(self.found) == self._wanted:
                 self.then = place
                 return
-            taken = self._take_lone(chunk, rows[at:])
+            # After a change, part of a tree may have been searched before.
+            taken = self._take_lone(chunk, rows[at:]) if together and not self._changed else 0
             at += taken or 1
             if taken:
                 row = rows[at - 1]
@@ -216,13 +218,12 @@ class RoundRobin:
     def _take_lone(self, chunk: Chunk, rows: memoryview) -> int:
         """Take the only candidates of the first anchors among these; return how many were taken.
 
-        As `_take_only` for one after another, up to the next pause or the end. 0: none was taken.
+        As `_take_only` for one after another, up to the next tree, the next pause or the end.
         """
-        if self._changed or not self._search.all_single(chunk):
-            return 0
         budget = self._budget
         left = min(budget.pause_at, budget.whole + 1) - budget.steps
         count = max(0, min(len(rows), self._wanted - len(self.found), left))
+        count = chunk.trees.lone_among(rows[:count])
         records = [record for row in rows[:count] if (record := chunk.records[row]) is not None]
         uuids = [record.provider.uuid for record in records]
         terms = len(self._search.terms)
