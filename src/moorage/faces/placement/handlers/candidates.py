@@ -83,7 +83,9 @@ class Candidates:
             requests_writer(catalog, query, version),
             b'],"provider_summaries":{',
         )
-        wanted = {name for group in query.groups for name in group.resources}
+        wanted: set[str] = set()
+        if version < ALL_CLASSES_SINCE:
+            wanted = {name for group in query.groups for name in group.resources}
 
         def show(records: Iterable[ProviderRecord]) -> list[_Fragment]:
             if version >= TREES_SINCE:
