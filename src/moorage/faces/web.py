@@ -41,7 +41,7 @@ WHOLE = "moorage.whole"
 `status`, `headers` and `body`. So an answer goes through each layer once, see `answer_send`."""
 
 ANSWERED = "moorage.answered"
-"""In a request's scope: the message that has begun its answer, with `status` and `headers`."""
+"""In a request's scope: status and headers of its answer, once that has begun."""
 
 WAITED = "moorage.waited"
 """Set in a request's scope once it waits intentionally, for units or for changes."""

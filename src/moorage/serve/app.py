@@ -88,7 +88,7 @@ class Application:
             cut()
         finally:
             seconds = time.perf_counter() - begun
-            status = scope[ANSWERED]["status"] if ANSWERED in scope else 0
+            status = scope[ANSWERED][0] if ANSWERED in scope else 0
             self._requests.add(name, scope["method"], status, seconds, WAITED in scope)
             logged = ROUTINE not in scope or status != HTTPStatus.OK
             if self._access_log is not None and logged:
