@@ -81,7 +81,7 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
     try:
         engine = PostgresEngine(url, epoch_file)
     except ValueError as error:
-        raise Unusable(f"this is no address of a database: {error}") from None
+        raise Unusable(f"this is not the address of a database: {error}") from None
     if migrate:
         postgres_migrate.migrate(url)
     else:
@@ -107,7 +107,7 @@ def sqlite_path(url: str) -> str:
     path = url.removeprefix(_SQLITE)
     if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
         raise Unusable(
-            f"{password_hidden(url)!r} is no database address; use sqlite:///PATH or"
+            f"{password_hidden(url)!r} is not the address of a database; use sqlite:///PATH or"
             " postgresql://..."
         )
     return os.path.realpath(path)
