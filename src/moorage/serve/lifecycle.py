@@ -22,7 +22,7 @@ from moorage.config import Settings, database_address
 from moorage.config.addresses import Address, address_parse, networks_parse
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
-from moorage.core.fleet.liveness import TtlRange
+from moorage.core.fleet.ttl import TtlRange
 from moorage.serve import logs
 from moorage.serve.admin_token import admin_token_create
 from moorage.serve.app import Application

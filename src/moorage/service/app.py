@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from moorage.core.clock import Clock
-from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
+from moorage.core.fleet.ttl import TTL_RANGE, TtlRange
 from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX, TOKEN_CACHE_MAX
 from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import AccessTokens

@@ -6,10 +6,8 @@ A file has one table, `pools`, from names of pools to their properties, which ar
 
 import json
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,6 +51,8 @@ class Difference:
 
 def read(path: str) -> dict[str, PoolWanted]:
     """Return the pools that a file describes. Raises Failure: 2."""
+    import tomllib  # deferred: most commands about pools read no file
+
     try:
         text = Path(path).read_text()
         described: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
@@ -125,6 +125,8 @@ def _wanted(properties: Any) -> PoolWanted:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # deferred: most names are right
+
     near = "".join(f" (did you mean '{one}'?)" for one in get_close_matches(name, known, 1))
     return f"unknown property '{name}'{near}; known: {', '.join(known)}"
 

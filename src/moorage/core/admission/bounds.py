@@ -20,7 +20,7 @@ from moorage.core.admission.model import (
     project_queue_max,
 )
 from moorage.core.admission.owners import is_reserved, project_of
-from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, pools_of
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
 from moorage.core.admission.slots import free
 from moorage.core.admission.units import fitting, free_units, units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
@@ -64,14 +64,15 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
             raise _hold_above(pool, most)
 
 
-def check_units(facts: Facts, request: LeaseRequest, at: Instant) -> None:
-    """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
+def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: Instant) -> None:
+    """Raise UNITS_ABOVE_LIMIT if its pools in their present form could never grant a request.
 
     A forced one is bound only by the number of free slots. A limit that follows members may grow,
     and a slot that is drained but kept may be resumed: requests wait for both.
     """
-    for pool in pools_of(facts, request.needs):
-        units, most = units_by_pool(request.needs)[pool.name], pool.spec.limit
+    needed = units_by_pool(request.needs)
+    for pool in pools:
+        units, most = needed[pool.name], pool.spec.limit
         if most is None:
             most = units_of(pool, _there(facts, pool))
         if request.forced:
@@ -310,8 +311,11 @@ def _hold_above(pool: Pool, most: int, left: int | None = None) -> Error:
 
 def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
     """Return the need for which a pool has too few slots with the labels, in whatever state."""
-    own = (need for need in needs if need.pool == pool.name and need.wanted)
-    return next((n for n in own if n.units > _there(facts, pool, n.wanted)), None)
+    for need in needs:
+        own = need.pool == pool.name and need.wanted
+        if own and need.units > _there(facts, pool, need.wanted):
+            return need
+    return None
 
 
 def _there(facts: Facts, pool: Pool, wanted: str = "") -> int:

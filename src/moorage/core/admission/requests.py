@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import Enum
+from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import Struct, structs
@@ -36,6 +37,12 @@ class _Sentinel(Enum):
 
 NEVER: Final = _Sentinel.NEVER
 """A TTL or hold: none at all, whatever the pools' defaults are."""
+
+# Unlike generators and lambdas, these run without a frame: every request comes here.
+_PLACE = attrgetter("pool", "state")
+_STATES = attrgetter("state", "dest")
+_WANTED = attrgetter("wanted")
+_TTL = attrgetter("spec.ttl")
 
 Term = int | Literal[_Sentinel.NEVER] | None
 """Microseconds; None: the shortest of the pools' defaults."""
@@ -110,22 +117,22 @@ def check_version(lease: Lease, version: int | None) -> None:
         )
 
 
-def check_request(facts: Facts, request: LeaseRequest) -> None:
-    """Raise INVALID or POOL_UNKNOWN if a request is not valid."""
+def check_request(facts: Facts, request: LeaseRequest) -> list[Pool]:
+    """Return the pools of a valid request. Raises INVALID, POOL_UNKNOWN."""
     _check_words(request)
-    _check_needs(facts, request.needs)
+    pools = _check_needs(facts, request.needs)
     terms = (("ttl", request.ttl), ("hold", request.hold))
     for name, term in terms:
         if term is not None and term is not NEVER:
             check_duration(name, term)
-    for pool in pools_of(facts, request.needs):
-        _check_ttl(pool, None if request.ttl is NEVER else request.ttl)
+    if request.ttl is not None and request.ttl is not NEVER:
+        for pool in pools:
+            _check_ttl(pool, request.ttl)
+    return pools
 
 
-def _check_ttl(pool: Pool, ttl: int | None) -> None:
+def _check_ttl(pool: Pool, ttl: int) -> None:
     """Raise INVALID if a pool does not permit this TTL."""
-    if ttl is None:
-        return
     if ttl < TTL_SECONDS_MIN * SECOND:
         raise Error(Code.INVALID, f"ttl must be at least {TTL_SECONDS_MIN} s.")
     if ttl > pool.spec.ttl_max:
@@ -142,7 +149,7 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
 
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
     """Return needs in the order of `Lease.needs`."""
-    return tuple(sorted(needs, key=lambda need: (need.pool, need.state)))
+    return tuple(sorted(needs, key=_PLACE))
 
 
 def pools_of(facts: Facts, needs: Iterable[Need]) -> list[Pool]:
@@ -160,15 +167,16 @@ def ttl_of(pools: list[Pool], term: Term) -> int | None:
     """Return the TTL of a lease in these pools; None: it need not be renewed."""
     if term is NEVER:
         return None
-    return min(pool.spec.ttl for pool in pools) if term is None else term
+    return min(map(_TTL, pools)) if term is None else term
 
 
 def hold_of(pools: list[Pool], term: Term) -> int | None:
     """Return the hold of a lease in these pools; None: it has none."""
     if term is NEVER:
         return None
-    holds = [pool.spec.hold for pool in pools if pool.spec.hold is not None]
-    return min(holds, default=None) if term is None else term
+    if term is not None:
+        return term
+    return min([pool.spec.hold for pool in pools if pool.spec.hold is not None], default=None)
 
 
 def _check_words(request: LeaseRequest) -> None:
@@ -193,26 +201,30 @@ def _check_words(request: LeaseRequest) -> None:
     check_labels(request.labels)
 
 
-def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
+def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> list[Pool]:
+    """Return the pools of valid needs."""
     if not 1 <= len(needs) <= NEEDS_MAX:
         raise Error(Code.INVALID, f"A request must have 1 to {NEEDS_MAX} needs.")
-    if len({(need.pool, need.state) for need in needs}) < len(needs):
+    if len(set(map(_PLACE, needs))) < len(needs):
         raise Error(Code.INVALID, "needs may name each pool only once: add up its units.")
     for need in needs:
         if not 1 <= need.units <= MAX_INT:
             raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}.")
-        check_labels(labels_of(need.wanted))
-    for pool in pools_of(facts, needs):
-        named = pool.spec.limit is None
-        if not named and any(need.pool == pool.name and need.wanted for need in needs):
+        if need.wanted:
+            check_labels(labels_of(need.wanted))
+    pools = pools_of(facts, needs)
+    for pool in pools:
+        if pool.spec.limit is None:
+            continue
+        own = [need for need in needs if need.pool == pool.name]
+        if any(map(_WANTED, own)):
             raise Error(
                 Code.INVALID,
                 f"Pool '{pool.name}' has no named slots, so none with labels: omit labels.",
             )
-        if not named and any(
-            need.pool == pool.name and (need.state, need.dest) != (FREE, LEASED) for need in needs
-        ):
+        if set(map(_STATES, own)) != {(FREE, LEASED)}:
             raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
+    return pools
 
 
 def lease_of(facts: Facts, lease: LeaseId) -> Lease:

@@ -7,10 +7,10 @@ from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports, starts
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.liveness import TTL_RANGE, TtlRange, next_in
 from moorage.core.fleet.model import Agent, Group, Liveness, MachineReport
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
+from moorage.core.fleet.ttl import TTL_RANGE, TtlRange, next_in
 from moorage.core.ids import AgentId, ConsumerId
 from moorage.core.service_time import When
 from moorage.service import errors
