@@ -90,7 +90,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     asked, scope = request.parameters, request.caller.scope
     owner = request.owner if asked.mine else asked.owner
     if asked.mine and asked.owner not in (None, owner):
-        raise Error(Code.INVALID, f"mine means the owner '{owner}': omit owner, or mine.")
+        raise Error(Code.INVALID, f"mine means the owner '{owner}': omit either owner or mine.")
     if request.governs and (asked.pool is None or asked.key_prefix is not None):
         owner = owner or request.owner
     if asked.pool is not None:
@@ -239,7 +239,7 @@ async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoke
         raise Error(Code.INVALID, f"{wanted.owner!r} is not an owner, or PROJECT/*.")
     own = not _operates(request)
     if own and wanted.owner != request.owner:
-        authorization.check_role(request.role, Role.OPERATOR, "ending what others own")
+        authorization.check_role(request.role, Role.OPERATOR, "ending leases of other owners")
     if wanted.pool is not None:
         await service.admission.queries.pool(wanted.pool)  # raises if there is no such pool
     states = BOTH if wanted.state is None else (wanted.state,)
